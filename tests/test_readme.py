@@ -48,6 +48,7 @@ ELSEWHERE = {
     "make test": ("Makefile", "test: jars lint ##"),
     "make jars": ("Makefile", "test: jars lint ##"),
     "laggard doctor": (CLUSTER, 'readme_command("laggard doctor")'),
+    "laggard audit": ("tests/e2e/conftest.py", 'place.audit("--live"'),
     "laggard run": (CLUSTER, "readme_command('laggard run')"),
 }
 QUERIES = [

@@ -5,7 +5,7 @@
 #    source ~/.local/share/bash_completion/laggard
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
-_shtab_laggard_subparsers=(demo run export status explain plan findings diagnose query report doctor config decode)
+_shtab_laggard_subparsers=(demo run export status explain plan findings diagnose query report audit doctor config decode)
 
 _shtab_laggard_demo_option_strings=(-h --help --scenario --seconds --work --keep --listen --config --set --json --no-color -q --quiet -v --verbose)
 _shtab_laggard_run_option_strings=(-h --help --once --dry-run --check --config --set --json --no-color -q --quiet -v --verbose)
@@ -17,6 +17,7 @@ _shtab_laggard_findings_option_strings=(-h --help --group --code --severity --si
 _shtab_laggard_diagnose_option_strings=(-h --help --from --to --group --param --compare --output --config --set --json --no-color -q --quiet -v --verbose)
 _shtab_laggard_query_option_strings=(-h --help --format -o --output --list --name --param --from --to --config --set --json --no-color -q --quiet -v --verbose)
 _shtab_laggard_report_option_strings=(-h --help --fleet --since --to -o --output --fail-on --config --set --json --no-color -q --quiet -v --verbose)
+_shtab_laggard_audit_option_strings=(-h --help --since --table --live --url --ca-file --cert-file --key-file --user --password-file --config --set --json --no-color -q --quiet -v --verbose)
 _shtab_laggard_doctor_option_strings=(-h --help --trial --repair --all --yes --url --ca-file --cert-file --key-file --user --password-file --config --set --json --no-color -q --quiet -v --verbose)
 _shtab_laggard_config_option_strings=(-h --help --config --set --json --no-color -q --quiet -v --verbose)
 _shtab_laggard_decode_option_strings=(-h --help --config --set --json --no-color -q --quiet -v --verbose)
@@ -60,6 +61,11 @@ _shtab_laggard_report_pos_0_COMPGEN=_laggard_groups
 _shtab_laggard_report__o_COMPGEN=_shtab_compgen_files
 _shtab_laggard_report___output_COMPGEN=_shtab_compgen_files
 _shtab_laggard_report___config_COMPGEN=_shtab_compgen_files
+_shtab_laggard_audit___ca_file_COMPGEN=_shtab_compgen_files
+_shtab_laggard_audit___cert_file_COMPGEN=_shtab_compgen_files
+_shtab_laggard_audit___key_file_COMPGEN=_shtab_compgen_files
+_shtab_laggard_audit___password_file_COMPGEN=_shtab_compgen_files
+_shtab_laggard_audit___config_COMPGEN=_shtab_compgen_files
 _shtab_laggard_doctor___ca_file_COMPGEN=_shtab_compgen_files
 _shtab_laggard_doctor___cert_file_COMPGEN=_shtab_compgen_files
 _shtab_laggard_doctor___key_file_COMPGEN=_shtab_compgen_files
@@ -81,8 +87,9 @@ _shtab_laggard_findings___severity_choices=(page warn info)
 _shtab_laggard_findings___fail_on_choices=(warn page)
 _shtab_laggard_query___format_choices=(table csv json parquet)
 _shtab_laggard_report___fail_on_choices=(warn page)
+_shtab_laggard_audit___table_choices=(batches dead_letters deploys finding_state findings generations group_events group_history group_members group_status group_windows lag_windows partition_status rebalances scale_events topic_windows)
 _shtab_laggard_config_pos_0_choices=(show check sample policy)
-_shtab_laggard_pos_0_choices=(demo run export status explain plan findings diagnose query report doctor config decode)
+_shtab_laggard_pos_0_choices=(demo run export status explain plan findings diagnose query report audit doctor config decode)
 _shtab_laggard___print_completion_choices=(bash zsh tcsh fish)
 
 _shtab_laggard_demo__h_nargs=0
@@ -178,6 +185,15 @@ _shtab_laggard_report__q_nargs=0
 _shtab_laggard_report___quiet_nargs=0
 _shtab_laggard_report__v_nargs=0
 _shtab_laggard_report___verbose_nargs=0
+_shtab_laggard_audit__h_nargs=0
+_shtab_laggard_audit___help_nargs=0
+_shtab_laggard_audit___live_nargs=0
+_shtab_laggard_audit___json_nargs=0
+_shtab_laggard_audit___no_color_nargs=0
+_shtab_laggard_audit__q_nargs=0
+_shtab_laggard_audit___quiet_nargs=0
+_shtab_laggard_audit__v_nargs=0
+_shtab_laggard_audit___verbose_nargs=0
 _shtab_laggard_doctor__h_nargs=0
 _shtab_laggard_doctor___help_nargs=0
 _shtab_laggard_doctor___trial_nargs=0

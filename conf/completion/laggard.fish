@@ -50,8 +50,8 @@ function _shtab_laggard_using
   test "$_shtab_laggard_cmdpath" = "$argv"
 end
 
-set -g _shtab_laggard_commands demo run export status explain plan findings diagnose query report doctor config decode
-set -g _shtab_laggard_opts_with_value --assignor --at --ca-file --cert-file --check --cluster --code --config --fail-on --format --from --group --key-file --limit --listen --members --name --output --param --partitions --password-file --print-completion --rate --scenario --seconds --set --severity --since --sort --tables --to --topic --url --user --web.config.file --work -o
+set -g _shtab_laggard_commands demo run export status explain plan findings diagnose query report audit doctor config decode
+set -g _shtab_laggard_opts_with_value --assignor --at --ca-file --cert-file --check --cluster --code --config --fail-on --format --from --group --key-file --limit --listen --members --name --output --param --partitions --password-file --print-completion --rate --scenario --seconds --set --severity --since --sort --table --tables --to --topic --url --user --web.config.file --work -o
 
 complete -c laggard -e
 complete -c laggard -f
@@ -225,6 +225,23 @@ complete -c laggard -n '_shtab_laggard_using report' -l no-color -d 'no colors o
 complete -c laggard -n '_shtab_laggard_using report' -s q -l quiet -d 'log errors only'
 complete -c laggard -n '_shtab_laggard_using report' -s v -l verbose -d 'log everything; errors with their traceback'
 complete -c laggard -n '_shtab_laggard_using report; and test $_shtab_laggard_npos -eq 0' -ka "(laggard --print-names group (commandline -cp) 2> /dev/null)" -d 'name of the group, as `laggard status` prints it'
+complete -c laggard -n '_shtab_laggard_using; and test $_shtab_laggard_npos -eq 0' -a audit -d 'Check invariants of the tables. Nothing is written. Exit 0: all hold; 1: a row breaks one, and is printed; 2: something that was asked for could not be checked.'
+complete -c laggard -n '_shtab_laggard_using audit' -s h -l help -d 'show this help message and exit'
+complete -c laggard -n '_shtab_laggard_using audit' -l since -x -d 'only rows since then: 2h or -2h (before the newest poll), now, 10:36, 2026-11-20T12:00 or 2026-11-20T12:00+01:00; UTC if it names no zone (default: all)'
+complete -c laggard -n '_shtab_laggard_using audit' -l table -xka "batches dead_letters deploys finding_state findings generations group_events group_history group_members group_status group_windows lag_windows partition_status rebalances scale_events topic_windows" -d 'only this table; repeatable'
+complete -c laggard -n '_shtab_laggard_using audit' -l live -d 'also ask the coordinators of up to 100 groups for their offsets'
+complete -c laggard -n '_shtab_laggard_using audit' -l url -x -d 'the exporter, as http://localhost:8917'
+complete -c laggard -n '_shtab_laggard_using audit' -l ca-file -xka "(__fish_complete_path (commandline -ct))" -d 'authorities that vouch for its certificate (default: the system'"'"'s)'
+complete -c laggard -n '_shtab_laggard_using audit' -l cert-file -xka "(__fish_complete_path (commandline -ct))" -d 'certificate of the client'
+complete -c laggard -n '_shtab_laggard_using audit' -l key-file -xka "(__fish_complete_path (commandline -ct))" -d 'its key (default: in the same file)'
+complete -c laggard -n '_shtab_laggard_using audit' -l user -x -d 'user of the exporter'"'"'s web-config file'
+complete -c laggard -n '_shtab_laggard_using audit' -l password-file -xka "(__fish_complete_path (commandline -ct))" -d 'the user'"'"'s password; nobody else may read the file'
+complete -c laggard -n '_shtab_laggard_using audit' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'configuration (else $LAGGARD_CONFIG, ./laggard.toml, /etc/laggard/laggard.toml)'
+complete -c laggard -n '_shtab_laggard_using audit' -l set -x -d 'one key; wins over file and environment'
+complete -c laggard -n '_shtab_laggard_using audit' -l json -d 'one JSON object on standard output'
+complete -c laggard -n '_shtab_laggard_using audit' -l no-color -d 'no colors on a terminal, as with $NO_COLOR'
+complete -c laggard -n '_shtab_laggard_using audit' -s q -l quiet -d 'log errors only'
+complete -c laggard -n '_shtab_laggard_using audit' -s v -l verbose -d 'log everything; errors with their traceback'
 complete -c laggard -n '_shtab_laggard_using; and test $_shtab_laggard_npos -eq 0' -a doctor -d 'Check machine, configuration, cluster and tables; exit 0 ok, 1 warnings or not yet, 2 failures.'
 complete -c laggard -n '_shtab_laggard_using doctor' -s h -l help -d 'show this help message and exit'
 complete -c laggard -n '_shtab_laggard_using doctor' -l trial -d 'also run one batch of Spark'"'"'s source (half a minute)'

@@ -29,7 +29,8 @@ complete laggard \
         'c/--format=/(table csv json parquet)/' \
         'c/-o=/f/' \
         'c/--output=/f/' \
-        'c/--/(all assignor at ca-file cert-file check cluster code compare config dry-run fail-on fleet format from group help json keep key-file limit list listen members name no-color once open output param partitions password-file print print-completion quiet rate rebalances repair scenario seconds set severity since sort sweep tables to topic trial url user verbose version watch web.config.file work yes)/' \
+        'c/--table=/(batches dead_letters deploys finding_state findings generations group_events group_history group_members group_status group_windows lag_windows partition_status rebalances scale_events topic_windows)/' \
+        'c/--/(all assignor at ca-file cert-file check cluster code compare config dry-run fail-on fleet format from group help json keep key-file limit list listen live members name no-color once open output param partitions password-file print print-completion quiet rate rebalances repair scenario seconds set severity since sort sweep table tables to topic trial url user verbose version watch web.config.file work yes)/' \
         'c/-/(- h o q v)/' \
         'n/--print-completion/(bash zsh tcsh fish)/' \
         'n/--config/f/' \
@@ -52,7 +53,8 @@ complete laggard \
         'n/--format/(table csv json parquet)/' \
         'n/-o/f/' \
         'n/--output/f/' \
-        'p/1/(demo run export status explain plan findings diagnose query report doctor config decode)/' \
+        'n/--table/(batches dead_letters deploys finding_state findings generations group_events group_history group_members group_status group_windows lag_windows partition_status rebalances scale_events topic_windows)/' \
+        'p/1/(demo run export status explain plan findings diagnose query report audit doctor config decode)/' \
         'n/explain/`laggard --print-names group $COMMAND_LINE:q`/' \
         'n/plan/`laggard --print-names group $COMMAND_LINE:q`/' \
         'n/report/`laggard --print-names group $COMMAND_LINE:q`/' \

@@ -10,6 +10,7 @@
 
 _shtab_laggard_commands() {
   local _commands=(
+    audit:'Check invariants of the tables. Nothing is written. Exit 0: all hold; 1: a row breaks one, and is printed; 2: something that was asked for could not be checked.'
     config:'Show what is in force, check it, print a sample, or say what is declared about a group.'
     decode:'Decode records from standard input, one a line: {"key_hex": "0001...", "value_hex": "0003..."}, null for no bytes.'
     demo:'A real broker with five groups, the job, the exporter, and a live view; until Ctrl-C.'
@@ -41,6 +42,28 @@ _shtab_laggard_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_laggard_defaults_added=0
+
+_shtab_laggard_audit_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--since[only rows since then\: 2h or -2h (before the newest poll), now, 10\:36, 2026-11-20T12\:00 or 2026-11-20T12\:00\+01\:00\; UTC if it names no zone (default\: all)]:TIME:"
+  "*--table[only this table\; repeatable]:NAME:(batches dead_letters deploys finding_state findings generations group_events group_history group_members group_status group_windows lag_windows partition_status rebalances scale_events topic_windows)"
+  "--live[also ask the coordinators of up to 100 groups for their offsets]"
+  "--url[the exporter, as http\:\/\/localhost\:8917]:URL:"
+  "--ca-file[authorities that vouch for its certificate (default\: the system\'s)]:FILE:_files"
+  "--cert-file[certificate of the client]:FILE:_files"
+  "--key-file[its key (default\: in the same file)]:FILE:_files"
+  "--user[user of the exporter\'s web-config file]:NAME:"
+  "--password-file[the user\'s password\; nobody else may read the file]:FILE:_files"
+  "--config[configuration (else \$LAGGARD_CONFIG, .\/laggard.toml, \/etc\/laggard\/laggard.toml)]:FILE:_files"
+  "*--set[one key\; wins over file and environment]:A.B=C:"
+  "--json[one JSON object on standard output]"
+  "--no-color[no colors on a terminal, as with \$NO_COLOR]"
+  {-q,--quiet}"[log errors only]"
+  {-v,--verbose}"[log everything\; errors with their traceback]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_laggard_audit_defaults_added=0
 
 _shtab_laggard_config_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -323,6 +346,7 @@ _shtab_laggard() {
       (( CURRENT += 1 ))
       curcontext="${curcontext%:*:*}:_shtab_laggard-$line[1]:"
       case $line[1] in
+        audit) _arguments -C -s $_shtab_laggard_audit_options ;;
         config) _arguments -C -s $_shtab_laggard_config_options ;;
         decode) _arguments -C -s $_shtab_laggard_decode_options ;;
         demo) _arguments -C -s $_shtab_laggard_demo_options ;;

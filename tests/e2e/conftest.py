@@ -55,6 +55,7 @@ class Paused:
     scraped_view: View
     second_job: tuple[int, str, float]
     expiring: str  # group whose commit was seen to expire
+    audited: dict[str, int]  # rows that `laggard audit` checked while job, exporter and coordinators were asked
 
 
 @dataclass
@@ -148,9 +149,10 @@ def paused(world: World) -> Paused:
     [scraped_id] = scraped.get("laggard_batch_id", {(): -1.0}).values()
     scraped_row = next(row for row in place.rows("batches") if row["batch_id"] == scraped_id and row["kind"] == "tick")
     scraped_view = View(str(place.tables), scraped_row)
+    audited = place.audit("--live", "--url", world.exporter.url.removesuffix("/metrics"))
     return Paused(
         place, place.view(batch), described, dumped, topic_deleted_at, statuses, scraped, scraped_view, second_job,
-        expiring,
+        expiring, audited,
     )  # fmt: skip
 
 

@@ -102,6 +102,7 @@ def check(place: Place) -> None:
     times = [row["polled_at"] for row in ticks(place)]
     assert times == sorted(times), place.tail()
     assert [row for row in ticks(place) if not row["polled_at"] <= row["started_at"] <= row["published_at"]] == []
+    place.audit()
 
 
 def family(run: Run) -> list[int]:

@@ -295,3 +295,7 @@ def test_a_second_job_on_the_same_tables_is_refused_at_once(paused: Paused) -> N
     assert code == 73, output
     assert "another process writes to" in output
     assert seconds < patient(10)
+
+
+def test_the_audit_agrees_with_the_coordinators_and_the_exporter(paused: Paused) -> None:
+    assert {code for code, checked in paused.audited.items() if not checked} == set()

@@ -121,6 +121,10 @@ def test_the_other_groups_are_exact(survived: Survived) -> None:
     assert {dict(key)["group"]: value for key, value in samples.items() if dict(key)["group"] in STEADY} == expected
 
 
+def test_the_audit_finds_no_wrong_row_beside_them(survived: Survived) -> None:
+    survived.place.audit()
+
+
 def test_every_oddity_is_counted(survived: Survived) -> None:
     ticks = [row for row in survived.batches if row["kind"] != "gap"]
     assert all(row["records"] == row["decoded"] + row["tombstones"] + row["unknown"] + row["dead"] for row in ticks)

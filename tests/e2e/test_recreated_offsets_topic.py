@@ -61,6 +61,7 @@ def test_the_job_starts_again_and_keeps_the_history(broker: Broker, tmp_path: Pa
     assert event["topic_id_from"] != event["topic_id_to"]
     aside = place.checkpoint.with_name(f"{place.checkpoint.name}.{before['checkpoint_id']}")
     assert (aside / "offsets").is_dir()
+    place.audit()
 
 
 def changes(place: Place) -> list[dict[str, str]]:

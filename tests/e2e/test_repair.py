@@ -108,6 +108,7 @@ def test_the_command_that_a_damaged_checkpoint_names_goes_on_where_it_was(
     assert sum(row["decoded"] for row in rows) == 4
     assert offsets_of(place) == {"silent": 7, "steady": 10, "new": 1}
     assert "records_removed" not in gap_reasons(place)
+    place.audit()
     assert place.exit_of(*command(place, "doctor", "--repair"))[0] == 0
 
 

@@ -174,3 +174,8 @@ def test_every_closed_window_is_evaluated_once_and_none_is_left_out_across_the_r
     assert newest > resumed.last_before["polled_at"]
     assert "RULE_FAILED" not in {row["code"] for row in resumed.place.rows("findings")}
     assert "the diagnosis stopped" not in resumed.place.log.read_text(), resumed.place.tail()
+
+
+def test_the_audit_finds_no_wrong_row_across_a_kill_and_two_restarts(resumed: Resumed) -> None:
+    checked = resumed.place.audit()
+    assert {code for code, rows in checked.items() if not rows} == {"I9", "I10"}

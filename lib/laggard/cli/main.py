@@ -30,6 +30,7 @@ VERBS = {
     "diagnose": "evaluate a past range again, also with other thresholds",
     "query": "SQL on the tables, without a JVM",
     "report": "one HTML file about a group or all groups, with charts and findings",
+    "audit": "are the rows right? checks the tables, and says which rows are not",
     "doctor": "can it run here, and what to do if not",
     "config": "show what is in force, check it, print a sample",
     "decode": "records of the offsets topic, as JSON lines from standard input",

@@ -38,10 +38,12 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
     with start_setup(tmp_path_factory.mktemp("live") / "job") as setup:
         run_scenario(setup)
         scenario, place = setup.scenario, setup.scenario.place
+        place.audit("--live")
         scenario.run.stop()
         other = Place(place.folder.with_name("replayed"), scenario.servers)
         code, output, _ = other.exit_of(sys.executable, "-m", "laggard", "run", "--once", "--config", str(other.config))
         assert code == 0, output
+        other.audit()
         return Lived(scenario.moments, scenario.ticks(), place.rows("batches"), place.view(), other.view(), place)
 
 

@@ -1,0 +1,86 @@
+"""Count what was checked of each invariant, and keep examples of rows that break it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+SAMPLES = 20
+INVARIANTS = {  # code to what has to hold
+    "I1": "each key is in one row",
+    "I2": "windows of a partition follow each other, except across recorded gaps",
+    "I3": "produced and consumed are what the offsets moved by",
+    "I4": "commits are taken in the order of the offsets topic, and none before it was read",
+    "I5": "lag is what the offsets say, and known if and only if status is ok",
+    "I6": "sums of groups and topics are those of their partitions",
+    "I7": "every record that was read is counted, and none is left out between two batches",
+    "I8": "columns that follow from others agree with them",
+    "I9": "the exporter shows the batch that it names",
+    "I10": "offsets at rest are those that the coordinators hold",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A row that breaks an invariant: its key, what is wrong, the value that it should have and the one it has."""
+
+    table: str
+    key: Mapping[str, Any]
+    what: str
+    expected: Any
+    found: Any
+
+
+@dataclass(slots=True)
+class Tally:
+    """One invariant so far; `unchecked` says why it could not be checked."""
+
+    checked: int = 0  # rows, or pairs of rows
+    violations: int = 0
+    samples: list[Violation] = field(default_factory=list)
+    unchecked: str = ""
+
+    def add(
+        self, rows: pa.Table, bad: Any, table: str, key: Sequence[str], what: str, expected: Any, found: Any
+    ) -> None:
+        """Count the rows where `bad` is true and keep the first of them; null is not bad.
+
+        `expected` and `found` are columns parallel to the rows, or one value for all.
+        """
+        mask = pc.fill_null(bad, False)
+        violations = int(pc.sum(mask).as_py() or 0)
+        self.violations += violations
+        if not violations or len(self.samples) >= SAMPLES:
+            return
+        shown = pc.indices_nonzero(mask)[: SAMPLES - len(self.samples)]
+        keys = rows.select(list(key)).take(shown).to_pylist()
+        sides = [
+            each.take(shown).to_pylist() if isinstance(each, (pa.Array, pa.ChunkedArray)) else [each] * len(keys)
+            for each in (expected, found)
+        ]
+        for named, *values in zip(keys, *sides, strict=True):
+            self.samples.append(Violation(table, named, what, *values))
+
+    def refute(self, table: str, key: Mapping[str, Any], what: str, expected: Any, found: Any) -> None:
+        """Count one violation."""
+        self.violations += 1
+        if len(self.samples) < SAMPLES:
+            self.samples.append(Violation(table, key, what, expected, found))
+
+
+Tallies = Mapping[str, Tally]
+
+
+def new_tallies() -> dict[str, Tally]:
+    """Make a tally for each invariant, in order."""
+    return {code: Tally() for code in INVARIANTS}
+
+
+def differ(one: Any, other: Any) -> Any:
+    """True where two columns differ; two unknown values do not, an unknown and a known one do."""
+    is_one_null = pc.xor(pc.is_null(one), pc.is_null(other))
+    return pc.or_(is_one_null, pc.fill_null(pc.not_equal(one, other), False))

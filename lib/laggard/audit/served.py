@@ -1,0 +1,93 @@
+"""I9: compare what an exporter serves with the rows of the batch that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from prometheus_client.parser import text_string_to_metric_families
+
+from laggard.audit.result import Tally
+from laggard.audit.tables import Reader
+from laggard.errors import UNREACHABLE, LaggardError
+from laggard.escape import escape_label
+from laggard.exporter import families as fam
+from laggard.tables.schemas import BATCHES, PARTITION_STATUS
+
+Ask = Callable[[str], tuple[int, bytes]]  # path to status and body
+Served = dict[tuple[str, ...], float]  # values of labels to value
+_READ = (fam.BATCH_ID, fam.GROUP_LAG, fam.PARTITION_LAG, fam.SERIES_WITHHELD)
+_SOURCE = ("group", "topic", "partition", "status", "lag")
+
+
+def check_exporter(ask: Ask, reader: Reader, tally: Tally) -> None:
+    """Compare lag by group and topic, and by partition, in `/metrics` with `partition_status` of the same batch."""
+    status, body = ask("/metrics")
+    if status != 200:
+        raise LaggardError("the exporter serves no metrics", cause=f"it answers {status}", exit_code=UNREACHABLE)
+    found, cluster = _read(body), escape_label(reader.batch.cluster)
+    named = found[fam.BATCH_ID.name].get((cluster,))
+    if named is None:
+        tally.unchecked = f"the exporter serves no data of cluster {cluster}; laggard doctor --url says why"
+        return
+    versions = _versions(reader, int(named))
+    if versions is None:
+        tally.unchecked = f"the exporter shows batch {named:.0f}, which these tables do not have: is it another root?"
+        return
+    rows = reader.whole(PARTITION_STATUS, _SOURCE, versions[PARTITION_STATUS.name])
+    withheld = {level for (level,), number in found[fam.SERIES_WITHHELD.name].items() if number}
+    is_whole = not withheld & {fam.GROUP_LAG.level, "groups"}  # the last level leaves out whole groups
+    _compare(_sums(rows, cluster), found[fam.GROUP_LAG.name], fam.GROUP_LAG, tally, is_whole=is_whole)
+    _compare(_lags(rows, cluster), found[fam.PARTITION_LAG.name], fam.PARTITION_LAG, tally, is_whole=False)
+
+
+def _read(body: bytes) -> dict[str, Served]:
+    """Samples of the families that are compared."""
+    names = tuple(family.name for family in _READ)
+    lines = [line for line in body.decode("utf-8", "replace").splitlines() if line.startswith(names)]
+    found: dict[str, Served] = {name: {} for name in names}
+    labels = {family.name: family.labels for family in _READ}
+    for family in text_string_to_metric_families("\n".join([*lines, ""])):
+        for sample in family.samples:
+            if sample.name in found:
+                key = tuple(sample.labels.get(name, "") for name in labels[sample.name])
+                found[sample.name][key] = sample.value
+    return found
+
+
+def _versions(reader: Reader, batch: int) -> dict[str, int] | None:
+    """Versions of the tables that a batch names; None if it is not there."""
+    rows = reader.whole(BATCHES, ("batch_id", "table_versions"))
+    kept = rows.filter(pc.and_(pc.equal(rows["batch_id"], batch), pc.is_valid(rows["table_versions"])))
+    return dict(kept["table_versions"][0].as_py()) if kept.num_rows else None
+
+
+def _sums(rows: pa.Table, cluster: str) -> dict[tuple[str, ...], float | None]:
+    """Lag by group and topic; None if it is not known of a partition that has a commit."""
+    known = rows.append_column("is_known", pc.is_in(rows["status"], pa.array(["ok", "no_commit"])))
+    found = known.group_by(["group", "topic"]).aggregate([("lag", "sum"), ("is_known", "min")])
+    names = zip(found["group"].to_pylist(), found["topic"].to_pylist(), strict=True)
+    values = zip(found["lag_sum"].to_pylist(), found["is_known_min"].to_pylist(), strict=True)
+    return {
+        (cluster, escape_label(group), escape_label(topic)): lag if is_known else None
+        for (group, topic), (lag, is_known) in zip(names, values, strict=True)
+    }
+
+
+def _lags(rows: pa.Table, cluster: str) -> dict[tuple[str, ...], float | None]:
+    return {
+        (cluster, escape_label(row["group"]), escape_label(row["topic"]), str(row["partition"])): row["lag"]
+        for row in rows.to_pylist()
+    }
+
+
+def _compare(
+    expected: dict[tuple[str, ...], float | None], served: Served, family: fam.Family, tally: Tally, *, is_whole: bool
+) -> None:
+    """Each served value is the expected one; if the family is whole, each known value is served."""
+    for key in served if not is_whole else served.keys() | expected.keys():
+        tally.checked += 1
+        if served.get(key) != expected.get(key):
+            labels = dict(zip(family.labels, key, strict=True))
+            tally.refute("/metrics", labels, family.name, expected.get(key), served.get(key))

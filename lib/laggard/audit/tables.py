@@ -1,0 +1,226 @@
+"""Walk over the tables of one root, oldest first and some hours at a time: memory does not grow with the history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta, timezone
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from pyarrow.dataset import field as column
+
+from laggard.audit import batches, windows
+from laggard.audit.excuses import ENDS, Excuses
+from laggard.audit.result import Tally, new_tallies
+from laggard.audit.sums import check_sums
+from laggard.tables.arrow import arrow_type
+from laggard.tables.published import Batch
+from laggard.tables.readers import TableMissing, dates_of, open_table, read_declared, scan_known, table_uri
+from laggard.tables.schemas import (
+    BATCHES,
+    GROUP_EVENTS,
+    GROUP_HISTORY,
+    GROUP_STATUS,
+    GROUP_WINDOWS,
+    LAG_WINDOWS,
+    PARTITION_STATUS,
+    TABLES,
+    TOPIC_WINDOWS,
+    Table,
+)
+
+ROWS = 500_000  # of lag_windows at a time
+DAY = timedelta(days=1)
+_MOVING = (*TOPIC_WINDOWS.key, "window_end", "log_end_offset", "produced")
+_HISTORY = (
+    "status",
+    "lag",
+    "lag_known",
+    "partitions_total",
+    "partitions_ok",
+    "partitions_no_commit",
+    "partitions_unknown",
+)
+_EVALUATED = (*_HISTORY[2:], "lag_max", "commits", "noop_commits")
+_STATUS = ("status", "committed_offset", "log_end_offset", "log_start_offset", "ahead_records", "lag")
+
+
+@dataclass(slots=True)
+class Audit:
+    """Tallies by invariant, and facts that are no violation."""
+
+    tallies: dict[str, Tally] = field(default_factory=new_tallies)
+    totals: batches.Totals = field(default_factory=batches.Totals)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Rows of the tables as one batch published them, between two moments."""
+
+    root: str
+    batch: Batch
+    begin: datetime
+    end: datetime
+
+    def rows(self, table: Table, columns: Sequence[str], begin: datetime, end: datetime) -> pa.Table:
+        """Rows whose time lies between two moments, the end not included; none if the table is missing."""
+        begin, end = max(begin, self.begin), min(end, self.end)
+        try:
+            delta = self._open(table)
+        except TableMissing:
+            return _empty(table, columns)
+        at = column(table.time_column)
+        last = (end - timedelta(microseconds=1)).date()
+        files = f"date >= '{begin.date()}' AND date <= '{last}'"
+        found = scan_known(
+            delta, table_uri(self.root, table.name), columns, (at >= pa.scalar(begin)) & (at < pa.scalar(end)), files
+        )
+        rows = pa.Table.from_batches(found.to_batches(), found.schema)
+        for name in {*columns} - {*rows.column_names}:  # a column that an older job did not write
+            rows = rows.append_column(name, pa.nulls(rows.num_rows, _type(table, name)))
+        return rows.select(list(columns))
+
+    def days(self, table: Table) -> list[date]:
+        """Dates of the range that have rows."""
+        try:
+            known = map(date.fromisoformat, dates_of(self._open(table)))
+        except TableMissing:
+            return []
+        last = (self.end - timedelta(microseconds=1)).date()
+        return [each for each in known if self.begin.date() <= each <= last]
+
+    def count(self, table: Table, day: date) -> int:
+        """Rows of a day, by the statistics of its files."""
+        found = pa.table(self._open(table).get_add_actions(flatten=True))
+        numbers = found.filter(pc.equal(pc.cast(found["partition.date"], pa.string()), str(day)))["num_records"]
+        return int(pc.sum(numbers).as_py() or 0)
+
+    def whole(self, table: Table, columns: Sequence[str], version: int | None = None) -> pa.Table:
+        """All rows, whatever their time, as this batch or a version names them; none if the table is missing."""
+        try:
+            return read_declared(self._open(table, version), self.root, table.name, columns)
+        except TableMissing:
+            return _empty(table, columns)
+
+    def _open(self, table: Table, version: int | None = None) -> DeltaTable:
+        named = self.batch.version if table is BATCHES else self.batch.table_versions.get(table.name)
+        return open_table(self.root, table.name, named if version is None else version)
+
+
+def audit_tables(reader: Reader, tables: Sequence[Table]) -> Iterator[Audit]:
+    """Check the invariants of these tables; gives the same audit after each of `count_steps`, complete at the last."""
+    audit = Audit()
+    for table in tables:
+        if table not in (LAG_WINDOWS, TOPIC_WINDOWS):  # their rows are compared with their neighbours
+            _check_keys(reader, table, audit.tallies["I1"])
+        yield audit
+    if BATCHES in tables:
+        yield from _check_batches(reader, audit)
+    if PARTITION_STATUS in tables or GROUP_STATUS in tables:
+        _check_status(reader, audit)
+    if TOPIC_WINDOWS in tables:
+        yield from _check_topics(reader, audit)
+    if any(table in tables for table in (LAG_WINDOWS, GROUP_HISTORY, GROUP_WINDOWS)):
+        yield from _check_windows(reader, audit)
+
+
+def count_steps(reader: Reader, tables: Sequence[Table]) -> int:
+    """Count the steps of `audit_tables`."""
+    found = len(tables) + sum(len(reader.days(table)) for table in (BATCHES, TOPIC_WINDOWS) if table in tables)
+    if any(table in tables for table in (LAG_WINDOWS, GROUP_HISTORY, GROUP_WINDOWS)):
+        found += sum(_parts(reader, day) for day in reader.days(LAG_WINDOWS))
+    return found
+
+
+def _check_keys(reader: Reader, table: Table, tally: Tally) -> None:
+    if table.time_column not in table.key:
+        windows.check_unique(reader.whole(table, table.key), table, tally, table.key)
+        return
+    for day in reader.days(table):
+        begin = _midnight(day)
+        windows.check_unique(reader.rows(table, table.key, begin, begin + DAY), table, tally, table.key)
+
+
+def _check_batches(reader: Reader, audit: Audit) -> Iterator[Audit]:
+    before = None
+    for day in reader.days(BATCHES):
+        rows = reader.rows(BATCHES, batches.COLUMNS, _midnight(day), _midnight(day) + DAY).to_pylist()
+        before = batches.check_batches(rows, before, audit.tallies["I7"], audit.totals)
+        yield audit
+
+
+def _check_status(reader: Reader, audit: Audit) -> None:
+    """Rows of the newest batch, and the sums over them."""
+    rows = reader.whole(PARTITION_STATUS, (*PARTITION_STATUS.key, *_STATUS))
+    windows.check_rows(rows, PARTITION_STATUS, audit.tallies)
+    by = GROUP_STATUS.key
+    check_sums(rows, reader.whole(GROUP_STATUS, (*by, *_HISTORY)), by, GROUP_STATUS, audit.tallies["I6"])
+
+
+def _check_topics(reader: Reader, audit: Audit) -> Iterator[Audit]:
+    before = None
+    for day in reader.days(TOPIC_WINDOWS):
+        rows = reader.rows(TOPIC_WINDOWS, _MOVING, _midnight(day), _midnight(day) + DAY)
+        before, _, _ = windows.check_neighbours(before, rows, TOPIC_WINDOWS, audit.tallies)
+        yield audit
+
+
+def _check_windows(reader: Reader, audit: Audit) -> Iterator[Audit]:
+    excuses, before, tallies = _excuses(reader), None, audit.tallies
+    for day in reader.days(LAG_WINDOWS):
+        parts = _parts(reader, day)
+        for part in range(parts):
+            begin, end = (_midnight(day) + DAY / parts * place for place in (part, part + 1))
+            rows = reader.rows(LAG_WINDOWS, windows.COLUMNS, begin, end)
+            windows.check_rows(rows, LAG_WINDOWS, tallies)
+            before, earlier, later = windows.check_neighbours(before, rows, LAG_WINDOWS, tallies)
+            windows.check_order(earlier, later, tallies, excuses)
+            windows.check_source(rows, tallies["I4"], _read_to(reader, rows, begin, end))
+            for table, columns in ((GROUP_HISTORY, _HISTORY), (GROUP_WINDOWS, _EVALUATED)):
+                stored = reader.rows(table, (*table.key, *columns), begin, end)
+                check_sums(rows, stored, table.key, table, tallies["I6"])
+            for each in pc.value_counts(rows["status"]).to_pylist():
+                audit.totals.statuses[each["values"]] += each["counts"]
+            audit.totals.ahead += int(pc.sum(pc.greater(rows["ahead_records"], 0)).as_py() or 0)
+            yield audit
+
+
+def _excuses(reader: Reader) -> Excuses:
+    rows = reader.whole(BATCHES, ("kind", "gap_from", "gap_to")).filter(column("kind") == batches.GAP)
+    gaps = [(row["gap_from"], row["gap_to"]) for row in rows.to_pylist() if row["gap_from"] and row["gap_to"]]
+    events = reader.whole(GROUP_EVENTS, ("group", "kind", "event_at", "topic", "partition"))
+    return Excuses(gaps, events.filter(column("kind").isin(ENDS)).to_pylist())
+
+
+def _read_to(reader: Reader, rows: pa.Table, begin: datetime, end: datetime) -> Callable[[int, int], int | None]:
+    """Positions by the batches that wrote these rows; a window is written by the first batch after it."""
+    kept = reader.rows(BATCHES, ("batch_id", "kind", "source_to"), begin, end + DAY).filter(
+        (column("kind") != batches.GAP) & column("batch_id").isin(pc.unique(rows["batch_id"]))
+    )
+    found = {row["batch_id"]: dict(row["source_to"] or ()) for row in kept.to_pylist()}
+    return lambda batch, partition: found.get(batch, {}).get(partition)
+
+
+def _parts(reader: Reader, day: date) -> int:
+    """Slices of a day: a divisor of its hours, so that windows of up to an hour are whole."""
+    rows = reader.count(LAG_WINDOWS, day)
+    return next((parts for parts in (1, 2, 3, 4, 6, 8, 12) if rows <= parts * ROWS), 24)
+
+
+def _empty(table: Table, columns: Sequence[str]) -> pa.Table:
+    return pa.table({name: pa.array([], _type(table, name)) for name in columns})
+
+
+def _type(table: Table, name: str) -> pa.DataType:
+    return arrow_type(next(each.type for each in table.columns if each.name == name))
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), timezone.utc)
+
+
+def chosen_tables(names: Sequence[str]) -> list[Table]:
+    """Give the tables of these names; all of them if none is given."""
+    return [TABLES[name] for name in names or TABLES]

@@ -1,0 +1,136 @@
+"""Check rows of the window tables by themselves and beside the next window of the same partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laggard.audit.excuses import Excuses
+from laggard.audit.result import Tallies, Tally, differ
+from laggard.lag.arrays import key_codes
+from laggard.tables.schemas import LAG_WINDOWS, Table
+
+COLUMNS = (
+    *LAG_WINDOWS.key, "window_end", "status", "batch_id", "commit_source_partition", "commit_source_offset",
+    "committed_offset", "log_end_offset", "log_start_offset", "ahead_records", "ticks", "ok_ticks", "lag", "lag_min",
+    "lag_max", "produced", "consumed", "commits", "noop_commits", "headroom_records", "matured_records",
+    "late_records",
+)  # fmt: skip
+_ORDERED = (  # pairs of columns, the first at most the second
+    ("ok_ticks", "ticks"),
+    ("noop_commits", "commits"),
+    ("late_records", "matured_records"),
+    ("lag_min", "lag_max"),
+    ("lag_min", "lag"),
+    ("lag", "lag_max"),
+)
+_MOVES = (("produced", "log_end_offset"), ("consumed", "committed_offset"))
+_COMMIT = ("commit_source_partition", "commit_source_offset")
+SourceTo = Callable[[int, int], "int | None"]  # batch and offsets partition to the position that was read up to
+
+
+def check_rows(rows: pa.Table, table: Table, tallies: Tallies) -> None:
+    """I5 and I8: compare columns of each row of `lag_windows` or `partition_status` with one another."""
+
+    def unequal(tally: Tally, what: str, expected: Any) -> None:
+        tally.add(rows, differ(rows[what], expected), table.name, table.key, what, expected, rows[what])
+
+    is_ok = pc.equal(rows["status"], "ok")
+    committed, end, start = rows["committed_offset"], rows["log_end_offset"], rows["log_start_offset"]
+    behind = pc.max_element_wise(pc.subtract(end, committed), 0, skip_nulls=False)
+    lag, derived = tallies["I5"], tallies["I8"]
+    lag.checked += rows.num_rows
+    unequal(lag, "lag", pc.if_else(is_ok, behind, pa.scalar(None, pa.int64())))
+    lag.add(rows, pc.and_(is_ok, pc.is_null(behind)), table.name, table.key, "status", "not ok: no offset", "ok")
+    derived.checked += rows.num_rows
+    unequal(derived, "ahead_records", pc.max_element_wise(pc.subtract(committed, end), 0, skip_nulls=False))
+    is_below = pc.and_(is_ok, pc.less(committed, start))
+    derived.add(rows, is_below, table.name, table.key, "status", "below_log_start", "ok")
+    if "headroom_records" in rows.column_names:
+        unequal(derived, "headroom_records", pc.subtract(committed, start))
+    for less, more in _ORDERED:
+        if {less, more} <= set(rows.column_names):
+            bad = pc.greater(rows[less], rows[more])
+            derived.add(rows, bad, table.name, table.key, f"{less}, at most {more}", rows[more], rows[less])
+
+
+def check_neighbours(
+    before: pa.Table | None, rows: pa.Table, table: Table, tallies: Tallies
+) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """I1 and I3 between rows of one key in the order of their windows.
+
+    `before`: the last row of each key so far. Gives the same after these rows, and the pairs as two parallel tables.
+    """
+    kept = rows.select(
+        [name for name in (*table.key, "window_end", *_COMMIT, *np.ravel(_MOVES)) if name in rows.column_names]
+    )
+    if before is not None:
+        kept = pa.concat_tables([before, kept])
+    (codes,) = key_codes([kept], [name for name in table.key if name != "window_start"])
+    order = np.lexsort((pc.cast(kept["window_start"], pa.int64()).to_numpy(), codes))
+    is_pair = codes[order][1:] == codes[order][:-1]
+    earlier, later = (kept.take(pa.array(each[is_pair])) for each in (order[:-1], order[1:]))
+    for code in ("I1", "I3"):
+        tallies[code].checked += later.num_rows
+    is_double = pc.equal(later["window_start"], earlier["window_start"])
+    tallies["I1"].add(later, is_double, table.name, table.key, "rows", 1, "2 or more")
+    follows = pc.equal(later["window_start"], earlier["window_end"])
+    for column, offset in _MOVES:
+        if column in kept.column_names:
+            moved = pc.subtract(later[offset], earlier[offset])
+            bad = pc.and_(follows, pc.not_equal(later[column], moved))
+            tallies["I3"].add(later, bad, table.name, table.key, column, moved, later[column])
+    last = np.append(~is_pair, True) if len(order) else np.zeros(0, bool)
+    return kept.take(pa.array(order[last])), earlier, later
+
+
+def check_order(earlier: pa.Table, later: pa.Table, tallies: Tallies, excuses: Excuses) -> None:
+    """I2 and I4 between windows of `lag_windows` that follow each other: no hole, and no commit that goes back."""
+    key = LAG_WINDOWS.key
+    tallies["I2"].checked += later.num_rows
+    tallies["I4"].checked += later.num_rows
+    # a row without an offset lasts as long as the partition is assigned or subscribed
+    is_hole = pc.and_(
+        pc.greater(later["window_start"], earlier["window_end"]), pc.is_valid(earlier["committed_offset"])
+    )
+    for place in pc.indices_nonzero(is_hole).to_pylist():
+        row, begin = later.slice(place, 1).to_pylist()[0], earlier["window_end"][place].as_py()
+        end = row["window_start"]
+        if not excuses.covers(row["group"], row["topic"], row["partition"], begin, end):
+            named = {name: row[name] for name in key} | {"window_start": begin}
+            tallies["I2"].refute(LAG_WINDOWS.name, named, "windows", f"each up to {end}", "none, and no recorded gap")
+    falls = pc.and_(
+        pc.less(later["commit_source_offset"], earlier["commit_source_offset"]),
+        pc.equal(later["commit_source_partition"], earlier["commit_source_partition"]),
+    )
+    for place in pc.indices_nonzero(pc.fill_null(falls, False)).to_pylist():
+        begin, end = earlier["window_start"][place].as_py(), later["window_end"][place].as_py()
+        if not excuses.is_gap(begin, end):
+            named = {name: later[name][place].as_py() for name in key}
+            sides = (each["commit_source_offset"][place].as_py() for each in (earlier, later))
+            tallies["I4"].refute(LAG_WINDOWS.name, named, "commit_source_offset, at least", *sides)
+
+
+def check_source(rows: pa.Table, tally: Tally, read_to: SourceTo) -> None:
+    """I4: a commit lies before the position that the batch of its row had read up to."""
+    wanted = rows.filter(pc.is_valid(rows["commit_source_partition"])).select(["batch_id", *_COMMIT])
+    newest = wanted.group_by(["batch_id", "commit_source_partition"]).aggregate([("commit_source_offset", "max")])
+    for row in newest.to_pylist():
+        end, found = read_to(row["batch_id"], row["commit_source_partition"]), row["commit_source_offset_max"]
+        if end is not None and found is not None and found >= end:
+            key = {name: row[name] for name in ("batch_id", "commit_source_partition")}
+            tally.refute(LAG_WINDOWS.name, key, "commit_source_offset, below", end, found)
+
+
+def check_unique(rows: pa.Table, table: Table, tally: Tally, key: Sequence[str]) -> None:
+    """I1: no key stands twice in these rows."""
+    tally.checked += rows.num_rows
+    (codes,) = key_codes([rows], key)
+    _, first, times = np.unique(codes, return_index=True, return_counts=True)
+    doubled = rows.take(pa.array(first[times > 1]))
+    is_bad = pa.array(np.ones(doubled.num_rows, bool))
+    tally.add(doubled, is_bad, table.name, key, "rows", 1, pa.array(times[times > 1]))

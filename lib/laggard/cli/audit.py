@@ -1,0 +1,175 @@
+"""`laggard audit`: are the rows right? Check invariants of the tables, and print the rows that break them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+from laggard.cli import terminal
+from laggard.cli.api.client import Remote, add_address
+from laggard.cli.times import HELP, accept_spans, when
+from laggard.cli.words import count, duration, moment, paragraph, percent
+from laggard.errors import CONFIGURATION, OK, USAGE, LaggardError
+from laggard.escape import printable, printable_json
+from laggard.tables.schemas import TABLES
+
+if TYPE_CHECKING:
+    from laggard.audit.result import Tally, Violation
+    from laggard.audit.tables import Audit, Reader
+    from laggard.config import Config
+
+VIOLATED, UNCHECKED = 1, 2  # exit codes
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_SHOWN = 5  # examples of an invariant in text; --json has all that were kept
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The verb and its options."""
+    parser = subparsers.add_parser(
+        "audit",
+        help="are the rows right? checks the tables, and says which rows are not",
+        description="Check invariants of the tables. Nothing is written. Exit 0: all hold; 1: a row breaks one, and is"
+        " printed; 2: something that was asked for could not be checked.",
+    )
+    accept_spans(parser)
+    parser.add_argument("--since", type=when, metavar="TIME", help=f"only rows since then: {HELP} (default: all)")
+    parser.add_argument(
+        "--table",
+        action="append",
+        choices=sorted(TABLES),
+        default=[],
+        metavar="NAME",
+        help="only this table; repeatable",
+    )
+    parser.add_argument(
+        "--live", action="store_true", help="also ask the coordinators of up to 100 groups for their offsets"
+    )
+    add_address(parser.add_argument_group("also a running exporter: does it show what the tables say?"))
+
+
+def run(args: argparse.Namespace, config: Config) -> int:
+    """Check, print a line per invariant with examples, then facts that are no violation."""
+    try:
+        reader, audit = _audit(args, config)
+    except LaggardError as error:
+        if error.exit_code not in (USAGE, CONFIGURATION):
+            error.exit_code = UNCHECKED
+        raise
+    code = exit_code(audit.tallies)
+    if args.json:
+        print(printable_json({"v": 1, "ok": code == OK, "data": to_data(reader, audit)}, _text))
+        return code
+    style = terminal.STYLES.get
+    terminal.show_lines(page_lines(reader, audit), lambda line: style(line.split(" ")[0], ""), no_color=args.no_color)
+    return code
+
+
+def _audit(args: argparse.Namespace, config: Config) -> tuple[Reader, Audit]:
+    from laggard.audit.tables import Reader, audit_tables, chosen_tables, count_steps
+    from laggard.cli.published import published_batch
+
+    batch = published_batch(config.job.tables)
+    begin = args.since(batch.polled_at) if args.since else _EPOCH
+    # rows of a window are written by the first batch after it; events may have the time of a client's clock
+    reader = Reader(config.job.tables, batch, begin, batch.polled_at + timedelta(days=1))
+    tables = chosen_tables(args.table)
+    steps = terminal.progress(
+        audit_tables(reader, tables), count_steps(reader, tables), "steps", no_color=args.no_color
+    )
+    *_, audit = steps
+    if args.url:
+        from laggard.audit.served import check_exporter
+
+        check_exporter(Remote(args).ask, reader, audit.tallies["I9"])
+    if args.live:
+        _check_live(reader, config, audit.tallies["I10"])
+    return reader, audit
+
+
+def _check_live(reader: Reader, config: Config, tally: Tally) -> None:
+    from laggard.audit.live import check_coordinators
+    from laggard.config import require_brokers
+    from laggard.sources.brokers import Brokers
+    from laggard.tables.freshness import max_age
+
+    require_brokers(config)
+    patience = max_age(config.job.tick_seconds, config.exporter.max_age_seconds)
+    with closing(Brokers.of(config.cluster)) as brokers:
+        check_coordinators(reader, brokers, config.cluster.request_timeout_seconds, patience, tally)
+
+
+def exit_code(tallies: Mapping[str, Tally]) -> int:
+    """1 if a row breaks an invariant, else 2 if something could not be checked, else 0."""
+    if any(tally.violations for tally in tallies.values()):
+        return VIOLATED
+    return UNCHECKED if any(tally.unchecked for tally in tallies.values()) else OK
+
+
+def to_data(reader: Reader, audit: Audit) -> dict[str, Any]:
+    """The result as `--json` prints it."""
+    from dataclasses import asdict, fields
+
+    from laggard.audit.result import INVARIANTS
+
+    checked = [{"code": code, "rule": INVARIANTS[code], **asdict(tally)} for code, tally in audit.tallies.items()]
+    since = None if reader.begin == _EPOCH else reader.begin
+    head = {"cluster": reader.batch.cluster, "batch_id": reader.batch.batch_id, "since": since}
+    facts = {each.name: getattr(audit.totals, each.name) for each in fields(audit.totals)}  # asdict breaks counters
+    return head | {"invariants": checked, "facts": facts}
+
+
+def page_lines(reader: Reader, audit: Audit) -> Iterator[str]:
+    """A line for each invariant, with examples of rows that break it; then a summary, and what else was counted."""
+    from laggard.audit.result import INVARIANTS
+
+    since = "all rows" if reader.begin == _EPOCH else f"rows since {moment(reader.begin)}"
+    yield f"{reader.batch.cluster}: batch {reader.batch.batch_id}, {moment(reader.batch.polled_at)}; {since}"
+    for code, tally in audit.tallies.items():
+        rule = f"{code:<4}{INVARIANTS[code]}"
+        if tally.violations:
+            yield f"fail  {rule}: not in {tally.violations:,} of {tally.checked:,}"
+            yield from map(_sample_line, tally.samples[:_SHOWN])
+        elif tally.unchecked:
+            yield from paragraph(f"{rule}: not checked: {tally.unchecked}", "warn  ", "      ")
+        elif tally.checked:
+            yield f"ok    {rule}: {tally.checked:,} checked"
+    yield from _fact_lines(audit)
+    broken = sum(bool(tally.violations) for tally in audit.tallies.values())
+    verdict = f"{count(broken, 'invariant')} broken" if broken else "all that were checked hold"
+    unchecked = sum(bool(tally.unchecked) for tally in audit.tallies.values())
+    yield verdict + (f"; {unchecked} could not be checked" if unchecked else "")
+
+
+def _sample_line(found: Violation) -> str:
+    key = " ".join(f"{name}={_shown(value)}" for name, value in found.key.items())
+    return f"      {found.table} {key}: {found.what}: expected {_shown(found.expected)}, found {_shown(found.found)}"
+
+
+def _fact_lines(audit: Audit) -> Iterator[str]:
+    """Facts that are no violation: time that was not watched, statuses, odd records, corrections."""
+    totals = audit.totals
+    facts = [f"not watched: {reason} {duration(seconds)}" for reason, seconds in totals.gap_seconds.items()]
+    facts += [f"gap {reason}: {number:,}" for reason, number in totals.gaps.items() if reason not in totals.gap_seconds]
+    facts += [f"dead letters, {reason}: {number:,}" for reason, number in totals.dead_letters.items()]
+    if totals.unknown_records:
+        facts.append(f"records of unknown types: {totals.unknown_records:,} of {totals.records:,}")
+    if totals.reconciled:
+        facts.append(f"corrections after asking the coordinators: {totals.reconciled:,}")
+    if rows := totals.statuses.total():
+        shares = [f"{status} {percent(number / rows)}" for status, number in totals.statuses.most_common()]
+        facts.append(
+            f"rows of lag_windows by status: {', '.join(shares)}; ahead of the poll: {percent(totals.ahead / rows)}"
+        )
+    for fact in facts:
+        yield from paragraph(fact, "note  ", "      ")
+
+
+def _shown(value: Any) -> str:
+    return "unknown" if value is None else printable(_text(value) if isinstance(value, datetime) else str(value))
+
+
+def _text(value: datetime) -> str:
+    return value.isoformat()

@@ -1,0 +1,210 @@
+"""`laggard audit`: its exit codes, its page and its JSON, and an exporter that is compared with the tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from audit.roots import change, write_root
+from cli.test_doctor import closed_port
+from exporter.api_kit import serving_api
+from exporter.harness import LIMIT_SECONDS, Exporter
+from laggard.cli.api import client
+from laggard.cli.main import main
+from laggard.errors import CONFIGURATION, OK, USAGE
+from laggard.tables.published import newest_batch
+from tables.fixtures import NOW, group_row, partition_row, write_batch
+
+VIOLATED, UNCHECKED = 1, 2
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("simulated")
+    write_root(root, "transactional", seed=1)
+    return root
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "ASK_SECONDS", LIMIT_SECONDS)
+    monkeypatch.chdir(tmp_path)
+
+
+def audit(root: Path, *words: str) -> int:
+    settings = [f'cluster.bootstrap_servers=["127.0.0.1:{closed_port()}"]', "cluster.request_timeout_seconds=1"]
+    places = [word for setting in (*settings, f'job.tables="{root}"') for word in ("--set", setting)]
+    return main(["audit", *places, *words])
+
+
+def data_of(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """What `--json` printed, its invariants by their codes."""
+    found = json.loads(capsys.readouterr().out)
+    assert found["v"] == 1
+    return {"ok": found["ok"], **found["data"], "by": {each["code"]: each for each in found["data"]["invariants"]}}
+
+
+def wrong_lag(simulated: Path, to: Path) -> Path:
+    """The tables with one more record of lag in one row of the last window."""
+
+    def edit(rows: list[dict[str, Any]]) -> None:
+        row = max((row for row in rows if row["status"] == "ok"), key=lambda row: row["window_start"])
+        row["lag"] += 1
+
+    change(simulated, to, "lag_windows", edit)
+    return to
+
+
+def test_right_tables_end_with_0(simulated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert audit(simulated) == OK
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("; all rows")
+    assert [line.split()[:2] for line in lines if line.startswith("ok ")] == [["ok", f"I{n}"] for n in range(1, 9)]
+    assert lines[-2].startswith("note  rows of lag_windows by status: ok ")
+    assert lines[-1] == "all that were checked hold"
+
+
+def test_a_wrong_row_is_printed_and_ends_with_1(
+    simulated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = wrong_lag(simulated, tmp_path / "t")
+    assert audit(root) == VIOLATED
+    lines = capsys.readouterr().out.splitlines()
+    [fail] = [number for number, line in enumerate(lines) if line.startswith("fail  I5 ")]
+    assert ": not in 1 of " in lines[fail]
+    assert lines[fail + 1].strip().startswith("lag_windows cluster=c group=")
+    assert ": lag: expected " in lines[fail + 1]
+    assert "broken" in lines[-1]
+
+
+def test_json_holds_the_rows_that_are_wrong(
+    simulated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert audit(wrong_lag(simulated, tmp_path / "t"), "--json") == VIOLATED
+    found = data_of(capsys)
+    assert not found["ok"]
+    assert found["since"] is None
+    [sample] = found["by"]["I5"]["samples"]
+    assert (sample["table"], sample["what"], sample["found"] - sample["expected"]) == ("lag_windows", "lag", 1)
+    assert found["by"]["I5"]["violations"] == 1
+    assert found["facts"]["statuses"]["ok"] > 0
+
+
+def test_since_leaves_older_rows_out(simulated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    batch = newest_batch(str(simulated))
+    assert batch is not None
+
+    def edit(rows: list[dict[str, Any]]) -> None:
+        min((row for row in rows if row["status"] == "ok"), key=lambda row: row["window_start"])["lag"] += 1
+
+    change(simulated, tmp_path / "t", "lag_windows", edit)
+    since = (batch.polled_at - timedelta(minutes=2)).isoformat().replace("+00:00", "Z")
+    assert audit(tmp_path / "t", "--json") == VIOLATED
+    whole = data_of(capsys)
+    assert audit(tmp_path / "t", "--json", "--since", since) == OK
+    part = data_of(capsys)
+    assert 0 < part["by"]["I5"]["checked"] < whole["by"]["I5"]["checked"]
+
+
+def test_a_table_may_be_chosen(simulated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = wrong_lag(simulated, tmp_path / "t")
+    assert audit(root, "--json", "--table", "batches") == OK
+    assert [code for code, each in data_of(capsys)["by"].items() if each["checked"]] == ["I1", "I7"]
+    assert audit(root, "--table", "lagwindows") == USAGE
+    assert "lag_windows" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(("--since", "yesterday-ish"), USAGE), (("--live", "extra"), USAGE), (("--config", "none"), CONFIGURATION)],
+)
+def test_a_slip_keeps_its_own_exit_code(
+    words: tuple[str, ...], code: int, simulated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = audit(simulated, *words)
+    assert (found, capsys.readouterr().out) == (code, "")
+
+
+def test_tables_that_are_missing_cannot_be_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert audit(tmp_path / "none") == UNCHECKED
+    assert "no table at" in capsys.readouterr().err
+
+
+def test_brokers_that_do_not_answer_cannot_be_asked(simulated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert audit(simulated, "--live") == UNCHECKED
+    assert "127.0.0.1" in capsys.readouterr().err
+
+
+def write(root: Path, **values: Any) -> None:
+    partitions = [partition_row("checkout", "orders", number, ahead_records=0, **values) for number in range(3)]
+    sums = {"lag": 300, "lag_known": 300, "partitions_total": 3, "partitions_ok": 3}
+    write_batch(root, 42, partitions=partitions, groups=[group_row("checkout", **sums)])
+
+
+@contextmanager
+def exporter_of(root: Path, **options: Any) -> Iterator[tuple[str, str]]:
+    """The words that name an exporter which has read these tables once."""
+    exporter = Exporter(root, **options)
+    exporter.refresh()
+    with serving_api(exporter) as asker:
+        yield "--url", f"http://127.0.0.1:{asker.port}"
+
+
+def test_an_exporter_that_shows_the_tables_is_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path / "t")
+    with exporter_of(tmp_path / "t") as words:
+        assert audit(tmp_path / "t", "--json", *words) == OK
+    found = data_of(capsys)["by"]
+    assert (found["I9"]["checked"], found["I9"]["unchecked"]) == (4, "")  # one group, three partitions
+    assert found["I6"]["checked"] == 1
+
+
+def test_an_exporter_is_compared_with_the_batch_that_it_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "t")
+    with exporter_of(tmp_path / "t") as words:
+        partitions = [partition_row("checkout", "orders", 0, ahead_records=0, committed_offset=950)]
+        write_batch(tmp_path / "t", 43, NOW + timedelta(seconds=10), partitions=partitions, groups=[])
+        assert audit(tmp_path / "t", "--json", *words) == OK
+    assert data_of(capsys)["by"]["I9"]["checked"] == 4
+
+
+def test_an_exporter_that_shows_another_lag_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path / "t")
+    write(tmp_path / "other", committed_offset=899)
+    with exporter_of(tmp_path / "other") as words:
+        assert audit(tmp_path / "t", "--json", *words) == VIOLATED
+    by_name = {each["what"]: each for each in data_of(capsys)["by"]["I9"]["samples"]}
+    assert set(by_name) == {"laggard_group_lag_records", "laggard_partition_lag_records"}
+    assert [by_name["laggard_partition_lag_records"][side] for side in ("expected", "found")] == [100, 101.0]
+
+
+@pytest.mark.parametrize("max_series", [60, 90, 120])
+def test_what_an_exporter_had_to_withhold_is_not_missed(
+    max_series: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "t")
+    with exporter_of(tmp_path / "t", max_series=max_series) as words:
+        assert audit(tmp_path / "t", "--json", *words) == OK
+    assert data_of(capsys)["by"]["I9"]["checked"] < 4
+
+
+def test_an_exporter_of_other_tables_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path / "t")
+    write_batch(tmp_path / "other", 7, partitions=[partition_row("checkout", "orders", 0)], groups=[])
+    with exporter_of(tmp_path / "other") as words:
+        assert audit(tmp_path / "t", *words) == UNCHECKED
+    page = " ".join(capsys.readouterr().out.split())
+    assert "I9 the exporter shows the batch that it names: not checked: the exporter shows batch 7, which" in page
+
+
+def test_an_exporter_that_is_not_there_cannot_be_compared(simulated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert audit(simulated, "--url", f"http://127.0.0.1:{closed_port()}") == UNCHECKED
+    assert "ConnectionRefusedError" in capsys.readouterr().err
