@@ -47,8 +47,8 @@ def check_batches(rows: Iterable[Row], before: Row | None, tally: Tally, totals:
             _count_gap(row, totals)
             continue
         tally.checked += 1
-        counted = sum(row[name] for name in _OUTCOMES)
-        if counted != row["records"]:
+        counted = sum(row[name] or 0 for name in _OUTCOMES)
+        if counted != (row["records"] or 0):
             tally.refute(BATCHES.name, {"batch_id": row["batch_id"]}, "records", counted, row["records"])
         if before is not None and row["batch_id"] not in has_gap:
             _check_follows(before, row, tally)
@@ -68,8 +68,8 @@ def _check_follows(before: Row, row: Row, tally: Tally) -> None:
 
 def _count_batch(row: Row, before: Row | None, totals: Totals) -> None:
     totals.batches += 1
-    totals.records += row["records"]
-    totals.unknown_records += row["unknown"]
+    totals.records += row["records"] or 0
+    totals.unknown_records += row["unknown"] or 0
     if before is None:
         return
     totals.reconciled += max(

@@ -31,7 +31,7 @@ from laggard.tables.schemas import (
     Table,
 )
 
-ROWS = 500_000  # of lag_windows at a time
+ROWS = 100_000  # of lag_windows at a time
 DAY = timedelta(days=1)
 _MOVING = (*TOPIC_WINDOWS.key, "window_end", "log_end_offset", "produced")
 _HISTORY = (
