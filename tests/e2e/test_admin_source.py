@@ -249,3 +249,8 @@ def test_a_broker_that_is_restarted_loses_nothing(
     assert [row["kind"] for row in place.rows("group_events") if row["kind"].endswith("deleted")].count(
         "group_deleted"
     ) == 1
+
+
+def test_the_audit_finds_no_wrong_row_and_agrees_with_the_coordinators(place: Place, job: Run) -> None:
+    checked = place.audit("--live")
+    assert {code for code, rows in checked.items() if not rows} == {"I4", "I9"}

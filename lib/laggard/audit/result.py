@@ -39,7 +39,7 @@ class Violation:
 class Tally:
     """One invariant so far; `unchecked` says why it could not be checked."""
 
-    checked: int = 0  # rows, or pairs of rows
+    checked: int = 0  # rows, or pairs of rows, whose values are known
     violations: int = 0
     samples: list[Violation] = field(default_factory=list)
     unchecked: str = ""

@@ -74,15 +74,16 @@ def check_neighbours(
     order = np.lexsort((pc.cast(kept["window_start"], pa.int64()).to_numpy(), codes))
     is_pair = codes[order][1:] == codes[order][:-1]
     earlier, later = (kept.take(pa.array(each[is_pair])) for each in (order[:-1], order[1:]))
-    for code in ("I1", "I3"):
-        tallies[code].checked += later.num_rows
+    tallies["I1"].checked += later.num_rows
     is_double = pc.equal(later["window_start"], earlier["window_start"])
     tallies["I1"].add(later, is_double, table.name, table.key, "rows", 1, "2 or more")
     follows = pc.equal(later["window_start"], earlier["window_end"])
     for column, offset in _MOVES:
         if column in kept.column_names:
             moved = pc.subtract(later[offset], earlier[offset])
-            bad = pc.and_(follows, pc.not_equal(later[column], moved))
+            is_equal = pc.equal(later[column], moved)
+            tallies["I3"].checked += _count(pc.and_(follows, pc.is_valid(is_equal)))
+            bad = pc.and_(follows, pc.invert(is_equal))
             tallies["I3"].add(later, bad, table.name, table.key, column, moved, later[column])
     last = np.append(~is_pair, True) if len(order) else np.zeros(0, bool)
     return kept.take(pa.array(order[last])), earlier, later
@@ -92,7 +93,6 @@ def check_order(earlier: pa.Table, later: pa.Table, tallies: Tallies, excuses: E
     """I2 and I4 between windows of `lag_windows` that follow each other: no hole, and no commit that goes back."""
     key = LAG_WINDOWS.key
     tallies["I2"].checked += later.num_rows
-    tallies["I4"].checked += later.num_rows
     # a row without an offset lasts as long as the partition is assigned or subscribed
     is_hole = pc.and_(
         pc.greater(later["window_start"], earlier["window_end"]), pc.is_valid(earlier["committed_offset"])
@@ -107,6 +107,7 @@ def check_order(earlier: pa.Table, later: pa.Table, tallies: Tallies, excuses: E
         pc.less(later["commit_source_offset"], earlier["commit_source_offset"]),
         pc.equal(later["commit_source_partition"], earlier["commit_source_partition"]),
     )
+    tallies["I4"].checked += _count(pc.is_valid(falls))
     for place in pc.indices_nonzero(pc.fill_null(falls, False)).to_pylist():
         begin, end = earlier["window_start"][place].as_py(), later["window_end"][place].as_py()
         if not excuses.is_gap(begin, end):
@@ -134,3 +135,7 @@ def check_unique(rows: pa.Table, table: Table, tally: Tally, key: Sequence[str])
     doubled = rows.take(pa.array(first[times > 1]))
     is_bad = pa.array(np.ones(doubled.num_rows, bool))
     tally.add(doubled, is_bad, table.name, key, "rows", 1, pa.array(times[times > 1]))
+
+
+def _count(mask: Any) -> int:
+    return int(pc.sum(mask).as_py() or 0)
