@@ -34,21 +34,21 @@ LEFT_OUT: Mapping[str, str] = MappingProxyType({
 # Causes, symptoms and findings about laggard itself that no alert repeats; docs/runbooks/README.md has the same lines.
 # Hygiene and events have none: the first can wait for a working day, the others are over when they are seen.
 CODES_LEFT_OUT: Mapping[str, str] = MappingProxyType({
-    "MONITOR_BLIND": "`LaggardBlind`, `LaggardPollErrors` and `LaggardPartitionsUnknown` come of the same poll, and sooner",
-    "SOURCE_BLOCKED": "`LaggardSourceBlocked` goes by the position itself, also while the rules are behind",
-    "SHARED_SINK": "the members are slow, of which `LaggardCapacityShort` and `LaggardSlowMember` speak; the page of `laggard explain` names the sink",
-    "TIME_LAG_SLO_BREACH": "`LaggardSloFastBurn`, `LaggardSloMediumBurn` and `LaggardSloSlowBurn` weigh how much and how long",
-    "AT_PARTITION_CEILING": "holds only beside `CAPACITY_SHORTAGE`, of which `LaggardCapacityShort` is",
-    "CAPACITY_BURST": "drains by itself; `LaggardSloFastBurn` tells if it takes too long",
+    "MONITOR_BLIND": "`LaggardBlind`, `LaggardPollErrors` and `LaggardPartitionsUnknown` fire on the same poll, and sooner",
+    "SOURCE_BLOCKED": "`LaggardSourceBlocked` watches the position itself, also while the rules are behind",
+    "SHARED_SINK": "the members are slow, which `LaggardCapacityShort` and `LaggardSlowMember` report; `laggard explain` names the sink",
+    "TIME_LAG_SLO_BREACH": "`LaggardSloFastBurn`, `LaggardSloMediumBurn` and `LaggardSloSlowBurn` also take into account how many records are late, and for how long",
+    "AT_PARTITION_CEILING": "is found only together with `CAPACITY_SHORTAGE`, which `LaggardCapacityShort` reports",
+    "CAPACITY_BURST": "drains by itself; `LaggardSloFastBurn` fires if it takes too long",
     "HOT_PARTITION_ARRIVAL": "`LaggardConcentratedLag`, once its lag grows",
     "COSTLY_PARTITION": "`LaggardConcentratedLag`, once its lag grows",
     "OFFSET_BEYOND_END": "`LaggardPartitionsUnknown`: its lag is unknown",
-    "REBALANCE_STRAGGLER": "is over when it is found; `LaggardRebalanceStorm` if it comes again and again",
-    "ASSIGNOR_FLAP": "`LaggardRebalanceStorm`, of which it is a cause",
-    "SESSION_EVICTION": "`LaggardRebalanceStorm` if it costs reading, `LaggardCrashLoop` if it is always the same member",
-    "STATIC_ID_UNSTABLE": "costs at deploys only, and `LaggardRebalanceStorm` is there",
-    "DEPLOY_LAG_SPIKE": "drains after the deploy; `LaggardSloFastBurn` tells if it takes too long",
-    "SCALE_OSCILLATION": "`LaggardRebalanceStorm` if it costs reading; else a matter of the autoscaler's settings",
+    "REBALANCE_STRAGGLER": "is over when it is found; `LaggardRebalanceStorm` fires if it happens again and again",
+    "ASSIGNOR_FLAP": "`LaggardRebalanceStorm`, which it causes",
+    "SESSION_EVICTION": "`LaggardRebalanceStorm` if partitions stop being read, `LaggardCrashLoop` if it is always the same member",
+    "STATIC_ID_UNSTABLE": "matters only at deploys; `LaggardRebalanceStorm` covers what it costs there",
+    "DEPLOY_LAG_SPIKE": "drains after the deploy; `LaggardSloFastBurn` fires if it takes too long",
+    "SCALE_OSCILLATION": "`LaggardRebalanceStorm` if partitions stop being read; otherwise only the autoscaler's settings need a change",
 })  # fmt: skip
 
 
