@@ -19,23 +19,26 @@ from questions.kit import write_tables  # noqa: E402
 
 _INTRODUCTION = """# Questions
 
-Fifteen questions are shipped as SQL, in `conf/sql`: `laggard query --list` names them, `laggard query --name Q7`
-answers one. `--from`, `--to` (UTC) and `--param name=value` set its parameters; a range that is not said ends with
-the newest tick. In an answer null is unknown, never 0; a sum leaves out what is not known, and a column beside it
-counts that.
+Fifteen questions are included as SQL files in `conf/sql`. `laggard query --list` lists them, and
+`laggard query --name Q7` answers one. `--from`, `--to` (UTC) and `--param name=value` set its parameters; without
+`--to` the range ends with the newest tick. In an answer null means unknown and is never 0. A sum leaves out unknown
+values, and a column next to it counts them.
 
-`laggard query` takes SQL of yours too: `show tables` lists tables and [views](views.md), `describe lag_windows` its
-columns. `:name` in it is filled by `--param name=value`, `:from` and `:to` by the range; of a range that is given,
-tables of history have only the rows in it. `-o rows.parquet` (or `.csv`, `.json`) saves the exact rows, where the table
-on a terminal rounds; `-o -` writes them to standard output for a pipe, as CSV or by `--format`. It also says
-which times in the range nobody watched, and if it has no rows why: no such group, before or after what is kept,
-or no row that meets the conditions.
+`laggard query` also runs your own SQL. `show tables` lists tables and [views](views.md), `describe lag_windows` lists
+the columns of a table. `--param name=value` sets `:name` in the SQL, and the range sets `:from` and `:to`. If you give
+a range, the tables of history have only its rows.
 
-The files are plain SQL, their parameters as `:name`. With literals in their place, DataFusion (`laggard query`) and
-DuckDB run them as they are, in a session whose time zone is UTC. Spark needs `spark.sql.ansi.enabled`,
-`spark.sql.ansi.doubleQuotedIdentifiers`, and `unix_timestamp(x)` in place of `extract(epoch from x)`.
+- `-o rows.parquet` (or `.csv`, `.json`) saves the exact rows; the table on a terminal is rounded. `-o -` writes the
+  rows to standard output for a pipe, as CSV or in the format of `--format`.
+- The command says which times of the range were not observed.
+- If there are no rows, it says why: there is no such group, the range is before or after what is kept, or no row meets
+  the conditions.
 
-The examples are of one group, `payments`: too slow for its load, deployed, then given a third consumer.
+The files are plain SQL with parameters written as `:name`. With values in their place, DataFusion (`laggard query`) and
+DuckDB run them unchanged, in a session whose time zone is UTC. Spark needs `spark.sql.ansi.enabled`,
+`spark.sql.ansi.doubleQuotedIdentifiers`, and `unix_timestamp(x)` instead of `extract(epoch from x)`.
+
+All examples are about one group, `payments`. It is too slow for its load, is deployed, and then gets a third consumer.
 Written by `make docs` from `conf/sql`.
 """
 

@@ -41,10 +41,10 @@ def _metrics_lines() -> Iterator[str]:
     yield "# Metrics"
     yield ""
     yield "Written by `make docs` from `lib/laggard/exporter/families.py`; the HELP texts of a scrape are the same."
-    yield "What is not known is absent: never 0, −1 or NaN. `+Inf` means: not at the current rate. A `stateset` has one"
-    yield "series per state, labelled with the metric's name, or none while no state is known."
-    yield "Above `metrics.max_series` levels go in this order:"
-    yield ", ".join(f"`{level}`" for level in LEVELS) + "; a group with lag or an open finding goes last."
+    yield "An unknown value is absent: never 0, −1 or NaN. `+Inf` means: not at the current rate. A `stateset` has one"
+    yield "series per state, labelled with the metric's name, and no series while the state is unknown."
+    yield "Above `metrics.max_series` whole levels of series are withheld, in this order:"
+    yield ", ".join(f"`{level}`" for level in LEVELS) + ". Groups with lag or an open finding are withheld last."
     starts = dict(_PARTS)
     for family in FAMILIES:
         title = starts.get(family.name.removeprefix("laggard_"))
@@ -60,10 +60,11 @@ def _metrics_lines() -> Iterator[str]:
 
 
 _COMPAT_INTRO = (
-    "`metrics.compat` names tools under whose names the same is served too, so that their dashboards and alerts go on",
-    "working. Series are of all partitions of watched groups and go first above `metrics.max_series`. Values are",
-    "ours: absent if the other tool says −1, NaN, 0 or a partial sum. `cluster` is added where it has none,",
-    "unless `metrics.compat_cluster_label` is false. Left out are series of brokers, replicas and log directories.",
+    "`metrics.compat` lists other tools; the same facts are then also served under the names of these tools, so that",
+    "their dashboards and alerts keep working. All partitions of watched groups have these series, and they are the",
+    "first to be withheld above `metrics.max_series`. Values are laggard's: absent if the other tool shows −1, NaN, 0",
+    "or a partial sum. Tools without a label `cluster` get one, unless `metrics.compat_cluster_label` is false. Series",
+    "of brokers, replicas and log directories are left out.",
 )
 
 

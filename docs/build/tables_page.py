@@ -16,40 +16,45 @@ PAGE = Path(__file__).parents[1] / "tables.md"
 VIEWS_PAGE = PAGE.with_name("views.md")
 _INTRODUCTION = """# Tables
 
-All columns, written by `make docs` from `lib/laggard/tables`; the tables carry the same texts as Delta comments.
-Timestamps are in UTC, durations in seconds. A column is null when its value is not known, never 0; "when null"
-says when that is, and a dash means never. A column that `[cluster] source = "admin"` cannot fill is null too
-([which](admin-source.md)). Every column is there since 0.1.0; in rows that an older job wrote, one added later is null.
+This page lists all columns. `make docs` writes it from `lib/laggard/tables`; the tables have the same texts as Delta
+comments. Timestamps are in UTC, durations in seconds. An unknown value is null, never 0: "when null" says when that is,
+and a dash means never. A column that `[cluster] source = "admin"` cannot fill is null too ([which](admin-source.md)).
+All columns exist since 0.1.0. A column that is added later is null in rows that an older job wrote.
 
-- A tick is whole once its row in `batches` is there. `laggard query` reads the versions that the newest such row
-  names; other engines can see a tick half written, so they keep to `batch_id <=` the newest of `batches` with kind
-  `tick` or `backfill`. The diagnosis writes its tables after the tick ({later}), so no row of
-  `batches` names their versions.
+- A tick is complete once its row in `batches` exists. `laggard query` reads the versions that the newest such row
+  names. Other engines may see half of a tick: let them read only up to the `batch_id` of the newest row of `batches`
+  with kind `tick` or `backfill`.
+- The diagnosis writes its tables after the tick ({later}), so no row of `batches` names their
+  versions.
 - `partition_status` and `group_status` are overwritten each tick: read one version of them. All others are appended to,
-  and partitioned by `date`: a condition on `date` beside the one on the time saves reading the other files.
-- Time that nobody watched has no rows. `batches` says when that was (kind `gap`), and so does the view `gaps`.
+  and partitioned by `date`: with a condition on `date`, besides the one on the time, an engine reads fewer files.
+- Time without observation has no rows. Rows of `batches` with kind `gap` say when, and so does the view `gaps`.
 - Columns whose meaning begins with "state:" are the job's own memory and may change in any release.
 
-Over them: [fifteen questions](questions.md), [eleven views](views.md), [other engines](read-elsewhere.md).
+To read them: [fifteen questions](questions.md), [eleven views](views.md), [other engines](read-elsewhere.md).
 """
 
 _VIEWS_INTRODUCTION = """# Views
 
-Eleven views, each one statement of `conf/sql/views.sql`. `laggard query "select * from worst_groups"` knows them. Other
-engines make them from the file, over tables of the same names: DataFusion and DuckDB as they are, in a session whose
-time zone is UTC; Spark with `create temporary view` in place of `create view`, `spark.sql.ansi.enabled` and
-`spark.sql.ansi.doubleQuotedIdentifiers`. A test compares the answers of these three with rows worked out by hand;
-Trino is untested. A time without observation has no rows, so none of them counts it as zero; sums leave out what is
-not known, and a column beside them counts that.
+There are eleven views; each is one statement of `conf/sql/views.sql`. In `laggard query` they exist already:
+`laggard query "select * from worst_groups"`. Other engines create them from that file, over tables of the same names:
 
-Views over windows and events read all of them: give a condition on `date` where they have one. Written by `make docs`.
+- DataFusion and DuckDB run the file unchanged, in a session whose time zone is UTC.
+- Spark needs `create temporary view` instead of `create view`, and the settings `spark.sql.ansi.enabled` and
+  `spark.sql.ansi.doubleQuotedIdentifiers`.
+
+A test compares the answers of these three with rows worked out by hand; Trino is untested. Time without observation has
+no rows, so no view counts it as zero. Sums leave out unknown values, and a column next to them counts those.
+
+Views over windows and events read all rows unless you give a condition on `date`. Written by `make docs`.
 
 ## At size
 
-Each view by `laggard query "select * from …" -o answer.parquet`, its start included, over 1,440,000 rows of
-`lag_windows` (50 groups, 1,000 partitions, a day of windows of a minute), 72,000 of `group_windows` and
-`group_history`, 101,000 of `rebalances`, 103,000 of `findings` and 10,100 of `deploys`. Two cores that others used too
-(load 8): compare by CPU seconds. Repeat it with `PYTHONPATH=lib .venv/bin/python bench/views.py`.
+Measured with `laggard query "select * from …" -o answer.parquet`, the start of the command included. The tables have
+1,440,000 rows of `lag_windows` (50 groups, 1,000 partitions, a day of one-minute windows), 72,000 of `group_windows`
+and of `group_history`, 101,000 of `rebalances`, 103,000 of `findings` and 10,100 of `deploys`. The machine had two
+cores and other work (load 8), so compare CPU seconds. Repeat it with
+`PYTHONPATH=lib .venv/bin/python bench/views.py`.
 
 | view | rows | seconds | CPU seconds | peak MB | one group and day: seconds | CPU seconds |
 |---|--:|--:|--:|--:|--:|--:|
@@ -65,8 +70,8 @@ Each view by `laggard query "select * from …" -o answer.parquet`, its start in
 | `commit_hygiene` | 50 | 2.6 | 0.7 | 206 | 2.4 | 0.7 |
 | `gaps` | 0 | 2.2 | 0.6 | 192 | 1.9 | 0.6 |
 
-More than half a CPU second of each is the start. `ownership_at` sorts all rows of `lag_windows`; the others read only
-the columns that they need.
+The start of the command takes more than half a CPU second of each. `ownership_at` sorts all rows of `lag_windows`; the
+others read only the columns that they need.
 """
 
 _OFFSETS = re.compile(r"(^|_)offset$|^rewound_from$|^source_(from|to|high_watermark)$")
