@@ -64,10 +64,14 @@ def merge(
     keys = pa.concat_tables([before.select(KEY), commits.select(KEY).take(fresh), expected.select(KEY).take(missing)])
     row, place = key_codes([keys, positions], KEY[1:])
     prior, commit = take(before, before_at), take(commits, commit_at)
-    # a record read twice (the offsets topic was re-read) must not count twice
-    is_later = pc.or_kleene(
+    # a record read twice (the offsets topic was re-read) must not count twice, nor one of the partition that a group
+    # was in before the offsets topic got more
+    is_elsewhere = pc.not_equal(commit["source_partition"], prior["commit_source_partition"])
+    is_newer = pc.greater_equal(commit["record_timestamp"], prior["commit_timestamp"])
+    is_later = pc.if_else(
+        pc.fill_null(is_elsewhere, False),
+        pc.fill_null(is_newer, True),
         pc.greater(commit["source_offset"], prior["commit_source_offset"]),
-        pc.not_equal(commit["source_partition"], prior["commit_source_partition"]),
     )
     is_new = pc.and_(pc.is_valid(commit["source_offset"]), pc.fill_null(is_later, True))
     # nobody subscribes to it any more, and it was never committed

@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from laggard.lag.tick import Tick
@@ -38,23 +39,33 @@ def fold_records(
     records: Iterable[Row],
     topics: Topics,
     tick: Tick,
+    newest_at: Mapping[str, datetime | None] | None = None,
 ) -> Known:
     """Fold the decode stage's group records, given in Kafka's order per group; one already folded is passed over.
 
-    `known`: columns `KEPT` so far. `folded`: that column for `touched_groups`.
+    `known`: columns `KEPT` so far. `folded`: that column for `touched_groups`. `newest_at`: column `generation_at`.
     """
     history = History(tick, topics)
     by_group: dict[str, list[Row]] = defaultdict(list)
     for record in records:
-        last = known.get(record["group"], {}).get("group_record_offset")
-        if last is None or record["source_offset"] > last:
-            by_group[record["group"]].append(record)
+        group = record["group"]
+        if _is_later(record, known.get(group, {}), (newest_at or {}).get(group)):
+            by_group[group].append(record)
     facts, states = dict(known), {}
     for group in sorted(folded.keys() | by_group.keys()):
         before = known.get(group, {})
         if group in by_group or before.get("is_held"):
             facts[group], states[group] = _fold_group(group, before, folded.get(group), by_group[group], history)
     return Known(facts, states, history)
+
+
+def _is_later(record: Row, known: Mapping[str, Any], newest_at: datetime | None) -> bool:
+    """True if a record was not folded yet; the offsets topic may have been read again, or got more partitions."""
+    if known.get("group_record_offset") is None:
+        return True
+    if record["source_partition"] == known["offsets_partition"]:
+        return bool(record["source_offset"] > known["group_record_offset"])
+    return newest_at is None or bool(record["record_timestamp"] >= newest_at)
 
 
 def _fold_group(

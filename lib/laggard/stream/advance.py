@@ -76,7 +76,8 @@ def advance(
         answers = replace(answers, errors={**_lasting_errors(facts_before), **answers.errors})
         listing = replace(listing, errors=answers.errors)
     else:
-        known = fold_records(facts_before, folded_before, batch.records, topics, tick)
+        newest_at = column_of(group_status, "generation_at", [row["group"] for row in batch.records])
+        known = fold_records(facts_before, folded_before, batch.records, topics, tick, newest_at)
     facts, history = known.facts, known.history
     merged = merge(partition_status, batch.commits, poll.positions, _subscribed(facts), batch.room, batch.refused)
     if policies is not None and policies.reads_committed(tick.cluster):

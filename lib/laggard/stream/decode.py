@@ -56,11 +56,13 @@ def decode_records(table: pa.Table, names: NameFilter, *, with_edges: bool = Tru
         columns = decode_columns(records.key, records.value)
         set_aside(records, columns)
         keys = _watched_keys(columns, names)
-        chosen = np.flatnonzero((columns.is_commit | columns.is_tombstone) & keys.is_watched[columns.key_index])
+        is_past = _of_past_places(records, columns)
+        is_counted = (columns.is_commit | columns.is_tombstone) & ~is_past
+        chosen = np.flatnonzero(is_counted & keys.is_watched[columns.key_index])
         yield as_decoded("commit", _commits(records, columns, keys, chosen, rows))
         if with_edges:
-            yield as_decoded("edge", _edges(records, columns, keys, chosen))
-        rows.add_others(records, columns, names)
+            yield as_decoded("edge", _edges(records, columns, keys, chosen, is_past))
+        rows.add_others(records, columns, names, is_past)
         rows.add_counts(columns)
     yield from rows.batches()
 
@@ -133,10 +135,33 @@ def _commits(records: Records, columns: CommitColumns, known: _Keys, chosen: Int
     )
 
 
-def _edges(records: Records, columns: CommitColumns, known: _Keys, chosen: Ints) -> pa.RecordBatch:
+def _of_past_places(records: Records, columns: CommitColumns) -> Bools:
+    """True for records of a group in other partitions than that of its newest record.
+
+    After the offsets topic got more partitions, a group's coordinator reads and writes another one; what lies in the
+    one before was true once (GroupMetadataManager.partitionFor, with the number that the broker had at its start).
+    """
+    numbers: dict[str | None, int] = {None: 0}
+    of_key = np.array([numbers.setdefault(key.group, len(numbers)) for key in columns.keys], np.int64)
+    group, partition = of_key[columns.key_index], records.partition
+    one_of = np.zeros(len(numbers), partition.dtype)
+    one_of[group] = partition
+    is_split = np.zeros(len(numbers), bool)
+    is_split[group[one_of[group] != partition]] = True
+    is_split[0] = False  # of no group
+    rows = np.flatnonzero(is_split[group])
+    if not len(rows):
+        return np.zeros(len(group), bool)
+    at_us = records.timestamp.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    rows = rows[np.argsort(at_us[rows], kind="stable")]
+    one_of[group[rows]] = partition[rows]  # the newest comes last and stays
+    return np.asarray(is_split[group] & (one_of[group] != partition))
+
+
+def _edges(records: Records, columns: CommitColumns, known: _Keys, chosen: Ints, is_past: Bools) -> pa.RecordBatch:
     records_of: dict[str, list[int]] = {}
     for row, outcome in columns.others.items():
-        if outcome.group is not None and outcome.outcome in ("record", "tombstone"):
+        if outcome.group is not None and outcome.outcome in ("record", "tombstone") and not is_past[row]:
             records_of.setdefault(outcome.group, []).append(row)
     found = unseen = chosen[:0]
     if records_of and len(chosen):

@@ -126,9 +126,10 @@ def _sampled(tick: Tick) -> Row:
 
 def _is_later(commit: Row, row: Mapping[str, Any]) -> bool:
     """As `lag.merged.merge` has it."""
-    known = row.get("commit_source_offset")
-    is_other = row.get("commit_source_partition") != commit["source_partition"]
-    return bool(known is None or is_other or commit["source_offset"] > known)
+    known, at = row.get("commit_source_offset"), commit["record_timestamp"]
+    if known is not None and row.get("commit_source_partition") != commit["source_partition"]:
+        return bool(None in (at, row.get("commit_timestamp")) or at >= row["commit_timestamp"])
+    return bool(known is None or commit["source_offset"] > known)
 
 
 def _unknown_group(group: str, tick: Tick) -> Row:
@@ -156,7 +157,8 @@ def _fold(inputs: Inputs, positions: Any, tick: Tick) -> tuple[Row, Tables]:
     before = {row["group"]: row for row in kept}
     try:
         folded = column_of(inputs.group_status, "folded", touched_groups(before, records))
-        known = fold_records(before, folded, records, Topics(positions, inputs.partition_status), tick)
+        newest_at = column_of(inputs.group_status, "generation_at", [group])
+        known = fold_records(before, folded, records, Topics(positions, inputs.partition_status), tick, newest_at)
         facts = {name: known.facts[group].get(name) for name in KEPT} | {"folded": known.folded.get(group)}
         history = {
             "generations": to_arrow(schemas.GENERATIONS, known.history.generations),

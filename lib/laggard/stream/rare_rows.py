@@ -45,12 +45,15 @@ class RareRows:
         """One row of a kind; columns that are not given are null."""
         self._rows[kind].append(columns)
 
-    def add_others(self, records: Records, columns: CommitColumns, names: NameFilter) -> None:
-        """Group records of the groups that are watched, and dead letters."""
+    def add_others(
+        self, records: Records, columns: CommitColumns, names: NameFilter, is_past: np.ndarray[Any, np.dtype[np.bool_]]
+    ) -> None:
+        """Group records of the groups that are watched, without those of the past, and dead letters."""
         dead = 0
         for row in sorted(columns.others):
             outcome, detail = columns.others[row], None
-            if outcome.outcome in ("record", "tombstone") and names.watches_group(outcome.group or ""):
+            is_record = outcome.outcome in ("record", "tombstone") and not is_past[row]
+            if is_record and names.watches_group(outcome.group or ""):
                 try:
                     detail = _describe(outcome)
                 except Exception:  # noqa: BLE001 - one record is never a reason to stop
