@@ -115,6 +115,17 @@ def test_infinity_is_a_text_in_json(root: Path, capsys: Capture) -> None:
     assert json.loads(printed)["data"] == [{"drain_seconds": "Infinity"}]
 
 
+def test_times_and_durations_in_json_are_those_of_the_other_verbs(root: Path, capsys: Capture) -> None:
+    sql = (
+        "select max(polled_at) as at, max(date) as day, make_array(max(polled_at)) as list,"
+        " max(polled_at) - (max(polled_at) - interval '90 minutes') as span from batches"
+    )
+    assert call(root, "--json", sql) == OK
+    [row] = json.loads(capsys.readouterr().out)["data"]
+    at, day = NOW.isoformat(), NOW.date().isoformat()
+    assert row == {"at": at, "day": day, "span": 5400.0, "list": [at]}
+
+
 def test_numbers_of_a_table_can_be_read_and_names_stay(root: Path, capsys: Capture) -> None:
     assert (
         call(root, "select lag, slope, 123456 as batch_id, 1234 as n from group_windows order by lag desc limit 1")

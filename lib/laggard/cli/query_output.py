@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from datetime import date, time, timedelta
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -155,9 +156,15 @@ def _write_csv(rows: pa.Table, out: TextIO) -> None:
 
 
 def write_json(rows: pa.Table | list[dict[str, Any]], out: TextIO) -> None:
-    """One JSON object; what is infinite is the text Infinity."""
+    """One JSON object: what is infinite is the text Infinity, times are ISO 8601, durations are seconds."""
     records = rows if isinstance(rows, list) else _records(rows)
-    out.write(printable_json(finite({"v": 1, "ok": True, "data": records}), str) + "\n")
+    out.write(printable_json(finite({"v": 1, "ok": True, "data": records}), _in_json) + "\n")
+
+
+def _in_json(value: Any) -> Any:
+    if isinstance(value, (date, time)):  # a datetime is a date, too
+        return value.isoformat()
+    return value.total_seconds() if isinstance(value, timedelta) else str(value)
 
 
 def _records(rows: pa.Table) -> list[dict[str, Any]]:
