@@ -108,6 +108,7 @@ audit: venv ## look the pinned packages up among known weaknesses; docker/except
 
 docs: venv ## write the generated pages, dashboards and rules, then build the site in build/site
 	@$(BIN)/python docs/build/reference_pages.py
+	@$(BIN)/python docs/build/cli_json.py
 	@$(BIN)/python docs/build/questions_page.py
 	@$(BIN)/python docs/build/completion_files.py
 	@$(BIN)/python docs/build/man_page.py

@@ -10,11 +10,14 @@ from typing import Any, NoReturn
 
 import pytest
 
+from cli_json import schemas
+from json_schemas import faults, strict
 from laggard.cli.main import PROSE, VERBS, main
 from laggard.errors import CONFIGURATION, NOT_FOUND, OK, TEMPORARY, UNREACHABLE, USAGE
 from laggard.tables.delta import create_tables
 from tables.fixtures import NOW, finding_row, group_row, partition_row, window_row, write_batch, write_evaluated
 
+SCHEMAS = schemas()
 INFINITE = {"evidence": {"drain_seconds": float("inf"), "slope": float("nan")}, "evidence_text": {}, "group": "g"}
 
 
@@ -33,21 +36,25 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder)
 
 
-ANSWERS = [
-    (["status"], OK),
-    (["status", "--rebalances"], OK),
-    (["explain", "g"], OK),
-    (["findings"], OK),
-    (["diagnose", "--from", "2h"], OK),
-    (["query", "select cast('nan' as double) as x, cast('inf' as double) as y"], OK),
-    (["query", "--list"], OK),
-    (["config", "show"], OK),
-    (["config", "check"], OK),
-    (["config", "sample"], OK),
-    (["config", "policy", "g"], OK),
-    (["decode"], OK),
-    (["doctor"], None),
-    (["export", "--check", "--listen", "127.0.0.1:1"], 1),
+ANSWERS = [  # with the name of the schema in docs/cli-json
+    (["status"], OK, "status"),
+    (["status", "--rebalances"], OK, "status-rebalances"),
+    (["explain", "g"], OK, "explain"),
+    (["findings"], OK, "findings"),
+    (["diagnose", "--from", "2h"], OK, "diagnose"),
+    (["query", "select cast('nan' as double) as x, cast('inf' as double) as y"], OK, "query"),
+    (["query", "select 1 as one", "-o", "rows.csv"], OK, "query-output"),
+    (["query", "--list"], OK, "query-list"),
+    (["audit"], 1, "audit"),
+    (["config", "show"], OK, "config-show"),
+    (["config", "check"], OK, "config-check"),
+    (["config", "sample"], OK, "config-sample"),
+    (["config", "policy", "g"], OK, "config-policy"),
+    (["decode"], OK, "decode"),
+    (["doctor"], None, "doctor"),
+    (["run", "--dry-run"], None, "run-dry-run"),
+    (["run", "--check", "live", "--set", "job.heartbeat_file=none"], 1, "run-check"),
+    (["export", "--check", "--listen", "127.0.0.1:1"], 1, "export-check"),
 ]
 ERRORS = [
     (["status", "--group", "no*"], NOT_FOUND),
@@ -93,11 +100,12 @@ def call(root: str, *words: str) -> int:
     return main(["--json", *words, *(() if "--set" in words else ("--set", f'job.tables="{root}"'))])
 
 
-@pytest.mark.parametrize(("words", "code"), ANSWERS, ids=lambda each: " ".join(each) if isinstance(each, list) else "")
-def test_an_answer_is_one_document(
+@pytest.mark.parametrize(("words", "code", "name"), ANSWERS, ids=[" ".join(words) for words, *_ in ANSWERS])
+def test_an_answer_is_one_document_as_declared(
     root: str,
     words: list[str],
     code: int | None,
+    name: str,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -105,8 +113,9 @@ def test_an_answer_is_one_document(
     monkeypatch.chdir(tmp_path)
     lines = b'{"key_hex": "00", "value_hex": null}\n' * 2
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
-    assert call(root, *words) in ((code,) if code is not None else (0, 1, 2))
-    assert "data" in document(capsys)
+    found = call(root, *words)
+    assert found == code if code is not None else found in (0, 1, 2, CONFIGURATION)
+    assert faults(strict(SCHEMAS[name]), document(capsys)) == []
 
 
 @pytest.mark.parametrize(("words", "code"), ERRORS, ids=lambda each: " ".join(each) if isinstance(each, list) else "")
@@ -123,10 +132,11 @@ def test_an_error_is_one_document_with_its_exit_code(
     found = document(capsys)
     assert found["ok"] is False
     assert (found["error"]["exit_code"], bool(found["error"]["what"])) == (code, True)
+    assert faults(strict(SCHEMAS["error"]), found) == []
 
 
 def test_every_verb_is_here() -> None:
-    named = {words[0] for words, _ in (*ANSWERS, *ERRORS) if words}
+    named = {words[0] for words, *_ in (*ANSWERS, *ERRORS) if words}
     assert set(VERBS) <= named
     assert set(PROSE) <= set(VERBS)
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import fields
+from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
+from cli_json import FOLDER, files, schemas
+from cli_json_records import RECORDS
 from laggard import errors
 from laggard.cli.api.openapi import openapi
 from laggard.cli.decode import BAD_INPUT
@@ -22,6 +27,8 @@ from laggard.exporter.api import CODES
 from laggard.exporter.families import FAMILIES, SHAPES, TRENDS
 from reference_pages import DOCS, api_documents, diagnosis_page, metrics_page
 
+# fields of a record of Kafka, and of a struct in a column, mean what their names say
+NAMED = {*RECORDS, "assigned", "pending_revocation"}
 DIAGNOSIS = (DOCS / "diagnosis.md").read_text(encoding="utf-8")
 METRICS = (DOCS / "metrics.md").read_text(encoding="utf-8")
 
@@ -37,6 +44,43 @@ def test_the_page_of_the_diagnosis_is_what_is_declared() -> None:
 @pytest.mark.parametrize("name", ["openapi.json", "api-v1.schema.json"])
 def test_the_description_of_the_api_is_what_is_declared(name: str) -> None:
     assert (DOCS / name).read_text(encoding="utf-8") == api_documents()[name]
+
+
+def test_the_schemas_of_the_commands_are_what_is_declared() -> None:
+    found = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.json")}
+    assert found.keys() == files().keys()
+    assert [name for name, text in files().items() if found[name] != text] == []
+
+
+@pytest.mark.parametrize("name", schemas())
+def test_a_schema_of_a_command_is_sound_and_each_key_has_its_meaning(name: str) -> None:
+    schema = schemas()[name]
+    Draft202012Validator.check_schema(schema)
+    assert [key for key, meaning in keys(schema, schema) if not meaning] == []
+
+
+def keys(schema: Any, whole: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Each key of a schema with its meaning, which a part that it refers to may have."""
+    if isinstance(schema, list):
+        for each in schema:
+            yield from keys(each, whole)
+    elif isinstance(schema, dict):
+        for name, each in schema.items():
+            if name == "properties":
+                for key, value in each.items():
+                    part = whole.get("$defs", {}).get(value.get("$ref", "").rpartition("/")[2], {})
+                    yield key, value.get("description", part.get("description", ""))
+            if name not in NAMED:
+                yield from keys(each, whole)
+
+
+def test_the_page_of_the_schemas_names_each_with_its_commands() -> None:
+    page = (FOLDER / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.*`) \| \[([a-z-]+)\]\(\2\.schema\.json\) \|", page, re.MULTILINE)
+    first = {name: re.findall(r"`([^`]+)`", commands)[0] for commands, name in rows}
+    assert len(rows) == len(first)
+    assert first == {name: schema["title"] for name, schema in schemas().items() if name != "error"}
+    assert "(error.schema.json)" in page
 
 
 def test_the_page_of_the_api_names_every_path_and_error() -> None:

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
 
 from laggard.cli.api.document import NULL_REASONS, REASONS
 from laggard.cli.api.questions import DATA_STATUSES
+from laggard.cli.api.schema_parts import (
+    FLAG,
+    NUMBER_OR_NULL,
+    TEXT,
+    TEXTS,
+    TIME,
+    WHOLE,
+    Schema,
+    columns,
+    list_of,
+    object_of,
+    of_value,
+    or_null,
+    ref,
+    without,
+)
 from laggard.cli.evaluated import LEVELS
 from laggard.cli.explain.rows import GROUP_COLUMNS, MEMBER_COLUMNS, PARTITION_COLUMNS, REBALANCE_COLUMNS
 from laggard.cli.status_rebalances import LAST
@@ -20,290 +35,244 @@ from laggard.tables.schemas import (
     GROUP_WINDOWS,
     PARTITION_STATUS,
     REBALANCES,
-    Table,
 )
-
-Schema = dict[str, Any]
-_FORMATS = {"timestamp": "date-time", "date": "date"}
-_SCALARS = {"string": "string", "int": "integer", "bigint": "integer", "double": "number", "boolean": "boolean"}
-_TEXT: Schema = {"type": "string"}
-_TEXTS: Schema = {"type": "array", "items": _TEXT}
-_WHOLE: Schema = {"type": "integer"}
-_FLAG: Schema = {"type": "boolean"}
-_TIME: Schema = {"type": "string", "format": "date-time"}
-
-
-def _or_null(schema: Schema) -> Schema:
-    if "type" in schema and isinstance(schema["type"], str):
-        enum = {"enum": [*schema["enum"], None]} if "enum" in schema else {}
-        return schema | {"type": [schema["type"], "null"]} | enum
-    return {"anyOf": [schema, {"type": "null"}]}
-
-
-def _list(items: Schema) -> Schema:
-    return {"type": "array", "items": items}
-
-
-def _ref(name: str) -> Schema:
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-def _object(properties: Mapping[str, Schema], optional: Iterable[str] = (), text: str = "") -> Schema:
-    required = [name for name in properties if name not in set(optional)]
-    found: Schema = {"type": "object", "properties": dict(properties), "required": required}
-    return found | {"description": text} if text else found
 
 
 def _named(key: str, text: str) -> dict[str, Schema]:
     coded = "base64 of its UTF-8 bytes, where the name is not written as it is"
-    return {key: _TEXT | {"description": text}, f"{key}_bytes": _TEXT | {"description": coded}}
+    return {key: TEXT | {"description": text}, f"{key}_bytes": TEXT | {"description": coded}}
 
 
-def of_type(ddl: str) -> Schema:
-    """Schema of a Spark DDL type; every value may be null, also those inside others."""
-    if ddl in _FORMATS:
-        return {"type": ["string", "null"], "format": _FORMATS[ddl]}
-    if ddl in _SCALARS:
-        return {"type": [_SCALARS[ddl], "null"]}
-    outer, _, rest = ddl.partition("<")
-    inner = rest.removesuffix(">")
-    if outer == "array":
-        return {"type": ["array", "null"], "items": of_type(inner)}
-    if outer == "map":
-        return {"type": ["object", "null"], "additionalProperties": of_type(inner.partition(",")[2])}
-    parts = (part.partition(":") for part in inner.split(","))
-    return {"type": ["object", "null"], "properties": {name: of_type(kind) for name, _, kind in parts}}
-
-
-def _of_value(value: object) -> Schema:
-    if isinstance(value, tuple):
-        return _TEXTS
-    kinds = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"))  # a bool is an int, too
-    return {"type": next(name for kind, name in kinds if isinstance(value, kind))}
-
-
-def _columns(table: Table, names: Iterable[str]) -> dict[str, Schema]:
-    by_name = {column.name: column for column in table.columns}
-    return {
-        name: of_type(by_name[name].type)
-        | {"description": by_name[name].comment + (f"; null: {by_name[name].null}" if by_name[name].null else "")}
-        for name in names
-    }
-
-
-def _without(table: Table, *left_out: str) -> dict[str, Schema]:
-    return _columns(table, (name for name in table.names if name not in left_out))
-
-
-_SAID = {"says": _TEXT | {"description": "one sentence: the meaning"}}
+_SAID = {"says": TEXT | {"description": "one sentence: the meaning"}}
 _STEPS = {
-    "advice": _TEXTS,
-    "avoid": _TEXTS,
-    "alert": _or_null(_TEXT) | {"description": "the alert that repeats it; null without one"},
-    "runbook": _TEXT | {"description": "path in the repository: the alert's runbook, else the entry in the diagnosis"},
+    "advice": TEXTS | {"description": "sentences: what to do, the first one first"},
+    "avoid": TEXTS | {"description": "sentences: mistakes to avoid"},
+    "alert": or_null(TEXT) | {"description": "the alert that repeats it; null without one"},
+    "runbook": TEXT | {"description": "path in the repository: the alert's runbook, else the entry in the diagnosis"},
 }
-_COUNTS = _object(dict.fromkeys(("total", "ok", "no_commit", "unknown"), _WHOLE))
+_COUNTS = object_of(dict.fromkeys(("total", "ok", "no_commit", "unknown"), WHOLE))
 _LAGS = {
-    "lag": _or_null(_WHOLE) | {"description": "records; null while that of a committed partition is not known"},
-    "lag_known": _or_null(_WHOLE) | {"description": "records of the partitions that are known: a lower bound"},
+    "lag": or_null(WHOLE) | {"description": "records; null while that of a committed partition is not known"},
+    "lag_known": or_null(WHOLE) | {"description": "records of the partitions that are known: a lower bound"},
     "time_lag_seconds": {"type": ["number", "null"], "description": "age of the oldest unread record; null: not exact"},
     "time_lag_known_seconds": {"type": ["number", "null"], "description": "as far as it is known: a lower bound"},
-    "time_lag_censored": _or_null(_FLAG)
+    "time_lag_censored": or_null(FLAG)
     | {"description": "true: the oldest unread record is older than what was watched; null: no partition is known"},
 }
-_CODE = _or_null(_TEXT)
-_PARTITION_VERDICT = _or_null(_TEXT | {"enum": [*VERDICTS]})
-_WORST = _object(
+_CODE = or_null(TEXT)
+_PARTITION_VERDICT = or_null(TEXT | {"enum": [*VERDICTS]})
+_WORST = object_of(
     {
-        **_named("topic", "topic"), "partition": _WHOLE, "lag": _or_null(_WHOLE),
-        "time_lag_seconds": {"type": ["number", "null"]}, "verdict": _PARTITION_VERDICT,
+        **_named("topic", "topic"), "partition": WHOLE, "lag": or_null(WHOLE),
+        "time_lag_seconds": NUMBER_OR_NULL, "verdict": _PARTITION_VERDICT,
     },
     ["topic_bytes"],
 )  # fmt: skip
-_NUMBER_OR_NULL: Schema = {"type": ["number", "null"]}
-_REBALANCES = _object(
+_REBALANCES = object_of(
     {
-        "rebalances": _or_null(_WHOLE) | {"description": "so far"},
-        **_columns(GROUP_STATUS, ("rebalancing_since", "last_rebalance_at", "time_in_rebalance_ratio")),
-        **_columns(REBALANCES, LAST),
-        "least_seconds": _NUMBER_OR_NULL | {"description": "the last one took so long at least"},
-        "most_seconds": _NUMBER_OR_NULL | {"description": "the last one took so long at most"},
+        "rebalances": or_null(WHOLE) | {"description": "so far"},
+        **columns(GROUP_STATUS, ("rebalancing_since", "last_rebalance_at", "time_in_rebalance_ratio")),
+        **columns(REBALANCES, LAST),
+        "least_seconds": NUMBER_OR_NULL | {"description": "the last one took so long at least"},
+        "most_seconds": NUMBER_OR_NULL | {"description": "the last one took so long at most"},
     },
     text="rebalances so far, and the last one; only with rebalances=true; null: no line can be made of the rows",
 )
-_GROUP = _object(
+_GROUP = object_of(
     {
         **_named("cluster", "cluster"),
         **_named("group", "group, written as in the labels of the metrics"),
         "type": _CODE,
-        "state": _TEXT,
-        "status": _TEXT | {"enum": [*DATA_STATUSES]},
+        "state": TEXT,
+        "status": TEXT | {"enum": [*DATA_STATUSES]},
         "verdict": _PARTITION_VERDICT,
-        "generation": _or_null(_WHOLE),
-        "members": _or_null(_WHOLE),
+        "generation": or_null(WHOLE),
+        "members": or_null(WHOLE),
         **_LAGS,
         "partitions": _COUNTS,
-        "health": _TEXT | {"enum": [*LEVELS]},
+        "health": TEXT | {"enum": [*LEVELS]},
         "finding": _CODE | {"description": "code of the finding to act on"},
-        "findings": _TEXTS | {"description": "codes that are open, the one to act on first"},
+        "findings": TEXTS | {"description": "codes that are open, the one to act on first"},
         "shape": _CODE,
         "trend": _CODE,
         "scale_verdict": _CODE,
-        "desired_consumers": _or_null(_WHOLE),
-        "worst": _or_null(_WORST),
+        "desired_consumers": or_null(WHOLE),
+        "worst": or_null(_WORST),
         "owner": _CODE,
         "team": _CODE,
-        "in_maintenance": _FLAG,
-        "history": _list({"type": ["number", "null"]})
+        "in_maintenance": FLAG,
+        "history": list_of(NUMBER_OR_NULL)
         | {"description": "largest known time lag in the newest closed windows, the newest last"},
-        "history_bounds": _list(_WHOLE) | {"description": "places in history, from 0, of values that are lower bounds"},
-        "rebalances": _or_null(_REBALANCES),
+        "history_bounds": list_of(WHOLE) | {"description": "places in history, from 0, of lower bounds"},
+        "rebalances": or_null(_REBALANCES),
     },
     ["cluster_bytes", "group_bytes", "rebalances"],
 )
-_TOPIC = _object(
+_TOPIC = object_of(
     {
         **_named("topic", "topic"),
         **_LAGS,
         "partitions": _COUNTS,
-        **_columns(GROUP_WINDOWS, ("shape", "arrival_shape", "trend", "drain_seconds", "loss_seconds")),
+        **columns(GROUP_WINDOWS, ("shape", "arrival_shape", "trend", "drain_seconds", "loss_seconds")),
     },
     ["topic_bytes"],
 )
-_OWNER = _object(dict.fromkeys(("member_id", "slot", "client_id", "client_host"), _CODE))
-_SERIES = _object(
+_OWNER = object_of(dict.fromkeys(("member_id", "slot", "client_id", "client_host"), _CODE))
+_SERIES = object_of(
     {
-        "lag": _list(_or_null(_WHOLE)),
-        "time_lag_seconds": _list({"type": ["number", "null"]}),
-        "status": _list(_CODE),
-        "slot": _list(_CODE),
-        "time_lag_censored": _list(_or_null(_FLAG)),
+        "lag": list_of(or_null(WHOLE)),
+        "time_lag_seconds": list_of(NUMBER_OR_NULL),
+        "status": list_of(_CODE),
+        "slot": list_of(_CODE),
+        "time_lag_censored": list_of(or_null(FLAG)),
     },
     text="one value for each of window_starts",
 )
-_PARTITION = _object(
+_PARTITION = object_of(
     {
-        **_columns(PARTITION_STATUS, PARTITION_COLUMNS),
-        "topic_bytes": _TEXT,
-        "owner": _or_null(_OWNER),
-        "history": _or_null(_SERIES),
+        **columns(PARTITION_STATUS, PARTITION_COLUMNS),
+        "topic_bytes": TEXT,
+        "owner": or_null(_OWNER),
+        "history": or_null(_SERIES),
     },
     ["topic_bytes"],
 )
-_MEMBER = _object(
+_MEMBER = object_of(
     {
-        **_columns(GROUP_MEMBERS, (name for name in MEMBER_COLUMNS if name not in {"batch_id", "source_offset"})),
-        "is_idle": _FLAG,
-        "lag": _or_null(_WHOLE),
-        "lag_is_exact": _FLAG,
-        "time_lag_seconds": {"type": ["number", "null"]},
-        "time_lag_is_exact": _FLAG,
+        **columns(GROUP_MEMBERS, (name for name in MEMBER_COLUMNS if name not in {"batch_id", "source_offset"})),
+        "is_idle": FLAG | {"description": "true: it has no partition"},
+        "lag": or_null(WHOLE) | {"description": "records, over its partitions; null: that of none is known"},
+        "lag_is_exact": FLAG | {"description": "false: `lag` is a lower bound, or null"},
+        "time_lag_seconds": NUMBER_OR_NULL
+        | {"description": "age of the oldest unread record of its partitions; null: that of none is known"},
+        "time_lag_is_exact": FLAG | {"description": "false: `time_lag_seconds` is a lower bound, or null"},
     }
 )
-_FINDING = _object(_without(FINDINGS, "date", "batch_id", "status") | _SAID | _STEPS)
-_FINDING_WORDS = _object(
-    {"where": _TEXT, "evidence": _TEXT, "checked": _TEXTS, "unchecked": _TEXTS, "wrong_if": _TEXT},
+_OF_FINDING = without(FINDINGS, "date", "batch_id", "status")
+_FINDING = object_of(_OF_FINDING | _SAID | _STEPS)
+_FINDING_WORDS = object_of(
+    {"where": TEXT, "evidence": TEXT, "checked": TEXTS, "unchecked": TEXTS, "wrong_if": TEXT},
     text="the same in words, as on the page of `laggard explain`",
 )
-_GROUP_SERIES = _object(
+_GROUP_SERIES = object_of(
     {
-        "lag": _list(_or_null(_WHOLE)),
-        "lag_known": _list(_or_null(_WHOLE)),
-        "time_lag_seconds": _list({"type": ["number", "null"]}),
-        "time_lag_is_exact": _list(_FLAG),
+        "lag": list_of(or_null(WHOLE)),
+        "lag_known": list_of(or_null(WHOLE)),
+        "time_lag_seconds": list_of(NUMBER_OR_NULL),
+        "time_lag_is_exact": list_of(FLAG),
     },
     text="one value for each of window_starts; null: the rules have evaluated none of them",
 )
-_GAPS = _list(_object({"code": _TEXT, "text": _TEXT}))
+_GAPS = list_of(
+    object_of(
+        {
+            "code": TEXT | {"description": "stable name of the gap"},
+            "text": TEXT | {"description": "the same as a sentence, with the reason"},
+        }
+    )
+) | {"description": "every gap in the answer"}
 _SUMMARY = {
-    "headline": _TEXT,
-    "evaluated_to": _or_null(_TIME),
-    "windows_behind": _or_null(_WHOLE),
-    "is_current": _FLAG,
-    "verdict": _CODE,
-    "verdict_text": _CODE,
-    "members_desired": _or_null(_WHOLE),
-    "primary_finding_id": _CODE,
-    "suppressed": _or_null(_WHOLE),
+    "headline": TEXT | {"description": "one sentence: lag, trend, and whether adding consumers would help"},
+    "evaluated_to": or_null(TIME)
+    | {"description": "end of the newest window that the rules have evaluated; null: they have evaluated none"},
+    "windows_behind": or_null(WHOLE) | {"description": "windows that have closed since; null: none was evaluated"},
+    "is_current": FLAG
+    | {"description": "false: the rules say nothing of the moment, and what they would say is null below"},
+    "verdict": _CODE | {"description": "would adding consumers help; the list is in docs/diagnosis.md"},
+    "verdict_text": _CODE | {"description": "the verdict as sentences, with its numbers"},
+    "members_desired": or_null(WHOLE) | {"description": "members to have; null: the verdict is unknown"},
+    "primary_finding_id": _CODE | {"description": "the finding to act on; null: none is open"},
+    "suppressed": or_null(WHOLE) | {"description": "open findings that are left out, as another one explains them"},
 }
-_WINDOW = _object(_without(GROUP_WINDOWS, "date", "cluster", "batch_id"))
-_EXPLAINED = _object(
+_WINDOW = object_of(without(GROUP_WINDOWS, "date", "cluster", "batch_id"))
+_EXPLAINED = object_of(
     {
-        "cluster": _TEXT,
-        "batch_id": _WHOLE,
-        "polled_at": _TIME,
-        "diagnosis": _object(
-            _SUMMARY | {"windows": _or_null(_list(_ref("Window"))), "findings": _or_null(_list(_ref("Finding")))}
+        "cluster": TEXT | {"description": "name of the Kafka cluster"},
+        "batch_id": WHOLE | {"description": "batch; of a time in the past the one that closed the window"},
+        "polled_at": TIME | {"description": "time of its poll; of a time in the past the end of the window"},
+        "diagnosis": object_of(
+            _SUMMARY
+            | {
+                "windows": or_null(list_of(ref("Window")))
+                | {"description": "one per topic of the newest evaluated window, the furthest behind first"},
+                "findings": or_null(list_of(ref("Finding"))) | {"description": "the open ones, the primary first"},
+            },
+            text="what the rules say",
         ),
-        "group": _object(_columns(GROUP_STATUS, GROUP_COLUMNS) | {"time_lag_is_exact": _FLAG}),
-        "partitions": _list(_object(_columns(PARTITION_STATUS, PARTITION_COLUMNS)))
+        "group": object_of(
+            columns(GROUP_STATUS, GROUP_COLUMNS)
+            | {"time_lag_is_exact": FLAG | {"description": "false: `max_time_lag_seconds` is a lower bound, or null"}},
+            text="the group's row of group_status",
+        ),
+        "partitions": list_of(object_of(columns(PARTITION_STATUS, PARTITION_COLUMNS)))
         | {"description": "the furthest behind first"},
-        "partitions_left_out": _WHOLE | {"description": "that `partitions` of the question left out; 0: it has all"},
-        "members": _or_null(_list(_ref("Member"))),
-        "rebalances": _or_null(_list(_ref("Rebalance"))),
-        "topic": _CODE,
-        "since": _or_null(_TIME),
-        "past": _or_null(_list(_object(_without(FINDINGS, "date", "batch_id", "status") | _SAID))),
+        "partitions_left_out": WHOLE | {"description": "that `partitions` of the question left out; 0: it has all"},
+        "members": or_null(list_of(ref("Member"))) | {"description": "of the newest generation; null: unknown"},
+        "rebalances": or_null(list_of(ref("Rebalance"))) | {"description": "the newest first; null: unknown"},
+        "topic": _CODE | {"description": "the only topic that is shown; null: all are"},
+        "since": or_null(TIME) | {"description": "time from which on `past` is; null: it was not asked for"},
+        "past": or_null(list_of(object_of(_OF_FINDING | _SAID)))
+        | {"description": "findings that opened or ended since then; null: not asked for"},
         "not_known": _GAPS,
     },
     text="the data of `laggard explain --json`; names are as they are",
 )
-_CLUSTER = _object(
+_CLUSTER = object_of(
     {
         **_named("cluster", "cluster"),
-        "batch_id": _or_null(_WHOLE),
-        "data_timestamp": _or_null(_TIME),
-        "is_fresh": _FLAG,
+        "batch_id": or_null(WHOLE),
+        "data_timestamp": or_null(TIME),
+        "is_fresh": FLAG,
         "reason": _CODE | {"description": "why its groups are not shown"},
     },
     ["cluster_bytes"],
 )
 _TOP = {
     "api": {"const": "v1"},
-    "batch_id": _or_null(_WHOLE) | {"description": "null if the answer is of several clusters"},
-    "data_timestamp": _TIME | {"description": "time of the poll; of several clusters the oldest"},
-    "clusters": _list(_ref("Cluster")),
+    "batch_id": or_null(WHOLE) | {"description": "null if the answer is of several clusters"},
+    "data_timestamp": TIME | {"description": "time of the poll; of several clusters the oldest"},
+    "clusters": list_of(ref("Cluster")),
     NULL_REASONS: {
         "type": "object",
         "description": "JSON pointer to why a number is null that JSON has not; absent if there is none",
-        "additionalProperties": _TEXT | {"enum": [*REASONS]},
+        "additionalProperties": TEXT | {"enum": [*REASONS]},
     },
 }
-_PAGED = {"total": _WHOLE, "next": _CODE | {"description": "`after` of the next page; null: this is the last"}}
-_EVALUATED = _object(
-    {**_named("cluster", "cluster"), "evaluated_to": _or_null(_TIME), "windows_behind": _WHOLE}, ["cluster_bytes"]
+_PAGED = {"total": WHOLE, "next": _CODE | {"description": "`after` of the next page; null: this is the last"}}
+_EVALUATED = object_of(
+    {**_named("cluster", "cluster"), "evaluated_to": or_null(TIME), "windows_behind": WHOLE}, ["cluster_bytes"]
 )
 _OPTIONAL = [NULL_REASONS]
 
 SCHEMAS: Mapping[str, Schema] = {
-    "Clusters": _object({"api": {"const": "v1"}, "clusters": _list(_ref("Cluster"))}),
-    "Groups": _object(_TOP | _PAGED | {"groups": _list(_ref("Group"))}, _OPTIONAL),
-    "OneGroup": _object(
+    "Clusters": object_of({"api": {"const": "v1"}, "clusters": list_of(ref("Cluster"))}),
+    "Groups": object_of(_TOP | _PAGED | {"groups": list_of(ref("Group"))}, _OPTIONAL),
+    "OneGroup": object_of(
         _TOP
         | {
-            "group": _ref("Group"),
-            "history": _or_null(_GROUP_SERIES),
-            "topics": _list(_ref("Topic")),
-            "window_starts": _list(_TIME),
-            "partitions": _list(_ref("Partition")),
-            "members": _or_null(_list(_ref("Member"))),
-            "rebalances": _or_null(_list(_ref("WordedRebalance"))),
-            "findings": _or_null(_list(_ref("WordedFinding"))),
-            "diagnosis": _object(_SUMMARY),
-            "policy": _ref("Policy"),
+            "group": ref("Group"),
+            "history": or_null(_GROUP_SERIES),
+            "topics": list_of(ref("Topic")),
+            "window_starts": list_of(TIME),
+            "partitions": list_of(ref("Partition")),
+            "members": or_null(list_of(ref("Member"))),
+            "rebalances": or_null(list_of(ref("WordedRebalance"))),
+            "findings": or_null(list_of(ref("WordedFinding"))),
+            "diagnosis": object_of(_SUMMARY),
+            "policy": ref("Policy"),
             "not_known": _GAPS,
-            "page": _TEXTS | {"description": "lines of `laggard explain`; only with page=true"},
+            "page": TEXTS | {"description": "lines of `laggard explain`; only with page=true"},
         },
         [*_OPTIONAL, "page"],
     ),
-    "Explain": _object(_TOP | {"explain": _ref("Explained"), "page": _TEXTS}, _OPTIONAL),
-    "Findings": _object(
-        _TOP | _PAGED | {"evaluated": _list(_EVALUATED), "findings": _list(_ref("ListedFinding"))}, _OPTIONAL
+    "Explain": object_of(_TOP | {"explain": ref("Explained"), "page": TEXTS}, _OPTIONAL),
+    "Findings": object_of(
+        _TOP | _PAGED | {"evaluated": list_of(_EVALUATED), "findings": list_of(ref("ListedFinding"))}, _OPTIONAL
     ),
-    "Error": _object(
+    "Error": object_of(
         {
-            "error": _object(
-                {"code": _TEXT, "message": _TEXT, "choices": _TEXTS, "clusters": _list(_ref("Cluster"))}, ["clusters"]
+            "error": object_of(
+                {"code": TEXT, "message": TEXT, "choices": TEXTS, "clusters": list_of(ref("Cluster"))}, ["clusters"]
             )
         }
     ),
@@ -312,16 +281,16 @@ SCHEMAS: Mapping[str, Schema] = {
     "Topic": _TOPIC,
     "Partition": _PARTITION,
     "Member": _MEMBER,
-    "Rebalance": _object(_columns(REBALANCES, REBALANCE_COLUMNS)),
-    "WordedRebalance": _object(
-        _columns(REBALANCES, REBALANCE_COLUMNS) | {"says": _TEXTS | {"description": "what happened, and what it cost"}}
+    "Rebalance": object_of(columns(REBALANCES, REBALANCE_COLUMNS)),
+    "WordedRebalance": object_of(
+        columns(REBALANCES, REBALANCE_COLUMNS) | {"says": TEXTS | {"description": "what happened, and what it cost"}}
     ),
     "Finding": _FINDING,
-    "WordedFinding": _object(_FINDING["properties"] | {"words": _FINDING_WORDS}),
-    "ListedFinding": _object(
-        _FINDING["properties"] | {"group_bytes": _TEXT, "cluster_bytes": _TEXT}, ["group_bytes", "cluster_bytes"]
+    "WordedFinding": object_of(_FINDING["properties"] | {"words": _FINDING_WORDS}),
+    "ListedFinding": object_of(
+        _FINDING["properties"] | {"group_bytes": TEXT, "cluster_bytes": TEXT}, ["group_bytes", "cluster_bytes"]
     ),
     "Window": _WINDOW,
     "Explained": _EXPLAINED,
-    "Policy": _object({each.name: _of_value(each.default) for each in fields(Policy)}),
+    "Policy": object_of({each.name: of_value(each.default) for each in fields(Policy)}),
 }
