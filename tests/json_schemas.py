@@ -14,7 +14,9 @@ _TIMES = FormatChecker(())
 @_TIMES.checks("date-time", raises=ValueError)
 def _is_time(value: object) -> bool:
     """ISO 8601 in UTC, with its offset."""
-    return not isinstance(value, str) or (value[10] == "T" and datetime.fromisoformat(value).utcoffset() == timedelta())
+    return not isinstance(value, str) or (
+        value[10:11] == "T" and datetime.fromisoformat(value).utcoffset() == timedelta()
+    )
 
 
 def strict(schema: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from audit.roots import change, write_root
+from cli.declared import document_of
 from cli.test_doctor import closed_port
 from exporter.api_kit import serving_api
 from exporter.harness import LIMIT_SECONDS, Exporter
@@ -45,8 +45,7 @@ def audit(root: Path, *words: str) -> int:
 
 def data_of(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     """What `--json` printed, its invariants by their codes."""
-    found = json.loads(capsys.readouterr().out)
-    assert found["v"] == 1
+    found = document_of("audit", capsys)
     return {"ok": found["ok"], **found["data"], "by": {each["code"]: each for each in found["data"]["invariants"]}}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cli.declared import data_of
 from laggard.cli.main import main
 from laggard.errors import OK
 from tables.fixtures import CLUSTER, NOW, Row, batch_row, group_row, partition_row, write_rows
@@ -168,9 +168,7 @@ def page(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> dict[st
 
 def data(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     assert explain(root, *(words or ("checkout",)), "--json") == OK
-    answer = json.loads(capsys.readouterr().out)
-    assert (answer["v"], answer["ok"]) == (1, True)
-    found: dict[str, Any] = answer["data"]
+    found: dict[str, Any] = data_of("explain", capsys)
     return found
 
 

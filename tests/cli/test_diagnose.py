@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from cli import evaluated_run
+from cli.declared import data_of
 from cli.evaluated_run import MINUTE, batch_of, evaluate, hot, record
 from diagnosis.fluid import NOON, Fluid, Row
 from laggard.cli.main import main
@@ -78,7 +78,7 @@ def diagnose(root: Path, *words: str, first: int = MIDDLE, last: int = LAST) -> 
 
 def data(root: Path, capsys: pytest.CaptureFixture[str], *words: str, **span: int) -> dict[str, Any]:
     diagnose(root, "--json", *words, **span)
-    found: dict[str, Any] = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["data"]
+    found: dict[str, Any] = data_of("diagnose", capsys)
     return found
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cli.declared import data_of
 from cli.test_doctor import closed_port
 from exporter.api_kit import serving_api
 from exporter.harness import LIMIT_SECONDS, Exporter
@@ -28,7 +28,7 @@ def doctor(capsys: pytest.CaptureFixture[str], exporter: Exporter, *words: str) 
     """The exit code, and the lines by their checks."""
     with serving_api(exporter) as asker:
         code = main(["doctor", "--json", "--url", f"http://127.0.0.1:{asker.port}", *words])
-    return code, {line["check"]: line for line in json.loads(capsys.readouterr().out)["data"]}
+    return code, {line["check"]: line for line in data_of("doctor", capsys)}
 
 
 def exporter_of(root: Path, **options: Any) -> Exporter:

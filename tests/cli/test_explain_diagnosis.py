@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cli.declared import data_of
 from cli.evaluated_run import evaluate, even, hot, record
 from laggard.cli.main import main
 from laggard.errors import NOT_FOUND, OK, TEMPORARY, USAGE
@@ -49,7 +50,7 @@ def page(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> dict[st
 
 def data(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     assert explain(root, *words, "--json") == OK
-    found: dict[str, Any] = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["data"]
+    found: dict[str, Any] = data_of("explain", capsys)
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cli.declared import data_of
 from laggard.cli.main import main
 from laggard.errors import NOT_FOUND, OK, TEMPORARY, USAGE
 from tables.fixtures import CLUSTER, NOW, Row, batch_row, group_row, write_rows
@@ -56,7 +56,7 @@ def lines(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> list[s
 
 def ids(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
     assert run(root, "--json", *words) == OK
-    return [row["finding_id"] for row in json.loads(capsys.readouterr().out)["data"]["findings"]]
+    return [row["finding_id"] for row in data_of("findings", capsys)["findings"]]
 
 
 MANY = [

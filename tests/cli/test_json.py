@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
 
 import pytest
 
-from cli_json import schemas
-from json_schemas import faults, strict
+from cli.declared import document_of
 from laggard.cli.main import PROSE, VERBS, main
 from laggard.errors import CONFIGURATION, NOT_FOUND, OK, TEMPORARY, UNREACHABLE, USAGE
 from laggard.tables.delta import create_tables
 from tables.fixtures import NOW, finding_row, group_row, partition_row, window_row, write_batch, write_evaluated
 
-SCHEMAS = schemas()
 INFINITE = {"evidence": {"drain_seconds": float("inf"), "slope": float("nan")}, "evidence_text": {}, "group": "g"}
-
-
-def refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
 
 
 @pytest.fixture(scope="module")
@@ -90,12 +82,6 @@ ERRORS = [
 ]
 
 
-def document(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(capsys.readouterr().out, parse_constant=refuse)
-    assert (found["v"], type(found["ok"])) == (1, bool)
-    return found
-
-
 def call(root: str, *words: str) -> int:
     return main(["--json", *words, *(() if "--set" in words else ("--set", f'job.tables="{root}"'))])
 
@@ -115,7 +101,7 @@ def test_an_answer_is_one_document_as_declared(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
     found = call(root, *words)
     assert found == code if code is not None else found in (0, 1, 2, CONFIGURATION)
-    assert faults(strict(SCHEMAS[name]), document(capsys)) == []
+    document_of(name, capsys)
 
 
 @pytest.mark.parametrize(("words", "code"), ERRORS, ids=lambda each: " ".join(each) if isinstance(each, list) else "")
@@ -129,10 +115,8 @@ def test_an_error_is_one_document_with_its_exit_code(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert call(root, *words) == code
-    found = document(capsys)
-    assert found["ok"] is False
+    found = document_of("error", capsys)
     assert (found["error"]["exit_code"], bool(found["error"]["what"])) == (code, True)
-    assert faults(strict(SCHEMAS["error"]), found) == []
 
 
 def test_every_verb_is_here() -> None:
@@ -143,4 +127,4 @@ def test_every_verb_is_here() -> None:
 
 def test_nothing_published_is_an_answer_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(str(tmp_path / "none"), "status") in (TEMPORARY, NOT_FOUND)
-    assert document(capsys)["ok"] is False
+    document_of("error", capsys)

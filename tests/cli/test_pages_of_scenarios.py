@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from cli.declared import data_of
 from cli.page_checks import faults, window_faults
 from laggard.cli.main import main
 from laggard.cli.status import read_snapshot
@@ -84,7 +84,7 @@ def page_faults(root: Path, capsys: pytest.CaptureFixture[str], group: str, *wor
     assert code == OK
     page = capsys.readouterr().out
     assert main([*given, "--json"]) == OK
-    return list(faults(page, json.loads(capsys.readouterr().out)["data"]))
+    return list(faults(page, data_of("explain", capsys)))
 
 
 def _drawn(count: int, seed: int) -> list[tuple[str, int]]:
@@ -125,7 +125,7 @@ def served(root: Path) -> dict[tuple[str, ...], float]:
 
 def shown(capsys: pytest.CaptureFixture[str], root: Path, *words: str) -> Any:
     assert main([*words, "--json", "--set", f"job.tables={root}"]) == OK
-    return json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["data"]
+    return data_of(words[0], capsys)
 
 
 @pytest.mark.full

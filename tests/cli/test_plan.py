@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from cli.declared import data_of
 from cli.evaluated_run import OPTIONS, evaluate, even, hot, record
 from diagnosis.fluid import Fluid, Row
 from laggard.cli.main import main
@@ -47,7 +47,7 @@ def plan(root: Path, *words: str) -> int:
 def data(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     capsys.readouterr()
     assert plan(root, *words, "--json") == OK
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)["data"]
+    found: dict[str, Any] = data_of("plan", capsys)
     return found
 
 

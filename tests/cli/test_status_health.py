@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.declared import data_of
 from laggard.cli.evaluated import FOUND
 from laggard.cli.main import main
 from laggard.errors import OK, TEMPORARY, USAGE
@@ -199,9 +200,9 @@ def test_status_and_explain_name_the_same_finding_and_verdict(root: Path, capsys
         finding_row("PARTITION_STALLED", "billing", severity="warn"),
     )
     assert main(["status", "--json", "--set", f"job.tables={root}"]) == OK
-    line = json.loads(capsys.readouterr().out)["data"]["groups"][0]
+    line = data_of("status", capsys)["groups"][0]
     assert main(["explain", "billing", "--json", "--set", f"job.tables={root}"]) == OK
-    explained = json.loads(capsys.readouterr().out)["data"]
+    explained = data_of("explain", capsys)
     findings = explained["diagnosis"]["findings"]
     # the health is that of the loudest finding, the one on the line is the one to act on
     assert (line["health"], line["finding"]) == ("page", findings[0]["code"]) == ("page", "PARTITION_STALLED")
