@@ -104,7 +104,7 @@ pins: jars ## write conf/jars.sha256 from conf/ivy.xml, docker/requirements-*.tx
 	@$(BIN)/python docker/licences.py
 
 audit: venv ## look the pinned packages up among known weaknesses; docker/exceptions.toml has those we ship all the same
-	@$(BIN)/python docker/audit.py
+	@$(BIN)/python docker/known_weaknesses.py
 
 docs: venv ## write the generated pages, dashboards and rules, then build the site in build/site
 	@$(BIN)/python docs/build/reference_pages.py

@@ -113,7 +113,7 @@ def test_a_licence_is_unknown_as_soon_as_one_part_of_it_is(words: str, expected:
 
 def test_every_exception_holds_until_the_first_expires() -> None:
     """`make audit` compares with today: a checkout that passed has to pass later, too."""
-    from audit import pinned, problems, read_exceptions  # type: ignore[import-not-found]
+    from known_weaknesses import pinned, problems, read_exceptions  # type: ignore[import-not-found]
 
     exceptions = read_exceptions()
 
@@ -140,7 +140,7 @@ def test_every_exception_holds_until_the_first_expires() -> None:
 def test_an_exception_needs_a_reason_a_date_and_a_package_that_is_pinned(
     change: dict[str, Any], problem: str | None
 ) -> None:
-    from audit import problems
+    from known_weaknesses import problems
 
     found = list(problems([DERBY | change], {("derby", "10.16.1.1")}, TODAY))
 
@@ -150,7 +150,7 @@ def test_an_exception_needs_a_reason_a_date_and_a_package_that_is_pinned(
 
 
 def test_a_weakness_is_named_unless_there_is_an_exception_by_one_of_its_names() -> None:
-    from audit import unexcused
+    from known_weaknesses import unexcused
 
     weakness = {"id": "GHSA-1", "aliases": ["CVE-2022-46337"], "fix_versions": ["10.17.1.0"]}
     answer = [{"name": "derby", "version": "10.16.1.1", "vulns": [weakness]}, {"name": "other", "skip_reason": "x"}]

@@ -66,15 +66,20 @@ def partition_outcomes(rows: pa.Table, is_skip: Any, tick: Tick) -> dict[str, An
     }
 
 
-def add_flows(counters: pa.Table, column: str, counts: Sequence[str], flows: pa.Table, groups: pa.Array) -> pa.Array:
+def add_flows(
+    counters: pa.Table, column: str, counts: Sequence[str], flows: pa.Table, groups: pa.Array, topics: pa.Array | None
+) -> pa.Array:
     """A column of sums per topic, such as topic_counters, for these groups, in order.
 
     `counters`: columns group and the one so far. `flows`: columns group, topic and the counts, one row or more.
+    `topics`: those that are still there; sums of others, which have no flows either, end. None: it is not known.
     """
     lists = counters[column].combine_chunks()
     flat = lists.flatten()
     names = counters["group"].combine_chunks().take(pc.list_parent_indices(lists))
     old = pa.table({"group": names, "topic": flat.field("topic"), **{name: flat.field(name) for name in counts}})
+    if topics is not None:
+        old = old.filter(pc.is_in(old["topic"], value_set=topics))
     new = flows.select([*_PAIR, *counts])
     # what is new begins with zeros, so that who watches the counts sees the first ones rise
     now, then = key_codes([new, old], _PAIR)

@@ -67,6 +67,9 @@ def advance_positions(
     topic_id = _topic_id(merged, known_id, polled_id)
     is_other_topic = pc.and_(differ(polled_id, topic_id), pc.is_valid(topic_id))
     is_same_topic = pc.or_(pc.is_null(known_id), equal(known_id, topic_id))  # as before this tick
+    # what a poll showed stands while later ones do not answer
+    current_id = pc.coalesce(polled_id, before["current_topic_id"])
+    current_id = where(pc.and_(differ(current_id, topic_id), pc.is_valid(topic_id)), current_id)
 
     def newest(new: str, old: str) -> Any:
         return when(merged.is_new, commit[new], before[old])
@@ -85,7 +88,7 @@ def advance_positions(
         "cluster": repeat(tick.cluster, _STRING, rows),
         **{name: merged.keys[name] for name in KEY},
         "topic_id": pc.coalesce(topic_id, ""),
-        "current_topic_id": where(is_other_topic, polled_id),
+        "current_topic_id": current_id,
         "batch_id": repeat(tick.batch_id, _LONG, rows),
         "poll_id": repeat(tick.poll_id, _LONG, rows),
         "sampled_at": repeat(tick.now, TIMESTAMP, rows),

@@ -55,7 +55,8 @@ def fold_records(
     for group in sorted(folded.keys() | by_group.keys()):
         before = known.get(group, {})
         if group in by_group or before.get("is_held"):
-            facts[group], states[group] = _fold_group(group, before, folded.get(group), by_group[group], history)
+            again = _count_again(by_group[group], before, (newest_at or {}).get(group))
+            facts[group], states[group] = _fold_group(group, before, folded.get(group), by_group[group], history, again)
     return Known(facts, states, history)
 
 
@@ -68,10 +69,17 @@ def _is_later(record: Row, known: Mapping[str, Any], newest_at: datetime | None)
     return newest_at is None or bool(record["record_timestamp"] >= newest_at)
 
 
+def _count_again(records: list[Row], known: Mapping[str, Any], newest_at: datetime | None) -> int:
+    """Records of a group whose rows of history are there: its newest one was cut off, and all are read once more."""
+    if known.get("group_record_offset") is not None or newest_at is None:
+        return 0
+    return sum(record["record_timestamp"] <= newest_at for record in records)
+
+
 def _fold_group(
-    group: str, before: Mapping[str, Any], row: Row | None, records: list[Row], history: History
+    group: str, before: Mapping[str, Any], row: Row | None, records: list[Row], history: History, again: int
 ) -> tuple[dict[str, Any], Row | None]:
-    """Facts and state of a group after its new records.
+    """Facts and state of a group after its new records, of which the first ones may be read `again`.
 
     The records of one operation may be cut by the end of a batch. What is shown stops at the last record that can end
     an operation, for one tick of grace; what is folded does not.
@@ -81,9 +89,12 @@ def _fold_group(
     shown = before if is_known else None
     described = [json.loads(record["detail"]) for record in records]
     last_end = _last_end(described, work.state.members)
+    written, counted = History(history.tick, history.topics), work.generations_total
     for place, (record, found) in enumerate(zip(records, described, strict=True)):
         fold = fold_classic if record["record_type"] == CLASSIC_GROUP else fold_modern
-        fold(work, Step(record, found, history))
+        fold(work, Step(record, found, written if place < again else history))
+        if place < again:
+            work.generations_total = counted
         if place == last_end:
             shown = _facts(work)
     is_whole = not records or last_end == len(records) - 1 or work.classic is not None

@@ -102,6 +102,7 @@ def advance(
         flows=changes["flows"],
         gaps=changes["gaps"],
         outcomes=partition_outcomes(partitions, pc.is_valid(skipped_to), tick),
+        polled_topics=poll.positions["topic"].unique(),
         grown=events.grown_topics(merged, partition_status, facts_before) if tick.has_history else {},
         limits=limits,
     )

@@ -31,7 +31,7 @@ from laggard.stream.advance import Poll, advance
 from laggard.stream.commit_times import CommitTimes, commit_times
 from laggard.stream.decode import decode_stage
 from laggard.stream.decoded import DECODED, SCHEMA, groups_of, of_kind, read_batch
-from laggard.stream.held import hold, recovery_events
+from laggard.stream.held import hold, recovery_events, unseen_ends
 from laggard.stream.polled import polled_batch
 from laggard.stream.quarantine import Failed, Inputs, Quarantine, advance_apart, join
 from laggard.tables import schemas
@@ -142,12 +142,14 @@ def advance_stage(
         inputs, corrections = Inputs(*before, batch), 0
         if tick.is_caught_up and snapshot.ended_groups:  # else their own tombstones may be still to come
             inputs, corrections = forget(inputs, snapshot.ended_groups)
+        ended = unseen_ends(before[1], inputs.group_status, tick)
         rooms = state.room(schemas.PARTITION_STATUS, shard), state.room(schemas.GROUP_STATUS, shard)
         inputs, shed = admit(inputs, *rooms)
         tables, failed = advance_groups(
             inputs, Poll(snapshot.positions, listing, snapshot.probes), tick, policies, limits
         )
         shed += _uncommitted(tables["group_status"])
+        tables = join([tables, ended])
         tables["dead_letters"] = _dead_letters(of_kind(decoded, "dead_letter"), tick)
         for name, rows in tables.items():
             if rows.num_rows:

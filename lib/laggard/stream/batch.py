@@ -48,7 +48,7 @@ from laggard.stream.source_positions import (
 )
 from laggard.stream.stopwatch import Stopwatch
 from laggard.stream.ticks import batch_row, next_tick
-from laggard.stream.timeline import is_unwritten, place, reading_of, time_gaps
+from laggard.stream.timeline import backfill_gaps, is_unwritten, place, reading_of, time_gaps
 from laggard.stream.topic_windows import topic_windows
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
@@ -287,7 +287,8 @@ class Batches:
         before = reading_of(self.last)
         # the first batch after a start may be a re-run with a poll from before it, so count from the poll's time
         was_down, frozen = self._pulse.began_after(before), self._pulse.longest_since(before)
-        return time_gaps(self.last, place(self.last, snapshot), tick.window, was_down=was_down, frozen=frozen)
+        gaps = time_gaps(self.last, place(self.last, snapshot), tick.window, was_down=was_down, frozen=frozen)
+        return gaps + backfill_gaps(self.last, tick)
 
     def _commit(self, files: Mapping[str, Sequence[DataFile]], snapshot: Snapshot, tick: Tick) -> dict[str, int]:
         """Commit every table that has rows, side by side as a commit to an object store is waiting; all versions."""

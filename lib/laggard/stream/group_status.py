@@ -37,7 +37,7 @@ class Changed:
     """Input of a tick: rows of `group_status` before it, of `partition_status` before and after.
 
     `flows`, `gaps` and `outcomes` are parallel to them. `rewinds` are those inside the batch; `grown`, by group, the
-    topics that got partitions.
+    topics that got partitions. `polled_topics` may have a topic more than once.
     """
 
     group_status: pa.Table
@@ -49,6 +49,7 @@ class Changed:
     gaps: Mapping[str, Any]
     outcomes: Mapping[str, Any]
     grown: Mapping[str, Mapping[str, int]]
+    polled_topics: pa.Array
     limits: RebalanceParameters = DEFAULTS
 
 
@@ -81,10 +82,22 @@ def finish_group_status(table: pa.Table, changed: Changed, tick: Tick) -> tuple[
     table = _put(table, {name: overlay(table["group"], before, name, values) for name, values in updates.items()})
     table = _put(table, _measured(table, tick))
     groups = table["group"].combine_chunks()
-    table = _put(table, {"topic_counters": add_flows(before, "topic_counters", COUNTS, _flows(changed), groups)})
-    outcomes = _of_topics(changed, changed.outcomes)
-    table = _put(table, {"outcome_counters": add_flows(before, "outcome_counters", OUTCOMES, outcomes, groups)})
+    sums = (
+        ("topic_counters", COUNTS, _flows(changed)),
+        ("outcome_counters", OUTCOMES, _of_topics(changed, changed.outcomes)),
+    )
+    there = _topics_there(changed)
+    table = _put(table, {name: add_flows(before, name, counts, rows, groups, there) for name, counts, rows in sums})
     return table, [each for group in sorted(followed.closed) for each in followed.closed[group]]
+
+
+def _topics_there(changed: Changed) -> pa.Array | None:
+    """Topics that the poll shows, a row is of or a member asks for; None if the poll shows none."""
+    if not len(changed.polled_topics):
+        return None
+    asked = {topic for facts in changed.known.facts.values() for topic in facts.get("topics") or ()}
+    rows = changed.partition_status[1]["topic"].unique()
+    return pa.concat_arrays([changed.polled_topics, rows, pa.array(sorted(asked), pa.string())]).unique()
 
 
 def column_of(table: pa.Table, name: str, groups: Iterable[str]) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from laggard.lag.merged import forget_truncated
 from laggard.lag.positions import ADVANCE_FAILED
 from laggard.lag.tick import Tick
@@ -60,6 +62,14 @@ def recovery_events(groups: Iterable[str], tick: Tick) -> Tables:
     """Rows of `group_events` for groups whose tick succeeded again."""
     rows = [event_row(RECOVERED, tick, {"group": group, "event_at": tick.now}) for group in groups]
     return {"group_events": to_arrow(schemas.GROUP_EVENTS, rows)}
+
+
+def unseen_ends(before: pa.Table, kept: pa.Table, tick: Tick) -> Tables:
+    """Rows of `group_events` for groups of `group_status` that ended though no tombstone was read."""
+    known = {row["group"]: row for row in before.select(["group", "offsets_partition"]).to_pylist()}
+    living = kept.select(["group", "offsets_partition"]).to_pylist()
+    ended = [row for row in life_events(known, living, (), tick) if tick.has_history]
+    return {"group_events": to_arrow(schemas.GROUP_EVENTS, ended)}
 
 
 def _end_group(inputs: Inputs, failed: Failed, tick: Tick) -> Tables:

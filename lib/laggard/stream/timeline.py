@@ -15,7 +15,8 @@ from typing import Any
 from laggard.lag.tick import Tick
 from laggard.sources.clock import Reading
 from laggard.sources.snapshot import Snapshot
-from laggard.tables.batch_tables import CLOCK, JOB_DOWN, TICK_LATE
+from laggard.tables.batch_tables import CATCHING_UP, CLOCK, JOB_DOWN, TICK_LATE
+from laggard.tables.published import BACKFILL
 
 SLACK = timedelta(seconds=1)  # a clock that is behind by less is slewed, not set
 DRIFT = 0.001  # of the time that passed: more than a clock that is slewed differs (500 ppm)
@@ -111,6 +112,20 @@ def time_gaps(
     if is_false:
         gaps.append(_gap(CLOCK, since, moment.now))
     return gaps
+
+
+def backfill_gaps(last: Mapping[str, Any], tick: Tick) -> list[Gap]:
+    """The gap row after a batch that only caught up: windows that got no rows, or ended early, because of it.
+
+    Nothing of it on a first start, before which there are no windows.
+    """
+    done = last.get("windows_closed_to")
+    if last["kind"] != BACKFILL or done is None or tick.is_held:
+        return []
+    since = _window_start(last["polled_at"], tick.window_seconds)
+    since = last["polled_at"] if since <= done else since
+    until = tick.window_start if tick.opens_window or not tick.is_caught_up else tick.window_start + tick.window
+    return [_gap(CATCHING_UP, since, until)] if since < until else []
 
 
 def is_open(last: Mapping[str, Any] | None, window_seconds: int) -> bool:

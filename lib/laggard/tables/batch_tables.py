@@ -6,12 +6,15 @@ from laggard.tables.columns import BATCH_ID, CLUSTER, DATE, Column, Table
 
 JOB_DOWN = "job_down"
 TICK_LATE = "tick_late"
+CATCHING_UP = "catching_up"  # batches that read what had been written while nobody read
 CLOCK = "clock"  # the clock was set, or the machine was suspended
 RECORDS_REMOVED = "records_removed"
 LOG_TRUNCATED = "log_truncated"
 OFFSETS_TOPIC_RECREATED = "offsets_topic_recreated"
 SOURCE_CHANGED = "source_changed"  # cluster.source is another one
-GAP_REASONS = (JOB_DOWN, TICK_LATE, CLOCK, RECORDS_REMOVED, LOG_TRUNCATED, OFFSETS_TOPIC_RECREATED, SOURCE_CHANGED)
+GAP_REASONS = (
+    JOB_DOWN, TICK_LATE, CATCHING_UP, CLOCK, RECORDS_REMOVED, LOG_TRUNCATED, OFFSETS_TOPIC_RECREATED, SOURCE_CHANGED,
+)  # fmt: skip
 # keys of the maps below: an exporter shows each from 0 on, so that the first rise is seen
 OUTCOMES = ("decoded", "tombstone", "unknown", "dead")
 STAGES = ("poll", "decode", "advance", "publish")

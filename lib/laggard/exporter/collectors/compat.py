@@ -147,12 +147,12 @@ class CompatCollector(Collector):
         return zip(self._places, self._column(column), strict=True)
 
     def _of_logs(self, column: str) -> Valued:
-        """One value per topic-partition, of the newest poll: groups share it."""
+        """One value per topic-partition, as `newest_per_log` has it."""
         polls = map(int, pc.fill_null(self._rows["poll_id"], 0).to_pylist())
         newest: dict[tuple[str, str], tuple[int, Value]] = {}
         for (_, *place), poll, value in zip(self._places, polls, self._column(column), strict=True):
             log = (place[0], place[1])
-            if value is not None and (log not in newest or poll > newest[log][0]):
+            if value is not None and (log not in newest or (poll, value) > newest[log]):
                 newest[log] = (poll, value)
         return ((log, value) for log, (_, value) in newest.items())
 

@@ -128,10 +128,14 @@ def _partition_families(cluster: str, rows: Sequence[Row]) -> Iterator[Metric]:
 
 
 def newest_per_log(labels: Sequence[Labels], rows: Sequence[Row], column: str) -> list[tuple[Labels, Value]]:
-    """One value per topic-partition: groups share it, and a stale row may hold an older poll's."""
+    """One value per topic-partition: groups share it, and a stale row may hold an older poll's.
+
+    The end that a group sees which reads committed records only is the last stable offset, so the largest one counts.
+    """
     newest: dict[tuple[str, int], tuple[int, Labels, Value]] = {}
     for name, row in zip(labels, rows, strict=True):
         key, poll = (row["topic"], row["partition"]), row["poll_id"] or 0
-        if row[column] is not None and (key not in newest or poll > newest[key][0]):
-            newest[key] = (poll, {label: name[label] for label in fam.KP}, row[column])
+        value = row[column]
+        if value is not None and (key not in newest or (poll, value) > (newest[key][0], newest[key][2])):
+            newest[key] = (poll, {label: name[label] for label in fam.KP}, value)
     return [(name, value) for _, name, value in newest.values()]
