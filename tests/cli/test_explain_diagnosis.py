@@ -74,11 +74,11 @@ def test_the_cause_stands_with_its_evidence_and_with_what_would_prove_it_wrong(
 ) -> None:
     found = page(evaluated, capsys, "fraud")
     assert found["Cause"].startswith(
-        "Few partitions get more records than one member can handle. HOT_PARTITION_ARRIVAL"
+        "A few partitions get more records than one member can handle. HOT_PARTITION_ARRIVAL"
     )
     assert "on orders 7, warn, confidence 0.90, since 2026-11-20 12:1" in found["Cause"]
     assert "best capacity 1,000 records/s" in found["Cause"]
-    assert found["Cause"].endswith("Wrong if its owner consumes less than 0.8 of what it has shown.")
+    assert found["Cause"].endswith("Wrong if its owner consumes less than 0.8 of the most that it has consumed.")
     assert found["Do first"].startswith("1. Sample keys of these partitions")
     assert found["Mistakes to avoid"].startswith("- Do not add consumers: a partition has one owner per group.")
     assert "ASSIGNMENT_IMBALANCE" in found["Also found"]
@@ -90,7 +90,7 @@ def test_the_shape_names_the_partitions_that_carry_the_lag_and_who_reads_them(
     partitions = {row["partition"]: row["lag"] for row in data(evaluated, capsys, "fraud")["partitions"]}
     share = 100 * partitions[7] / sum(partitions.values())
     found = page(evaluated, capsys, "fraud")["Shape"]
-    assert "growing; concentrated: few partitions carry most of it READ BY" in found
+    assert "growing; concentrated: few partitions have most of it READ BY" in found
     assert re.search(rf"app on 10.0.0.1  7 +{partitions[7]:,}  {share:.1f} %  +\d m \d\d s$", found)
     # where it is spread, every reader has its line
     spread = page(evaluated, capsys, "billing")["Shape"]

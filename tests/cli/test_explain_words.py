@@ -22,7 +22,7 @@ from laggard.tables.schemas import REBALANCES
 from tables.fixtures import NOW, Row, group_row, partition_row
 
 END = NOW - AGO
-BLIND = "we do not see the log ends or the commits of these groups: nothing else about them can be trusted"
+BLIND = "laggard does not see the log ends or the commits of these groups: nothing else about them can be trusted"
 Capture = pytest.CaptureFixture[str]
 
 
@@ -104,7 +104,7 @@ def test_a_cause_is_reported_in_words(tmp_path: Path, capsys: Capture, cause: st
     ("values", "why"),
     [
         ({"live_read": False}, "as it was read from history, where records may be missing"),
-        ({"interrupted": 2}, "as somebody may have come and gone in a round that left no record"),
+        ({"interrupted": 2}, "as a member may have joined and left in a round without a record"),
         ({"joined": None}, "as the members before are not known"),
     ],
 )
@@ -128,10 +128,10 @@ def test_an_unknown_cause_says_why_it_is_unknown(
         ({"left": [], "members_before": 0, "members_after": 0}, " No member before it and none after."),
         ({"left": [], "members_before": None, "members_after": 0}, " No member before it and none after."),
         ({"left": list("abcdefg")}, "Left: a, b, c, d, e and 2 more ("),
-        ({"left": None, "joined": None}, "Who came and went is not known; 2 members after."),
+        ({"left": None, "joined": None}, "Which members joined and left is not known; 2 members after."),
         ({"interrupted": 1}, "1 round before it never got to an assignment."),
         ({"generations": [7, 8, 9]}, "at most 30 s) in 3 rounds:"),
-        ({"straggler_slot": "slow"}, "It waited in vain for slow."),
+        ({"straggler_slot": "slow"}, "Until its timeout it waited for slow."),
     ],
 )
 def test_who_joined_left_or_was_replaced_is_named(

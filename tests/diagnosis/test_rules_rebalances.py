@@ -105,8 +105,8 @@ def test_the_advice_on_deploys_is_in_the_order_of_effect() -> None:
 
 
 def test_eager_and_cooperative_are_joined_in_two_rolls() -> None:
-    assert "two rolls" in " ".join(BY_CODE["ASSIGNOR_FLAP"].advice)
-    assert "two rolls" in " ".join(BY_CODE["EAGER_LARGE_GROUP"].advice)
+    assert "two rolling restarts" in " ".join(BY_CODE["ASSIGNOR_FLAP"].advice)
+    assert "two rolling restarts" in " ".join(BY_CODE["EAGER_LARGE_GROUP"].advice)
 
 
 def test_session_expiries_hold_unless_pods_were_killed() -> None:

@@ -78,13 +78,13 @@ def _why_unknown(row: Row) -> str:
     if not row["live_read"]:
         return "as it was read from history, where records may be missing"
     if row["interrupted"]:
-        return "as somebody may have come and gone in a round that left no record"
+        return "as a member may have joined and left in a round without a record"
     return "as the members before are not known"
 
 
 def _members(row: Row, names: Mapping[str, str]) -> Iterator[str]:
     if row["joined"] is None or row["left"] is None:
-        yield f"Who came and went is not known; {count(row['members_after'], 'member')} after."
+        yield f"Which members joined and left is not known; {count(row['members_after'], 'member')} after."
         return
     gone = [slot for slot in row["left"] if slot not in (row["replaced"] or ())]
     changes = (("joined", row["joined"]), ("left", gone), ("restarted or replaced", row["replaced"]))
@@ -98,7 +98,7 @@ def _members(row: Row, names: Mapping[str, str]) -> Iterator[str]:
     if row["interrupted"]:
         yield f"{count(row['interrupted'], 'round')} before it never got to an assignment."
     if row["straggler_slot"]:
-        yield f"It waited in vain for {short(row['straggler_slot'])}."
+        yield f"Until its timeout it waited for {short(row['straggler_slot'])}."
 
 
 def _reason(row: Row, limits: RebalanceParameters) -> Iterator[str]:

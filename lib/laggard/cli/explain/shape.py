@@ -13,11 +13,11 @@ from laggard.cli.published import Row
 from laggard.cli.words import UNKNOWN, aligned, known_duration, paragraph, percent, records, short
 
 _SHAPES = {
-    "spread": "spread: all partitions carry their share",
-    "concentrated": "concentrated: few partitions carry most of it",
+    "spread": "spread: all partitions have their share of it",
+    "concentrated": "concentrated: few partitions have most of it",
     "mixed": "mixed: between spread and concentrated",
     "single": "single: the topic has one partition",
-    "none": "its shape has no name yet, it has to last",
+    "none": "its shape has no name yet, as it has to last first",
 }
 _NOT_YET = "spread over all partitions in this window, which has to last before it counts"
 _SHOWN = 5

@@ -16,14 +16,14 @@ from laggard.rebalance.groups import generation_or_epoch
 Gap = tuple[str, str]  # code and sentence
 SENTENCES = {
     "not_evaluated": "Verdict, shape and cause: the rules have not evaluated the group at this moment.",
-    "overtaken": "Verdict, shape and cause: members came or went since the rules evaluated the group.",
+    "overtaken": "Verdict, shape and cause: members joined or left since the rules evaluated the group.",
     "verdict": "If adding consumers would help: {missing}.",
     "cause": "Cause: no finding explains the lag yet.",
     "guards": "{finding}: not checked, as not known: {guards}.",
     "trend": "If the lag grows ({topics}): too few commits since it changed.",
     "capacity": "Capacity of one member: not measured yet, which takes {windows} in which a member is busy.",
     "loss": "When retention takes unread records ({topics}): retention, log start or rates are not known.",
-    "share_group": "Lag: a share group commits no offsets, so it has none here. It may be behind all the same.",
+    "share_group": "Lag: a share group commits no offsets, so it has none here. It may still be behind.",
     "offsets_only": "Members: this group only stores offsets and never joined, so by construction it has no members,"
     " assignment or rebalances. Who commits is not recorded.",
     "no_group_record": "Members: no record of the group was read, only its offsets.",
@@ -51,7 +51,7 @@ SENTENCES = {
 }
 STATUSES = {
     "stale": "not read up to now",
-    "topic_missing": "the topic does not exist, or we may not see it",
+    "topic_missing": "the topic does not exist, or laggard may not see it",
     "topic_recreated": "the topic was recreated, the commit belongs to the old one",
     "no_end_offset": "the broker gave no log end",
     "source_blocked": "an open transaction blocks the offsets topic",
@@ -61,11 +61,11 @@ STATUSES = {
 IMPOSSIBLE = "its row holds an impossible value"
 FLAGS = {
     "bootstrap": "read from history, where records may be missing: cause, members, moves and pauses are not evaluated",
-    "old_record": "an old broker states no time of the join phase: begin and duration are open",
-    "skew": "the broker states a time before the previous generation: begin and duration are open",
+    "old_record": "an old broker states no time of the join phase: begin and duration are unknown",
+    "skew": "the broker states a time before the previous generation: begin and duration are unknown",
     "partial": "an assignment before or after it is not known, so moves are not counted",
     "pause_unknown": "a partition had no commit afterwards, or its commit interval or traffic is not known, so pauses"
-    " are open",
+    " are unknown",
     "merge_limit": "the group did not come to rest, so the row ends in the middle",
 }
 MISSING = {  # of a rebalance: column and words
@@ -74,12 +74,12 @@ MISSING = {  # of a rebalance: column and words
     "moves": ("moved", "an assignment before or after it is not comparable, so moves are not counted"),
 }
 LIMITS = {
-    "partial": "of more than a tenth of the committed partitions the lag is not known",
+    "partial": "the lag of more than a tenth of the committed partitions is not known",
     "blocked": "an open transaction hides the newest commits",
-    "bootstrap": "since when the group is watched is not known",
-    "sparse": "too few commits to tell a trend",
+    "bootstrap": "the time since which the group is watched is not known",
+    "sparse": "too few commits for a trend",
     "stale": "some partitions were not read up to now",
-    "topic_missing": "a topic does not exist, or we may not see it",
+    "topic_missing": "a topic does not exist, or laggard may not see it",
     "topic_recreated": "a topic was recreated",
     "no_end_offset": "a broker gave no log end",
 }

@@ -39,16 +39,16 @@ IMBALANCE_RATIO = fixed("imbalance_ratio", 1.5, "of the mean arrival rate, beyon
     "D14",
     "ARRIVAL_SKEW",
     HYGIENE,
-    says="Some partitions get several times what the others get, without lag so far.",
+    says="Some partitions get several times as many records as the others, without lag so far.",
     is_not="lag: nothing has to be done today.",
     advice=("Look at how keys are spread before arrivals grow.",),
-    falsifier="the arrival rates come closer",
+    falsifier="the arrival rates become more even",
     thresholds=("hot_ratio",),
     groups=(LAG_CAUSE,),
     open_after=1,
 )
 def arrival_skew(signals: Signals) -> list[Observation]:
-    """Some partitions have long been getting several times what the others get, and do not lag yet."""
+    """For a long time some partitions have got several times as many records as the others; they do not lag yet."""
     found = []
     for topic in signals.topics:
         places = [place for place in skewed_places(signals, topic, SKEW_SECONDS) if not topic.is_material[place]]
@@ -69,18 +69,18 @@ def arrival_skew(signals: Signals) -> list[Observation]:
     "D51",
     "IDLE_MEMBERS",
     HYGIENE,
-    says="Members have no partition, as there are more members than partitions to give.",
-    is_not="spare capacity, unless `hot_standby` says so: an idle member shortens no lag.",
+    says="Some members have no partition, as there are more members than partitions to assign.",
+    is_not="spare capacity, unless `hot_standby` says so: an idle member does not reduce lag.",
     advice=(
         "Run no more than members_ceiling members.",
-        "Under range with several topics, change to an assignor that counts all of them together.",
+        "With the range assignor and several topics, change to an assignor that counts all topics together.",
         "If they are meant as a standby, declare hot_standby.",
     ),
     falsifier="each member has a partition",
     open_after=1,
 )
 def idle_members(signals: Signals) -> list[Observation]:
-    """More members than could get a partition, and some have had none for ten minutes."""
+    """There are more members than could get a partition, and some have had none for ten minutes."""
     count = ceil(IDLE_MEMBER_SECONDS / signals.frame.window_seconds)
     rows = signals.frame.facts[-count:]
     idle = [(row or {}).get("idle_members") for row in rows]
@@ -100,14 +100,14 @@ def idle_members(signals: Signals) -> list[Observation]:
     "D52",
     "ASSIGNMENT_IMBALANCE",
     HYGIENE,
-    says="Some members have much more to do than others by assignment.",
-    is_not="a slow member: it was given more. Members with other subscriptions cannot be compared.",
+    says="The assignment gives some members much more to do than others.",
+    is_not="a slow member: it was assigned more. Members with different subscriptions cannot be compared.",
     advice=(
         "Run a number of members that divides the number of partitions.",
-        "Under range with several topics, change to an assignor that counts all of them together.",
+        "With the range assignor and several topics, change to an assignor that counts all topics together.",
     ),
-    avoid=("Do not look for a fault in the fullest member first: it was given more.",),
-    falsifier="the loads come closer without a change of assignment",
+    avoid=("Do not look for a fault in the fullest member first: it was assigned more.",),
+    falsifier="the loads become more even without a change of the assignment",
 )
 def assignment_imbalance(signals: Signals) -> list[Observation]:
     """Members have different numbers of partitions, or different arrivals; IDLE_MEMBERS counts those with none."""
@@ -152,16 +152,16 @@ _DEPLOY_FLOOR_TIMES = fixed("deploy_floor_times", 5.0, "times the floor, of the 
     "D47",
     "PING_PONG",
     HYGIENE,
-    says="Partitions go to and fro between members.",
+    says="Partitions move back and forth between members.",
     is_not="one restart, after which partitions return once, nor a deploy that is rolled back.",
     advice=(
         "stop what evicts members",
-        "use static membership and the cooperative-sticky assignor, so that a return takes nothing from others",
+        "use static membership and the cooperative-sticky assignor, so that returning members take nothing from others",
     ),
-    falsifier="by its member id the owner of these partitions was the same all the time",
+    falsifier="the member ids show that these partitions had the same owner all the time",
 )
 def ping_pong(signals: Signals) -> list[Observation]:
-    """Partitions go back to where they came from; one member's restart, which returns once, does not count."""
+    """Partitions move back to a former owner; those that return once, after one member's restart, do not count."""
     if not has_assignments(signals):
         return []
     found = find_ping_pong(signals.membership)
@@ -187,10 +187,10 @@ def ping_pong(signals: Signals) -> list[Observation]:
     "NON_STICKY_MOVES",
     HYGIENE,
     says="Rebalances move partitions that could have stayed where they were.",
-    is_not="moves that a departure or the balance asks for, nor those that range makes when members are added.",
+    is_not="moves that a departure or the balance needs, nor those that range makes when members are added.",
     advice=(
         "use static membership and the cooperative-sticky assignor",
-        "or the consumer protocol of KIP-848, whose assignors keep what can stay",
+        "or use the consumer protocol of KIP-848, whose assignors do not move what can stay",
     ),
     falsifier="no other assignment to the members after each rebalance is as even and moves fewer partitions",
 )
@@ -223,10 +223,10 @@ def non_sticky_moves(signals: Signals) -> list[Observation]:
     "EAGER_LARGE_GROUP",
     HYGIENE,
     says="Each rebalance of this large group stops every partition.",
-    is_not="a fault: it is the price of each rebalance. Joins over several topics may want range.",
+    is_not="a fault: it is the cost of each rebalance. Joins over several topics may need the range assignor.",
     advice=(
-        "go over to cooperative-sticky in two rolls: first add it to the list of assignors, then remove the rest",
-        "or to the consumer protocol of KIP-848",
+        "change to cooperative-sticky in two rolling restarts: first add it to the assignors, then remove the rest",
+        "or change to the consumer protocol of KIP-848",
     ),
     avoid=("do not change the assignor in one step: eager and cooperative members cannot share a group",),
     falsifier="partitions that did not move are committed during a rebalance",
@@ -266,23 +266,23 @@ def eager_large_group(signals: Signals) -> list[Observation]:
     CAUSE,
     says="Lag rose because a rolling deploy replaced the members one batch after the other.",
     is_not=(
-        "a shortage: the lag began with the deploy and drains after it. Arrivals that rose at the same time"
-        " are distinguished."
+        "a shortage: the lag began with the deploy and drains after it. If arrivals rose at the same time, it"
+        " is not reported."
     ),
     advice=(
-        "use static membership: give each member a group.instance.id that outlives its restart",
+        "use static membership: give each member a group.instance.id that stays the same after a restart",
         "set the session timeout above the time that a restart takes",
         "use the cooperative-sticky assignor, so that only moved partitions stop",
-        "deploy in smaller batches, with a rest in between",
+        "deploy in smaller batches, with a pause between them",
     ),
-    avoid=("do not add consumers for lag that a deploy brought: it drains by itself",),
+    avoid=("do not add consumers for lag that a deploy caused: it drains by itself",),
     falsifier="lag had begun to rise before the first member was replaced",
     thresholds=("deploy_horizon_seconds", "deploy_share", "deploy_batch", "deploy_limit_seconds"),
     rank=200,
     open_after=1,
 )
 def deploy_lag_spike(signals: Signals) -> list[Observation]:
-    """Lag rose inside a rolling deploy; a deploy whose restarts static membership absorbed does not count."""
+    """Lag rose during a rolling deploy; a deploy whose restarts static membership absorbed does not count."""
     if not has_assignments(signals):
         return []
     deploys = signals.membership.deploys

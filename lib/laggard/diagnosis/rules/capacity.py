@@ -52,8 +52,8 @@ CATCHING_UP = frozenset({"members_returned", "group_created", "offset_rewind"}) 
     CAUSE,
     says="All partitions fall behind together: the members consume less than arrives.",
     is_not=(
-        "lag from a deploy, a rebalance, a replay or a new group catching up, nor one hot partition: these"
-        " look alike in the sum and differ by partition and in time."
+        "lag from a deploy, a rebalance, a replay or a new group that catches up, nor from one hot partition:"
+        " these look the same in the sum, but differ by partition and over time."
     ),
     advice=(
         "Add members up to members_desired; never more than members_ceiling.",
@@ -66,9 +66,9 @@ CATCHING_UP = frozenset({"members_returned", "group_created", "offset_rewind"}) 
     rank=330,
 )
 def capacity_shortage(signals: Signals) -> list[Observation]:
-    """Less is consumed than arrives, on all partitions alike or with no member free to take more of them.
+    """Less is consumed than arrives, on all partitions alike, or no member is free to take more of them.
 
-    Not evaluated where a partition is hot, or was not seen for long enough to tell.
+    Not evaluated if a partition is hot, or was not seen for long enough to know.
     """
     topic = signals.worst
     if topic is None or not signals.is_material or signals.member_count == 0:
@@ -143,11 +143,11 @@ def _stands_still(topic: TopicSignals) -> bool:
     "AT_PARTITION_CEILING",
     CAUSE,
     says="The group falls behind and one more member would get no partition.",
-    is_not="a reason to add members, nor by itself one to add partitions.",
+    is_not="a reason to add members, nor by itself a reason to add partitions.",
     advice=(
         "Make the work per record cheaper, or batch the sink.",
         "Hand records to a pool of workers behind each consumer.",
-        "Under range with several topics, change to an assignor that counts all of them together.",
+        "With the range assignor and several topics, change to an assignor that counts all topics together.",
         MORE_PARTITIONS,
     ),
     avoid=("Do not add members: they would stay idle.",),
@@ -158,7 +158,7 @@ def _stands_still(topic: TopicSignals) -> bool:
     rank=310,
 )
 def at_partition_ceiling(signals: Signals) -> list[Observation]:
-    """As D10, and every partition that a member could get has one."""
+    """The condition of CAPACITY_SHORTAGE, and one more member would get no partition."""
     found = []
     for short in capacity_shortage.check(signals):
         if signals.member_count is None or signals.member_count < signals.ceiling:
@@ -190,8 +190,8 @@ def at_partition_ceiling(signals: Signals) -> list[Observation]:
     CAUSE,
     says="Arrivals were far above normal for a short time; the backlog is draining.",
     is_not=(
-        "a shortage: arrivals are back to normal and the lag falls. Without a baseline of the day before it"
-        " is not reported."
+        "a shortage: arrivals are back to normal and the lag falls. Without a baseline from the day before"
+        " it is not reported."
     ),
     advice=("Wait for drain_seconds.", "Check whether the backlog breaks the time-lag objective."),
     avoid=("Do not add members for a burst that drains by itself.",),

@@ -47,9 +47,9 @@ _SUMS = ("commit_gaps_total", "commit_gap_ms_total", "commit_gap_squares_total")
     "D74",
     "COMMIT_IDLE_CHURN",
     HYGIENE,
-    says="Nearly all commits repeat the offset: the offsets topic grows for nothing.",
+    says="Nearly all commits repeat the offset: the offsets topic grows without need.",
     is_not="a stall: there is nothing new to commit.",
-    advice=("commit less often: a longer auto.commit.interval.ms, or only when the offset moved",),
+    advice=("commit less often: a longer auto.commit.interval.ms, or only when the offset has moved",),
     falsifier="records arrived on the partitions whose offset is repeated",
     open_after=1,
 )
@@ -77,8 +77,8 @@ def commit_idle_churn(signals: Signals) -> list[Observation]:
     "D75",
     "COMMIT_RATE_HIGH",
     HYGIENE,
-    says="The group commits more often than is of use, and the coordinator pays for it.",
-    is_not="lag, nor a fault of the group's own speed alone: the coordinator pays.",
+    says="The group commits more often than is useful, which is load for the coordinator.",
+    is_not="lag, nor a problem of this group alone: the load is on its coordinator.",
     advice=("commit once per batch instead of once per record",),
     falsifier="the timestamps of these commits span a longer time than the windows in which they were counted",
     open_after=1,
@@ -113,18 +113,19 @@ def commit_rate_high(signals: Signals) -> list[Observation]:
     "AUTOCOMMIT_PATTERN",
     HYGIENE,
     says=(
-        "Commits come by the clock, whatever arrives, as auto-commit does: if records are still in work then, those of"
-        " a member that dies are not read again. Commits do not show whether any are."
+        "The group commits at regular intervals, independent of arrivals, as auto-commit does. If a member dies,"
+        " records that it committed before it had processed them are not read again. Commits do not show whether there"
+        " are any."
     ),
-    is_not=("a fault, nor proof of auto-commit: a timer of the application's own looks the same, and no loss is seen."),
+    is_not=("a fault, nor proof of auto-commit: a timer in the application looks the same, and no loss was seen."),
     advice=(
-        "nothing, where all records of a poll are done before the next one",
-        "else turn enable.auto.commit off and commit what is done",
+        "do nothing if all records of a poll are processed before the next poll",
+        "otherwise turn enable.auto.commit off and commit what is processed",
     ),
     falsifier="the mean gap between commits changes when the arrivals do",
 )
 def autocommit_pattern(signals: Signals) -> list[Observation]:
-    """50 gaps between commits of each partition that vary by a twentieth at most, however much arrives."""
+    """50 gaps between commits of each partition vary by at most a twentieth, independent of arrivals."""
     if group_kind(signals.frame) not in {"consumer", ""} or assignor(signals) == "stream" or not signals.member_count:
         return []  # Streams and Connect commit by a clock of their own
     if math.isnan(_total(signals.frame.fact, _SUMS[0])):
@@ -206,16 +207,16 @@ _TIGHT_GAP_PERCENT = fixed("tight_gap_percent", 99, "percentile of the gaps betw
     "TIMEOUT_RATIO",
     HYGIENE,
     says="The session timeout holds fewer than three heartbeats: one late heartbeat may evict a member.",
-    is_not="an eviction that has happened. Where the heartbeat is assumed, the confidence is low.",
+    is_not="an eviction that has happened. If the heartbeat interval is assumed, the confidence is low.",
     advice=(
         "set session.timeout.ms to at least 3 × heartbeat.interval.ms; 45 s and 3 s are today's defaults",
-        "declare the heartbeat of this group if it is another one",
+        "declare the heartbeat interval of this group if it is a different one",
     ),
     falsifier="the session timeout holds three of the heartbeat intervals that are declared for the group",
     open_after=1,
 )
 def timeout_ratio(signals: Signals) -> list[Observation]:
-    """A session holds fewer than three heartbeats, so that one late answer evicts a member."""
+    """A session timeout holds fewer than three heartbeats, so that one late heartbeat may evict a member."""
     members = [row for row in signals.membership.current if row.get("session_timeout_ms")]
     if not has_members(signals) or not members:
         return []
@@ -248,17 +249,17 @@ def timeout_ratio(signals: Signals) -> list[Observation]:
     "D59",
     "TIMEOUT_TIGHT",
     HYGIENE,
-    says="A timeout is hardly longer than what it has to outlast.",
-    is_not="an eviction that has happened. Commits by a timer say little about batches.",
+    says="A timeout is hardly longer than the batches or restarts that have to fit into it.",
+    is_not="an eviction that has happened. Commits made by a timer say little about batches.",
     advice=(
         "poll interval: set max.poll.interval.ms above the longest batch, or lower max.poll.records",
         "static members: set session.timeout.ms to 1.5 × the longest restart, 95th percentile",
     ),
-    avoid=("do not set the session far above what restarts need: a dead member's partitions wait as long",),
-    falsifier="the longest gaps between commits stay as long when fewer records arrive: a timer makes them",
+    avoid=("do not set the session timeout far above what restarts need: a dead member's partitions wait that long",),
+    falsifier="the longest gaps between commits stay as long when fewer records arrive: a timer causes them",
 )
 def timeout_tight(signals: Signals) -> list[Observation]:
-    """The longest batches nearly fill the poll interval, or restarts nearly fill the session."""
+    """The longest batches take nearly the poll interval, or restarts take nearly the session timeout."""
     if not has_assignments(signals):
         return []
     return [*_tight_poll_interval(signals), *_tight_session(signals)]

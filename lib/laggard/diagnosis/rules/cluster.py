@@ -101,14 +101,14 @@ RULE_FAILED = Rule(
     "RULE_FAILED",
     META,
     says=(
-        "A rule, or a step of the diagnosis, ended with an error: what it would have found of this group is not known."
+        "A rule, or a step of the diagnosis, failed with an error: what it would have found about the group is unknown."
     ),
     how=(
-        "The engine catches the error and names the rule as the subject, or the step: layout (recorded rows"
-        " to arrays), evaluation, findings (rows to write) or memory. Other rules and groups go on, and it is"
-        " tried again in the next window."
+        "The engine catches the error. The subject is the rule, or the step: layout (recorded rows to arrays),"
+        " evaluation, findings (rows to write) or memory. Other rules and groups are evaluated as usual, and the"
+        " next window tries again."
     ),
-    is_not="a fault of the group: it is one of laggard.",
+    is_not="a fault of the group: the fault is in laggard.",
     advice=("report the error and the job's log",),
     falsifier="the same window, evaluated again by laggard diagnose, gives no error",
     open_after=1,
@@ -123,10 +123,13 @@ def _named(groups: Sequence[str]) -> dict[str, str]:
     "D01",
     "MONITOR_BLIND",
     META,
-    says="We do not see the log ends or the commits of these groups: nothing else about them can be trusted.",
-    is_not="an outage of the groups it names: they may be fine, and nobody can see it.",
-    advice=("look at the errors of the poll: laggard doctor, table batches", "repair the monitor first"),
-    falsifier="the window has log ends and new commits of these groups on record",
+    says="laggard does not see the log ends or the commits of these groups: nothing else about them can be trusted.",
+    is_not="an outage of the groups it names: they may be healthy, but laggard cannot see them.",
+    advice=(
+        "look at the errors of the poll: laggard doctor, table batches",
+        "repair laggard before you act on other findings",
+    ),
+    falsifier="log ends and new commits of these groups are recorded in the window",
     rank=10,
     open_after=1,
     close_after=1,
@@ -145,10 +148,10 @@ def monitor_blind(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> lis
     "GROUP_QUARANTINED",
     META,
     says="The ticks of these groups fail: their rows are stale, and all other groups are published.",
-    is_not="a fault of these groups or of Kafka: their data met an error in laggard.",
+    is_not="a fault of these groups or of Kafka: an error in laggard makes their ticks fail.",
     advice=(
-        "report the exception, which the job's log and the event quarantined name, as a bug of laggard",
-        "read committed offsets and lag of these groups with kafka-consumer-groups.sh meanwhile",
+        "report the exception as a bug of laggard: the job's log and the event quarantined name it",
+        "until then read committed offsets and lag of these groups with kafka-consumer-groups.sh",
     ),
     falsifier="the newest tick wrote rows of these groups that are not stale",
     rank=20,
@@ -156,7 +159,7 @@ def monitor_blind(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> lis
     close_after=1,
 ).over_all
 def group_quarantined(cluster: ClusterFrame, _: Sequence[Row], __: Parameters) -> list[Observation]:
-    """The columns of that name of the tick that closed the window, in batches."""
+    """The columns quarantined_groups and quarantined of batches, at the tick that closed the window."""
     if not cluster.quarantined_groups:
         return []
     exceptions = ", ".join(sorted(set(cluster.quarantined.values())))
@@ -171,10 +174,10 @@ def group_quarantined(cluster: ClusterFrame, _: Sequence[Row], __: Parameters) -
     META,
     says="A transaction that hangs hides the newest commits of these groups.",
     is_not=(
-        "a stop of consumers: they may commit on, and the commits are hidden. A short transaction moves on by itself."
+        "stopped consumers: they may still commit, but their commits are hidden. A short transaction ends by itself."
     ),
     advice=("find it on the coordinator: kafka-transactions.sh find-hanging",),
-    falsifier="no commit that appears once the transaction has ended has a timestamp from before",
+    falsifier="every commit that appears after the transaction has ended also has a timestamp after its end",
     inhibits=(suppresses(LAG_CAUSE, "PARTITION_STALLED", "COMMITS_STOPPED", "EMPTY_WITH_LAG"),),
     rank=30,
     open_after=1,
@@ -183,7 +186,7 @@ def group_quarantined(cluster: ClusterFrame, _: Sequence[Row], __: Parameters) -
 def source_blocked(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> list[Observation]:
     """The last stable offset of a group's partition of the offsets topic is below its end.
 
-    A page after 15 windows.
+    It becomes a page after 15 windows.
     """
     of_partition: dict[Any, list[Row]] = defaultdict(list)
     for each in groups:
@@ -206,8 +209,8 @@ def source_blocked(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> li
     "COORDINATOR_CORRELATED",
     CAUSE,
     says="Most groups of one coordinator rebalanced within a minute.",
-    is_not="a storm in each of the groups. A mass deploy touches groups of other coordinators too.",
-    advice=("look for a restart or trouble of that broker",),
+    is_not="a rebalance storm in each of the groups. A mass deploy also affects groups of other coordinators.",
+    advice=("look for a restart or a fault of that broker",),
     falsifier="groups of other coordinators rebalance as well",
     thresholds=("coordinator_share", "coordinator_seconds"),
     inhibits=(suppresses(REBALANCING, "SESSION_EVICTION"),),
@@ -215,10 +218,10 @@ def source_blocked(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> li
     open_after=1,
 ).over_all
 def coordinator_correlated(_: ClusterFrame, groups: Sequence[Row], parameters: Parameters) -> list[Observation]:
-    """Most active groups of one coordinator, three at least, rebalanced within a minute.
+    """Most active groups of one coordinator, at least three, rebalanced within a minute.
 
-    Of the other groups at most a tenth did. The coordinator is the broker that led them before: if it was restarted
-    another one has taken over.
+    At most a tenth of the other groups did. The coordinator is the broker that led them before the rebalance: after a
+    restart of that broker another one leads them.
     """
     return [
         Observation(
@@ -236,11 +239,9 @@ def coordinator_correlated(_: ClusterFrame, groups: Sequence[Row], parameters: P
     "SHARED_SINK",
     CAUSE,
     says="Several groups became slower on all partitions at the same time.",
-    is_not=(
-        "a shortage in each of the groups: that they slowed down together is the point. Two groups are too few to tell."
-    ),
+    is_not=("a shortage in each of the groups: they slowed down together. Two groups are too few for this conclusion."),
     advice=("look for a database or an API that they share",),
-    avoid=("do not add consumers: they would share it too",),
+    avoid=("do not add consumers: they would use the same sink",),
     falsifier="one of the groups recovers alone",
     inhibits=(outranks(SLOW, "COSTLY_PARTITION", "CAPACITY_SHORTAGE"),),
     groups=(LAG_CAUSE,),
@@ -265,21 +266,21 @@ def shared_sink(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> list[
     "D78",
     "OFFSETS_TOPIC_CHANGED",
     EVENT,
-    says="The offsets topic has another number of partitions, or is another one: groups are looked for elsewhere.",
-    is_not="a loss of lag history. The first start of laggard is none.",
+    says="The offsets topic was recreated or has another number of partitions: groups now belong to other partitions.",
+    is_not="a loss of lag history. The first start of laggard does not count.",
     advice=(
-        "expect stale states of groups until they commit again",
-        "a group that its broker finds nothing of begins where auto.offset.reset says: compare committed offsets",
+        "expect the states of groups to be stale until the groups commit again",
+        "a group whose offsets its broker does not find starts by auto.offset.reset: compare committed offsets",
     ),
-    avoid=("do not change the number of partitions of the offsets topic of a cluster with groups",),
+    avoid=("do not change the number of partitions of the offsets topic in a cluster that has groups",),
     falsifier="the polls before and after name the same topic id and the same number of partitions",
     open_after=1,
     close_after=1,
 ).over_all
 def offsets_topic_changed(cluster: ClusterFrame, _: Sequence[Row], __: Parameters) -> list[Observation]:
-    """The event of that name, from the topic id and the number of partitions at each poll.
+    """The event offsets_topic_changed, from the topic id and the number of partitions at each poll.
 
-    It holds for 10 windows, as none closes while the new records are read.
+    It holds for 10 windows, because no window closes while the new records are read.
     """
     begin_ms = cluster.now_ms - 1000 * OFFSETS_NEWS_WINDOWS * cluster.window_seconds
     rows = [

@@ -27,8 +27,8 @@ from laggard.diagnosis.signals.statistics import is_most
 
 _MIN_EVICTIONS = fixed("min_evictions", 2, "departures")
 _NAMED_SHARE = fixed("named_share", 0.1, "of the departures of a series, from which a reason is named")
-_LIFE_SHORTEST = fixed("life_shortest", 0.9, "of the rebalance timeout: the poll interval ends lives from here")
-_LIFE_LONGEST = fixed("life_longest", 2, "rebalance timeouts: up to here")
+_LIFE_SHORTEST = fixed("life_shortest", 0.9, "of the rebalance timeout: shortest membership that fits a poll timeout")
+_LIFE_LONGEST = fixed("life_longest", 2, "rebalance timeouts: longest membership that fits a poll timeout")
 _ELSEWHERE_SECONDS = fixed("elsewhere_seconds", 600.0, "s in which a member on another host counts as the successor")
 _LOG_LINES = (
     "Java logs 'sending LeaveGroup request' with the poll timeout, and 'Attempt to heartbeat failed since group is"
@@ -77,10 +77,10 @@ def poll_timeout_eviction(signals: Signals) -> list[Observation]:
     "SESSION_EVICTION",
     CAUSE,
     says="The coordinator evicted members because their heartbeats stopped for a session timeout.",
-    is_not=("a slow batch: heartbeats have a thread of their own. A pod that was killed restarts on another host."),
+    is_not=("a slow batch: heartbeats have their own thread. Nor a pod that was killed: it restarts on another host."),
     advice=(
         "set the session timeout to at least 3 heartbeat intervals; 45 s is today's default",
-        "if it is, look for long garbage collections (GC) on these members",
+        "if it is that long already, look for long garbage collections (GC) on these members",
         "look at the network between these hosts and the coordinator, and at CPU limits",
         f"logs to read: {_LOG_LINES}",
     ),
@@ -92,7 +92,7 @@ def poll_timeout_eviction(signals: Signals) -> list[Observation]:
     blocks_scaling=True,
 )
 def session_eviction(signals: Signals) -> list[Observation]:
-    """The coordinator evicted members whose heartbeats stopped for a session."""
+    """The coordinator evicted members whose heartbeats stopped for a session timeout."""
     found = signals.membership.evicted("session_expiry") if has_members(signals) else []
     # a static member says no word when it is restarted: it looks like one that was evicted, then and later
     found = [each for each in found if not signals.membership.is_in_deploy(each.at)]
@@ -121,13 +121,13 @@ def session_eviction(signals: Signals) -> list[Observation]:
     "CRASH_LOOP",
     CAUSE,
     says="One member, or all of them, leave again and again soon after they joined; each time the group rebalances.",
-    is_not="a deploy that is tried again, nor a member that is slow: it leaves soon after each join.",
+    is_not="a deploy that is repeated, nor a slow member: this one leaves soon after each join.",
     advice=(
         "read the application's log of that member from before each departure",
-        "take the member out until it starts cleanly: each round costs the group two rebalances",
+        "stop the member until it can start cleanly: each restart costs the group two rebalances",
     ),
-    avoid=("do not lengthen session timeouts: that hides the member, and its partitions wait longer",),
-    falsifier="the next life of that member, with nothing changed, is longer than all before",
+    avoid=("do not lengthen session timeouts: that only hides the problem, and the member's partitions wait longer",),
+    falsifier="without any change, the member next stays in the group longer than ever before",
     thresholds=("crash_times", "deploy_horizon_seconds"),
     inhibits=(outranks(REBALANCING, "CAPACITY_SHORTAGE", "AT_PARTITION_CEILING"), WHILE_REBALANCING),
     rank=120,
@@ -136,9 +136,10 @@ def session_eviction(signals: Signals) -> list[Observation]:
 def crash_loop(signals: Signals) -> list[Observation]:
     """One member leaves three times in half an hour, each time soon after it joined, and not with most others.
 
-    Members that leave together are one crash loop of the group once three of their lives were short. A group without
-    members has stopped once that lasts for three times the longest absence before, two minutes at least; until then a
-    crash loop goes on if members had rejoined since it was one, and else nothing is known.
+    Members that leave together count as one crash loop of the group, once they have left three times soon after they
+    joined. A group without members counts as stopped once that lasts three times as long as its longest absence before,
+    and at least two minutes. Until then a crash loop continues if members have rejoined since it was one; otherwise it
+    is unknown.
     """
     membership, found = signals.membership, []
     if not has_members(signals) or not membership.crash_loops:

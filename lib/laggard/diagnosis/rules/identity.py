@@ -28,7 +28,7 @@ from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.moves import absence_p95_seconds, absences, find_flips, find_successors
 
 _DIVERGENT_SECONDS = fixed("divergent_seconds", 1800.0, "s")
-_ID_FLIPS = fixed("id_flips", 3, "times that an id went over to another member")
+_ID_FLIPS = fixed("id_flips", 3, "times that an id moved to another member")
 _ID_HOSTS = fixed("id_hosts", 2, "hosts")
 _NEW_IDS = fixed("new_ids", 3, "restarts with a new id")
 _COSTLY_DEPLOYS = fixed("costly_deploys", 2, "deploys")
@@ -40,9 +40,9 @@ _NEVER_BACK_CONFIDENCE = fixed("never_back_confidence", 0.6, "confidence while a
     "D53",
     "SUBSCRIPTION_DIVERGENT",
     HYGIENE,
-    says="Members of one group subscribe to different topics: each rebalance stops them all, and balance is lost.",
-    is_not="a rolling upgrade, during which it is normal for a while.",
-    advice=("give each set of topics a group of its own",),
+    says="Members of one group subscribe to different topics: each rebalance stops them all, and the balance is lost.",
+    is_not="a rolling upgrade, during which this is normal.",
+    advice=("use a separate group for each set of topics",),
     falsifier="in a generation of that half hour all members subscribe to the same topics",
     open_after=1,
 )
@@ -70,22 +70,22 @@ def subscription_divergent(signals: Signals) -> list[Observation]:
     "D54",
     "STATIC_EXPIRED",
     CAUSE,
-    says="A static member was away for longer than its session timeout, so the group rebalanced without and with it.",
-    is_not="a member that was taken out on purpose, which does not rejoin.",
+    says="A static member was away for longer than its session timeout, so the group rebalanced twice.",
+    is_not="a member that was removed on purpose, which does not rejoin.",
     advice=(
         "set session.timeout.ms to at least 1.5 × the 95th percentile of its absences",
         "or make the restart shorter",
     ),
-    avoid=("do not set the session far above what restarts need: a dead member's partitions wait as long",),
-    falsifier="commits of the member are recorded in its absence",
+    avoid=("do not set the session timeout far above what restarts need: a dead member's partitions wait that long",),
+    falsifier="commits of the member are recorded during its absence",
     rank=180,
     open_after=1,
 )
 def static_expired(signals: Signals) -> list[Observation]:
-    """A static member was away for longer than its session, so that its return cost two rebalances.
+    """A static member was away for longer than its session timeout: one rebalance without it, one when it rejoined.
 
-    A member that is away twice in half an hour, outside a deploy, is evicted again and again and not restarted: then no
-    absence outside a deploy counts.
+    A member that is away twice in half an hour, outside a deploy, is evicted again and again, not restarted: then
+    absences outside a deploy do not count.
     """
     if not has_members(signals):
         return []
@@ -117,9 +117,9 @@ def static_expired(signals: Signals) -> list[Observation]:
     "STATIC_DUPLICATE",
     CAUSE,
     says="Two processes use the same group.instance.id and fence each other.",
-    is_not="a rolling restart, in which an id changes hands once.",
+    is_not="a rolling restart, in which an id moves to another member once.",
     advice=(
-        "give each process an id of its own: pod name of a StatefulSet, or its ordinal",
+        "give each process its own id: the pod name of a StatefulSet, or its ordinal",
         "stop the process that should not run; its log says FencedInstanceIdException",
     ),
     falsifier="the id stays with one member for ten minutes",
@@ -150,21 +150,21 @@ def static_duplicate(signals: Signals) -> list[Observation]:
     "D56",
     "STATIC_ID_UNSTABLE",
     CAUSE,
-    says="Instance ids change with each restart, which is worse than none: the old one blocks its partitions.",
+    says="Instance ids change with each restart. This is worse than no ids: the old id blocks its partitions.",
     is_not="a one-off change of the naming scheme.",
     advice=(
-        "take the id from what outlives a restart: the ordinal of a StatefulSet",
+        "take the id from a name that stays the same after a restart: the ordinal of a StatefulSet",
         "if there is no such name, remove group.instance.id",
     ),
     avoid=("do not use pod addresses, random names or names of ReplicaSet pods as group.instance.id",),
-    falsifier="one of the old ids is in a later generation",
+    falsifier="one of the old ids appears in a later generation",
     inhibits=(outranks(REBALANCING), WHILE_REBALANCING),
     rank=100,
     blocks_scaling=True,
     open_after=1,
 )
 def static_id_unstable(signals: Signals) -> list[Observation]:
-    """Restarted members come with new instance ids, and the old ones block their partitions for a session."""
+    """Restarted members have new instance ids, and the old ids block their partitions for a session timeout."""
     found = find_successors(signals.membership) if has_members(signals) else []
     if len(found) < _NEW_IDS:
         return []
@@ -186,20 +186,20 @@ def static_id_unstable(signals: Signals) -> list[Observation]:
     "D57",
     "STATIC_NOT_USED",
     HYGIENE,
-    says="Deploys cost lag each time, and static membership, which would absorb the restarts, is not used.",
-    is_not="a fault: deploys cost more than they have to. Unstable names would make it worse.",
+    says="Each deploy causes lag, and static membership, which would absorb the restarts, is not used.",
+    is_not="a fault: deploys cost more than necessary. Unstable instance ids would make it worse.",
     advice=(
-        "give each member a group.instance.id that outlives its restart",
+        "give each member a group.instance.id that stays the same after a restart",
         "set the session timeout above the time that a restart takes",
         "use the cooperative-sticky assignor",
         "deploy in smaller batches",
     ),
     avoid=("do not take ids from pod addresses or random names",),
-    falsifier="a deploy with instance ids costs as much lag as those without",
+    falsifier="a deploy with instance ids causes as much lag as those without",
     open_after=1,
 )
 def static_not_used(signals: Signals) -> list[Observation]:
-    """Deploys cost lag again and again, and no member has an instance id."""
+    """Deploys cause lag again and again, and no member has an instance id."""
     if not has_assignments(signals) or not signals.membership.current:
         return []
     if any(row.get("group_instance_id") for row in signals.membership.current):

@@ -28,24 +28,25 @@ _SLO_LONG_SECONDS = fixed("slo_long_seconds", 3600.0, "s over which the objectiv
 _SLO_SHORT_SECONDS = fixed("slo_short_seconds", 300.0, "s over which it must be missed as well")
 # offsets.retention.check.interval.ms: so much later than due offsets may still be there
 _EXPIRY_SWEEP_SECONDS = fixed("expiry_sweep_seconds", 600.0, "s")
-_ABANDONED_SECONDS = fixed("abandoned_seconds", 604_800.0, "s without members, after which a loss wakes nobody")
-_FEW_JUMPS_CONFIDENCE = fixed("few_jumps_confidence", 0.5, "confidence where the log start was seen to jump too seldom")
+_ABANDONED_SECONDS = fixed("abandoned_seconds", 604_800.0, "s without members, after which a loss is no page")
+_FEW_JUMPS_CONFIDENCE = fixed("few_jumps_confidence", 0.5, "confidence if the log start was seen to jump too few times")
 
 
 @Rule(
     "D03",
     "TIME_LAG_SLO_BREACH",
     SYMPTOM,
-    says="More records come late than the service level allows.",
+    says="More records are late than the service level allows.",
     is_not=(
-        "a cause: it says that users feel it. A group that commits more seldom than its level allows is not evaluated."
+        "a cause: it only shows that users are affected. A group that commits less often than its level allows is not"
+        " evaluated."
     ),
     advice=("act on the primary cause",),
     falsifier="a replay of the hour counts no more late records than the objective allows",
     open_after=1,
 )
 def time_lag_slo_breach(signals: Signals) -> list[Observation]:
-    """More records come late than the objective allows, over an hour and over five minutes."""
+    """More records are late than the objective allows, over an hour and over five minutes."""
     if not signals.policy.slo_time_lag_seconds:
         return []
     found = []
@@ -81,19 +82,20 @@ def time_lag_slo_breach(signals: Signals) -> list[Observation]:
     SYMPTOM,
     says="Retention deleted records that the group had not read.",
     is_not=(
-        "lag: those records can never be read. Of a jump over the log start only what the reader's pace cannot explain"
-        " counts, so more may be lost. A compacted topic, or records that somebody deleted, is milder."
+        "lag: those records can never be read. After a jump past the log start, only records that the reader's pace"
+        " cannot explain count, so more may be lost. It is less serious on a compacted topic, or if somebody deleted"
+        " the records."
     ),
     advice=("treat it as an incident: the records are gone for this group", "raise retention before anything else"),
     falsifier=(
-        "the next commit of the partition lies below the log start that was recorded; after a jump, if the reader's own"
-        " records show that it had read what was deleted"
+        "the next commit of the partition lies below the log start that was recorded; or, after a jump, the"
+        " reader's own records show that it had read the deleted ones"
     ),
     open_after=1,
     close_after=15,  # a reader that is overtaken is so again with each segment that is deleted
 )
 def data_lost(signals: Signals) -> list[Observation]:
-    """The log starts after the committed offset, or a commit jumped over deleted records faster than they are read."""
+    """The log starts after the committed offset, or a commit jumped over deleted records faster than a group reads."""
     found = []
     for each in signals.topics:
         lost = each.frame["lost"][:, -1]
@@ -127,8 +129,10 @@ def data_lost(signals: Signals) -> list[Observation]:
     "DATA_LOSS_FORECAST",
     SYMPTOM,
     says="Retention will delete records before the group reads them.",
-    is_not=("a loss that has happened. It needs growing lag, a stall, or a log start that is faster than the group."),
-    advice=("raise the topic's retention now", "then act on the primary cause"),
+    is_not=(
+        "a loss that has happened. It needs growing lag, a stall, or a log start that moves faster than the group."
+    ),
+    advice=("raise the topic's retention now", "act on the primary cause"),
     falsifier="the log start stops, or lag falls",
     thresholds=("loss_page_hours", "loss_warn_hours"),
     open_after=1,
@@ -181,15 +185,15 @@ def _is_open(signals: Signals, topic: str) -> bool:
     "D06",
     "OFFSETS_EXPIRY_FORECAST",
     SYMPTOM,
-    says="The broker will delete the offsets of a group that is away; it would start by its reset policy.",
-    is_not="a loss of records: the log keeps them, only the place in it is forgotten.",
-    advice=("wake the group, or raise offsets.retention.minutes",),
+    says="The broker will delete the offsets of a group without members; it would then start by its reset policy.",
+    is_not="a loss of records: the log keeps them, only the committed offsets are lost.",
+    advice=("start the consumers of the group, or raise offsets.retention.minutes",),
     falsifier="a member joins",
     thresholds=("expiry_warn_hours", "expiry_page_hours", "offsets_retention_minutes"),
     open_after=1,
 )
 def offsets_expiry_forecast(signals: Signals) -> list[Observation]:
-    """The broker will forget the group's offsets while its topics still grow."""
+    """The broker will delete the group's offsets while its topics still receive records."""
     empty_since = signals.frame.fact.get("empty_since")
     if signals.member_count or empty_since is None:
         return []

@@ -20,13 +20,11 @@ _REPLAYED_REBALANCES = fixed("replayed_rebalances", 3, "newest rebalances that m
     "D27",
     "OFFSET_REWIND",
     EVENT,
-    says="The committed offset fell: records are read once more.",
-    is_not=(
-        "a fall behind: the lag that it brings was made in one moment. After a change of owner a short one is normal."
-    ),
+    says="The committed offset fell: records are read again.",
+    is_not=("a group that falls behind: the lag rose in one step. After a change of owner a short rewind is normal."),
     advice=("ask who reset the offsets",),
     avoid=("do not size the group by this backlog",),
-    falsifier="the next commit of the partition goes on from the higher offset",
+    falsifier="the next commit of the partition continues from the higher offset",
     open_after=1,
 )
 def offset_rewind(signals: Signals) -> list[Observation]:
@@ -57,7 +55,7 @@ def _records(rows: list[Row]) -> int:
     "OFFSET_SKIP",
     EVENT,
     says="The committed offset jumped to the end: records were not processed.",
-    is_not="a group that caught up: no member could have worked so fast.",
+    is_not="a group that caught up: no member could have read so fast.",
     advice=("ask who reset the offsets, or what auto.offset.reset did",),
     falsifier="commits of offsets in between are recorded in the same window",
     open_after=1,
@@ -72,8 +70,8 @@ def offset_skip(signals: Signals) -> list[Observation]:
     "OFFSET_BEYOND_END",
     CAUSE,
     says="The group committed more than the log holds: the topic was truncated or recreated.",
-    is_not="a commit that is merely newer than the poll beside it.",
-    advice=("compare the topic's history with an unclean election or a new topic", "reset the group's offsets"),
+    is_not="a commit that is only newer than the poll it is compared with.",
+    advice=("check whether the topic had an unclean leader election or was recreated", "reset the group's offsets"),
     falsifier="the next poll finds the log end at or above the committed offset, under the same topic id",
     inhibits=(suppresses("PARTITION_STALLED", "OFFSET_REWIND", "DATA_LOST"),),
     rank=40,
@@ -102,8 +100,8 @@ def offset_beyond_end(signals: Signals) -> list[Observation]:
     "D30",
     "LSO_STUCK",
     CAUSE,
-    says="A transaction that hangs on the topic hides records from a group that reads committed ones only.",
-    is_not=("a slow consumer: it has read all that it may read. A group that reads uncommitted records is not held."),
+    says="A transaction that hangs on the topic hides records from a group that reads committed records only.",
+    is_not=("a slow consumer: it has read all that it may read. A group that reads uncommitted ones is not affected."),
     advice=("find it on the partition's leader: kafka-transactions.sh find-hanging, then abort it",),
     avoid=("do not change the consumers",),
     falsifier="the last stable offset moves",
@@ -170,13 +168,13 @@ def _events(signals: Signals, kind: str, span: timedelta | None = None) -> list[
     "GROUP_DELETED",
     EVENT,
     says="The group and its offsets were deleted.",
-    is_not="a group that went empty, nor one that changed its protocol.",
-    falsifier="a later record of the group goes on with the generation that it had",
+    is_not="a group that became empty, nor one that changed its protocol.",
+    falsifier="a later record of the group continues the generation that it had",
     open_after=1,
     close_after=1,
 )
 def group_deleted(signals: Signals) -> list[Observation]:
-    """The event of that name in the window, from tombstones of all that the group had."""
+    """The event group_deleted in the window, from tombstones of all records of the group."""
     return _reported("GROUP_DELETED", "group_deleted", signals)
 
 
@@ -184,14 +182,14 @@ def group_deleted(signals: Signals) -> list[Observation]:
     "D80",
     "PARTITIONS_ADDED",
     EVENT,
-    says="A topic that the group reads got more partitions; keys move.",
-    is_not="a fault, but a cause of one: every group that reads the topic rebalances, and keys move.",
+    says="A topic that the group reads got more partitions; keys move to other partitions.",
+    is_not="a fault, but it may cause one: every group that reads the topic rebalances, and keys move.",
     falsifier="a later poll finds the former number of partitions",
     open_after=1,
     close_after=1,
 )
 def partitions_added(signals: Signals) -> list[Observation]:
-    """The event of that name in the window, from the number of partitions at each poll."""
+    """The event partitions_added in the window, from the number of partitions at each poll."""
     return _reported("PARTITIONS_ADDED", "partitions_added", signals)
 
 
@@ -199,7 +197,7 @@ def partitions_added(signals: Signals) -> list[Observation]:
     "D80",
     "TOPIC_RECREATED",
     EVENT,
-    says="The topic was recreated; committed offsets are of the old one.",
+    says="The topic was recreated; committed offsets belong to the old one.",
     is_not="a rewind: offsets of the old topic mean nothing in the new one.",
     falsifier="a later poll finds the former topic id",
     inhibits=(suppresses("PARTITION_STALLED", "OFFSET_REWIND", "DATA_LOST"),),
@@ -207,7 +205,7 @@ def partitions_added(signals: Signals) -> list[Observation]:
     close_after=1,
 )
 def topic_recreated(signals: Signals) -> list[Observation]:
-    """The topic has another id: by its event, or where nobody was watching the change, by what the group had before."""
+    """The topic has another id: by its event, or, if the change was not observed, by the id that the group had."""
     found = _reported("TOPIC_RECREATED", "topic_recreated", signals)
     recreated = {row["topic"] for row in signals.frame.events if row["kind"] == "topic_recreated"}
     for each in signals.topics:

@@ -60,11 +60,11 @@ _LOG_LINES = (
         "remove the dominant cause that the evidence names",
         "use static membership and the cooperative-sticky assignor",
         "move to the consumer protocol of KIP-848, whose rebalances cost least",
-        "if the rate stays high, decouple reading from work: fewer members, or a queue behind them",
+        "if the rate stays high, decouple reading from processing: fewer members, or a queue behind them",
         _LOG_LINES,
     ),
-    avoid=("do not add consumers: each one that joins begins another rebalance",),
-    falsifier="the rows of rebalances, once written, join these generations to fewer rebalances than the limit",
+    avoid=("do not add consumers: each one that joins starts another rebalance",),
+    falsifier="the rows of rebalances, once written, combine these generations into fewer rebalances than the limit",
     thresholds=("storm_count", "storm_seconds", "storm_ratio", "storm_mtbr"),
     inhibits=(WHILE_REBALANCING,),
     groups=(REBALANCING,),
@@ -115,12 +115,13 @@ def rebalance_storm(signals: Signals) -> list[Observation]:
     "D44",
     "REBALANCE_INCOMPLETE",
     CAUSE,
-    says="Rebalances begin and do not end with an assignment.",
+    says="Rebalances start but do not end with an assignment.",
     is_not=(
-        "a long rebalance: this one gives nobody partitions. Numbers skipped in what was read of the past do not count."
+        "a long rebalance: this one assigns no partitions. Generations missing from history read at a catch-up do not"
+        " count."
     ),
     advice=(
-        "read the log of the leader: its assignor may fail, or it may leave before it has assigned",
+        "read the log of the leader: its assignor may fail, or it may leave before it has assigned partitions",
         "look for members that leave while others join",
         _LOG_LINES,
     ),
@@ -132,10 +133,10 @@ def rebalance_storm(signals: Signals) -> list[Observation]:
     blocks_scaling=True,
 )
 def rebalance_incomplete(signals: Signals) -> list[Observation]:
-    """A group that does not become Stable, or two generations of ten minutes that never got an assignment.
+    """The group does not become Stable, or two generations within ten minutes never got an assignment.
 
-    These count while the group is not at rest for two windows, or if they are not the only such rebalance of half an
-    hour: one that ended is over, however many generations it took.
+    These count until the group has been at rest for two windows, and longer if half an hour has another such rebalance:
+    a single one that has ended is over, however many generations it took.
     """
     if not has_members(signals):
         return []
@@ -171,12 +172,12 @@ def rebalance_incomplete(signals: Signals) -> list[Observation]:
     "D45",
     "REBALANCE_STRAGGLER",
     CAUSE,
-    says="A rebalance waited for one member until its rebalance timeout was over, and stopped everybody meanwhile.",
-    is_not="a rebalance that is slow for everybody: one member came last, and late.",
+    says="A rebalance waited for one member until its rebalance timeout ran out, and all members stopped meanwhile.",
+    is_not="a rebalance that is slow for all members: one member joined last, and late.",
     advice=(
         "shorten that member's batches: lower max.poll.records, or make its work cheaper",
-        "lower max.poll.interval.ms to what its longest batch needs: everybody waits that long",
-        "use cooperative-sticky, so that others go on reading meanwhile",
+        "lower max.poll.interval.ms to what its longest batch needs: all members wait that long",
+        "use cooperative-sticky, so that the others continue to read",
     ),
     falsifier="the named member is not in the next join phase that lasts as long",
     thresholds=("deploy_horizon_seconds",),
@@ -214,7 +215,7 @@ def rebalance_straggler(signals: Signals) -> list[Observation]:
     "RECONCILE_STUCK",
     CAUSE,
     says="A member does not give up partitions that it has to revoke, and others wait for them.",
-    is_not=("a stuck broker: a member does not confirm what it was asked to give up. Only groups of KIP-848 have it."),
+    is_not=("a stuck broker: a member does not confirm what it has to give up. Only KIP-848 groups have it."),
     advice=(
         "look at what that member does when partitions are revoked: its callback or its batch blocks",
         "lower max.poll.records, so that it polls in time",
@@ -255,7 +256,7 @@ def reconcile_stuck(signals: Signals) -> list[Observation]:
     is_not="one planned change of the assignor.",
     advice=(
         "finish the rolling upgrade: all members need the same list of assignors",
-        "from eager to cooperative in two rolls: first add cooperative-sticky to the list, then remove the rest",
+        "from eager to cooperative in two rolling restarts: first add cooperative-sticky, then remove the rest",
     ),
     avoid=("do not mix eager and cooperative assignors in one step",),
     falsifier="all generations after the first change name the new assignor, and all members list it",
@@ -265,7 +266,7 @@ def reconcile_stuck(signals: Signals) -> list[Observation]:
     open_after=1,
 )
 def assignor_flap(signals: Signals) -> list[Observation]:
-    """Members agree on one assignor, then on another, or on none at all."""
+    """Members agree first on one assignor, then on another, or on none at all."""
     if not has_assignments(signals):
         return []
     found = assignor_changes(signals.frame)

@@ -31,11 +31,11 @@ from laggard.diagnosis.signals.statistics import known_sum, lower_median
 _FUTILE_AFTER_SECONDS = fixed("futile_after_seconds", 300.0, "s after the scale-out")
 _FUTILE_UNTIL_SECONDS = fixed("futile_until_seconds", 1800.0, "s after the scale-out")
 _FUTILE_WINDOWS = fixed("futile_windows", 3, "windows, of which the median lag is taken")
-_HELPED_SHARE = fixed("helped_share", 0.9, "of the lag before: with less the members helped")
-_SWINGS = fixed("swings", 4, "changes to and fro")
+_HELPED_SHARE = fixed("helped_share", 0.9, "of the lag before: if the lag is below it, the members helped")
+_SWINGS = fixed("swings", 4, "changes in alternating directions")
 _COLD_SECONDS = fixed("cold_seconds", 600.0, "s without members")
 _DECLARED_COLD_SECONDS = fixed("declared_cold_seconds", 60.0, "s without members, where scale_to_zero is declared")
-_LOOK_WINDOWS = fixed("look_windows", 60, "windows between two looks at what costs much to read")
+_LOOK_WINDOWS = fixed("look_windows", 60, "windows between two reads of data that is slow to read")
 _BUSY_SHARE = fixed("busy_share", 0.1, "share of the windows")
 _BUSY_HOURS = fixed("busy_hours", 20.0, "h that must be recorded")
 
@@ -46,16 +46,16 @@ _BUSY_HOURS = fixed("busy_hours", 20.0, "h that must be recorded")
     CAUSE,
     says="Members were added, and the lag did not fall.",
     is_not="a scale-out that still drains the backlog as forecast.",
-    advice=("look at the cause beside this one: it says what members cannot help",),
+    advice=("look at the other open findings of the group: they say why more members do not help",),
     avoid=("do not add more members",),
     falsifier="the lag falls by 10 % without another change",
     thresholds=("elasticity_min", "busy_windows", "busy_min_windows"),
     rank=320,
 )
 def scale_out_futile(signals: Signals) -> list[Observation]:
-    """Members were added, and the lag is where it was.
+    """Members were added, and the lag has not fallen.
 
-    Found within half an hour of it; then it lasts until the lag falls or the members change in number again.
+    Found within half an hour after it; then it lasts until the lag falls or the number of members changes again.
     """
     event = _latest_scale_out(signals)
     if event is None:
@@ -109,13 +109,13 @@ def _goes_on(signals: Signals) -> list[Observation]:
     "SCALE_OSCILLATION",
     CAUSE,
     says="Members are added and removed in turn, and each change costs a rebalance.",
-    is_not="a deploy, in which members go and come once.",
+    is_not="a deploy, in which members leave and rejoin once.",
     advice=(
         "set the autoscaler's cooldown to at least 3 × the 95th percentile of the rebalance pauses",
         "set its lag threshold to the time-lag objective × the capacity of a member",
         "scale in only when utilisation has been low for an hour",
     ),
-    avoid=("do not lower the threshold: the number of members would swing faster",),
+    avoid=("do not lower the threshold: the number of members would change even more often",),
     falsifier="each member that left rejoined under its own client id and host: it was restarted",
     inhibits=(outranks(REBALANCING), WHILE_REBALANCING),
     rank=190,
@@ -151,11 +151,11 @@ def scale_oscillation(signals: Signals) -> list[Observation]:
     "D72",
     "SCALE_ZERO_COLD_START",
     EVENT,
-    says="A group that had no members has members again and drains what came meanwhile.",
-    is_not="a shortage: the backlog is what came while the group slept.",
+    says="A group that had no members has members again and drains what arrived in the meantime.",
+    is_not="a shortage: the backlog arrived while the group had no members.",
     advice=(
-        "if this is too late, wake the group at a lower lag",
-        "or keep a minimum of one replica",
+        "if this takes too long, start the group at a lower lag",
+        "or keep at least one replica",
     ),
     falsifier="commits are recorded in the time in which the group had no members",
     inhibits=(suppresses(CAPACITY, "HOT_PARTITION_ARRIVAL"),),
@@ -163,7 +163,7 @@ def scale_oscillation(signals: Signals) -> list[Observation]:
     close_after=1,
 )
 def scale_zero_cold_start(signals: Signals) -> list[Observation]:
-    """A group that slept has members again and drains what came meanwhile."""
+    """A group that had no members has members again and drains what arrived in the meantime."""
     if not has_assignments(signals):
         return []
     found = find_cold_start(signals, _DECLARED_COLD_SECONDS if signals.policy.scale_to_zero else _COLD_SECONDS)
@@ -192,8 +192,8 @@ def scale_zero_cold_start(signals: Signals) -> list[Observation]:
     "OVERPROVISIONED_IDLE",
     HYGIENE,
     says="The members have nothing to do nearly all the time.",
-    is_not="proof that members are too many: they may be there for speed or for failure.",
-    advice=("scale on lag: fewer members, or none while nothing comes",),
+    is_not="proof that there are too many members: they may be needed for peaks or as a reserve.",
+    advice=("scale on lag: fewer members, or none while nothing arrives",),
     avoid=("do not scale on CPU: members that wait for a sink use none either",),
     falsifier="more than a tenth of the windows of that day have consumed records or lag above the floor",
     open_after=1,

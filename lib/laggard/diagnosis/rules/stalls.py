@@ -32,10 +32,10 @@ from laggard.diagnosis.signals.statistics import known_sum
 
 SETTLED = ("Stable", "Unknown", "Empty", "Dead")
 UNOWNED_SECONDS = fixed("unowned_seconds", 600.0, "s")
-POISON_EVICTIONS = fixed("poison_evictions", 2, "owners that one offset outlived")
-POISON_SHARE = fixed("poison_share", 0.3, "share of the partitions, from which it is no single record")
+POISON_EVICTIONS = fixed("poison_evictions", 2, "owners that were evicted at one offset")
+POISON_SHARE = fixed("poison_share", 0.3, "share of the partitions, from which the cause is not a single record")
 POISON_CONFIDENCE = fixed("poison_confidence", 0.8, "confidence")
-ALL_SILENT_SHARE = fixed("all_silent_share", 0.8, "share of the partitions, from which no member works")
+ALL_SILENT_SHARE = fixed("all_silent_share", 0.8, "share of the partitions, from which no member makes progress")
 OVERDUE_INTERVALS = fixed("overdue_intervals", 1.5, "commit intervals, from which a commit is overdue")
 
 
@@ -44,15 +44,15 @@ OVERDUE_INTERVALS = fixed("overdue_intervals", 1.5, "commit intervals, from whic
     "PARTITION_STALLED",
     CAUSE,
     says="The committed offset does not move although there is more to read.",
-    is_not="an idle topic, control records at the end of the log, a declared pause, or the quiet of a rebalance.",
+    is_not="an idle topic, control records at the end of the log, a declared pause, or the silence during a rebalance.",
     advice=(
-        "silent: take a thread dump of the owner, or see in its log what it waits for",
+        "silent: take a thread dump of the owner, or look in its log for what it waits for",
         "silent: then restart that one member",
         "repeating: read the record at that offset, and look for a retry loop or a pause at the owner",
         "repeating: skip the record or send it to a dead-letter topic only if it is to blame",
     ),
     avoid=("do not add consumers: the partition has one owner",),
-    falsifier="the offset moves on without anybody's help within ten commit intervals",
+    falsifier="the offset moves on within ten commit intervals without any intervention",
     thresholds=("stall_min_seconds", "stall_ci"),
     inhibits=(suppresses("HOT_PARTITION_ARRIVAL", "COSTLY_PARTITION", same_partitions=True),),
     rank=220,
@@ -61,9 +61,10 @@ OVERDUE_INTERVALS = fixed("overdue_intervals", 1.5, "commit intervals, from whic
 def partition_stalled(signals: Signals) -> list[Observation]:
     """The committed offset does not move with more to read, for longer than its owner's commit interval explains.
 
-    That is three of them and a minute at least; where the owner commits nothing at all, two minutes and a minute more
-    than the session, as it may be in a long batch, or dead and not yet missed. While a group stands on four of five
-    of its partitions, no single one is stalled. What is open lasts until an offset moves or nothing is left to read.
+    That is at least three intervals and a minute. If the owner commits nothing at all, it is at least two minutes, and
+    a minute more than the session timeout: the owner may be in a long batch, or dead and not yet evicted. While four of
+    five partitions of a group do not move, no single one counts as stalled. A finding stays open until an offset moves
+    or nothing is left to read.
     """
     stalled = [(each, int(row)) for each in signals.topics for row in np.flatnonzero(each.is_stalled)]
     stalled = [(each, row) for each, row in stalled if each.stall_kind[row] != HELD]  # no fault of its reader
@@ -284,11 +285,11 @@ def _dies(signals: Signals, places: list[tuple[TopicSignals, int]]) -> bool:
     "D21",
     "POISON_PILL_SUSPECT",
     CAUSE,
-    says="One record evicts every member that reads it.",
+    says="One record causes the eviction of every member that reads it.",
     is_not=("a sink that is down, which stops many partitions at once. Owners that change in a deploy do not count."),
     advice=("read the record at that offset and send it to a dead-letter topic", "cap the retries of one record"),
-    avoid=("do not restart members: the next owner meets the same record",),
-    falsifier="two partitions of one owner stall in turn",
+    avoid=("do not restart members: the next owner reads the same record",),
+    falsifier="two partitions of one owner stall one after the other",
     inhibits=(
         outranks(
             "PARTITION_STALLED",
@@ -304,7 +305,7 @@ def _dies(signals: Signals, places: list[tuple[TopicSignals, int]]) -> bool:
     open_after=1,
 )
 def poison_pill_suspect(signals: Signals) -> list[Observation]:
-    """The same offset does not move while one owner after the other is evicted from the group."""
+    """A committed offset does not move while one owner after the other is evicted from the group."""
     found = _suspected(signals)
     return found + _going_on(signals, "POISON_PILL_SUSPECT", found)
 
@@ -350,10 +351,10 @@ def _suspected(signals: Signals) -> list[Observation]:
     "D22",
     "PARTITION_UNOWNED",
     CAUSE,
-    says="Nobody was given a partition that the group subscribes to.",
+    says="A partition of a subscribed topic is assigned to no member.",
     is_not="the moment between the two rounds of a cooperative rebalance.",
     advice=(
-        "look at the members' log for a refresh of the topic's metadata",
+        "look in the members' logs for a refresh of the topic's metadata",
         "check the assignor and the subscriptions",
     ),
     falsifier="a generation of these ten minutes assigns the partition to a member",
@@ -361,7 +362,7 @@ def _suspected(signals: Signals) -> list[Observation]:
     open_after=1,
 )
 def partition_unowned(signals: Signals) -> list[Observation]:
-    """A partition of a subscribed topic that no member was given for ten minutes."""
+    """A partition of a subscribed topic was assigned to no member for ten minutes."""
     if not signals.member_count or signals.frame.fact.get("protocol_type") not in (None, "", "consumer"):
         return []
     windows = max(1, round(UNOWNED_SECONDS / signals.frame.window_seconds))

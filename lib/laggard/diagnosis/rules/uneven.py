@@ -49,26 +49,26 @@ CORRELATED_GROUPS = fixed("correlated_groups", 2, "groups of different clients")
     "D13",
     "HOT_PARTITION_ARRIVAL",
     CAUSE,
-    says="Few partitions get more records than one member can handle.",
-    is_not=("a slow owner, nor records that take longer: the partition gets more than the best member has ever done."),
+    says="A few partitions get more records than one member can handle.",
+    is_not=("a slow owner, nor records that take longer: the partition gets more than the best member ever read."),
     advice=(
         "Sample keys of these partitions: look for one large tenant, or a constant or missing key.",
         "Split or salt the hot key, or give it a topic of its own.",
-        "Hand records to a pool of workers behind the consumer, by key where order matters.",
+        "Hand records to a pool of workers behind the consumer, by key if order matters.",
         OTHER_KEYS,
     ),
     avoid=(
         "Do not add consumers: a partition has one owner per group.",
         "Do not add partitions: a hot key stays on one of them.",
     ),
-    falsifier="its owner consumes less than 0.8 of what it has shown",
+    falsifier="its owner consumes less than 0.8 of the most that it has consumed",
     thresholds=("hot_ratio", "shape_gini_concentrated", *_ATTRIBUTION),
     inhibits=(suppresses("CAPACITY_SHORTAGE"), outranks("SCALE_OUT_FUTILE")),
     groups=(LAG_CAUSE,),
     rank=290,
 )
 def hot_partition(signals: Signals) -> list[Observation]:
-    """Lag concentrated on partitions that get more than one owner can do."""
+    """Lag is concentrated on partitions that get more records than one owner can consume."""
     found, every = [], _causes(signals, HOT)
     for topic in signals.topics:
         if topic.shape.name != "concentrated":
@@ -114,23 +114,23 @@ def _hot(signals: Signals, topic: TopicSignals, cause: Cause) -> Observation:
     "D15",
     "COSTLY_PARTITION",
     CAUSE,
-    says="Partitions that get as much as the others take longer, whoever owns them.",
-    is_not=("a hot partition, as it gets no more than the others, nor a slow member, as it lags under every owner."),
+    says="Some partitions get no more records than the others but take longer, with every owner.",
+    is_not=("a hot partition, as it gets no more than the others, nor a slow member, as it lags with every owner."),
     advice=(
         "Compare the size of their records and the work per record with the others.",
         "Take the expensive work out of the poll loop.",
         "Check the fetch limits of the broker that leads them.",
     ),
     avoid=("Do not add consumers: a partition has one owner per group.",),
-    falsifier="after a move the lag stays with the member",
+    falsifier="after a partition moves, the lag stays with the member",
     thresholds=("storm_ratio", *_ATTRIBUTION),
     groups=(LAG_CAUSE,),
     rank=300,
 )
 def costly_partition(signals: Signals) -> list[Observation]:
-    """Partitions that get as much as the others and take longer, whoever owns them.
+    """Partitions that get no more records than the others take longer, with every owner.
 
-    Not evaluated while the group is busy with rebalances: members that restart reach some partitions late.
+    Not evaluated while the group is busy with rebalances: members that restart begin late with some partitions.
     """
     found = []
     ratio = signals.time_in_rebalance
@@ -182,14 +182,14 @@ def proven_costly(signals: Signals) -> tuple[tuple[str, int], ...]:
     "D16",
     "SLOW_MEMBER",
     CAUSE,
-    says="One member consumes less than the others can, with no more to do.",
-    is_not="a member that was given more than others (ASSIGNMENT_IMBALANCE), nor one in the middle of a deploy.",
+    says="One member consumes less than the others can, although it has no more to do than they have.",
+    is_not="a member that was assigned more than others (ASSIGNMENT_IMBALANCE), nor one in the middle of a deploy.",
     advice=(
         "Look at that instance: garbage collection, CPU limit, a busy neighbour, its connection to the sink.",
         "Restart or replace it only after that.",
     ),
-    avoid=("Do not add members before it is repaired: it keeps its share.",),
-    falsifier="after a move the lag follows a partition",
+    avoid=("Do not add members before it is repaired: it keeps its share of the partitions.",),
+    falsifier="after a partition moves, the lag follows the partition",
     thresholds=("slow_ratio", "slow_ratio_strong", *_ATTRIBUTION),
     inhibits=(outranks("COSTLY_PARTITION", "ASSIGNMENT_IMBALANCE"),),
     groups=(SLOW, LAG_CAUSE),
@@ -206,16 +206,16 @@ def slow_member(signals: Signals) -> list[Observation]:
     CAUSE,
     says="All members on one host consume less than the others can.",
     is_not="one slow member: at least two on the host are slow, and others elsewhere are not.",
-    advice=("Look at that host: CPU, disk, network, its other tenants.", "Move its members elsewhere."),
+    advice=("Look at that host: CPU, disk, network, other workloads.", "Move its members elsewhere."),
     avoid=("Do not add members to that host.",),
-    falsifier="after a move the lag follows the member or a partition",
+    falsifier="after a member or a partition moves, the lag follows it",
     thresholds=("slow_ratio", "slow_ratio_strong", *_ATTRIBUTION),
     inhibits=(outranks("SLOW_MEMBER"),),
     groups=(SLOW, LAG_CAUSE),
     rank=270,
 )
 def slow_host(signals: Signals) -> list[Observation]:
-    """As D16, all members of a host that has two or more."""
+    """All members of a host with two or more consume less than the others can, and their partitions lag."""
     return _slow(signals, "SLOW_HOST", HOST)
 
 
@@ -278,13 +278,13 @@ def _over_groups(_: object, groups: Sequence[Row], __: Parameters) -> list[Obser
     "BROKER_CORRELATED",
     CAUSE,
     check_all=_over_groups,
-    says="The partitions that one broker leads lag, the others do not.",
-    is_not="a fault of the application. Seen in one group only it is hardly more than a guess.",
+    says="The partitions that one broker leads lag, and the others do not.",
+    is_not="a fault of the application. If it is seen in one group only, it is uncertain.",
     advice=(
         "Look at that broker: disk, network, in-sync replicas, request queues.",
         "Compare with other groups that read from it.",
     ),
-    avoid=("Do not change the application, nor its number of members, first.",),
+    avoid=("Do not begin with a change of the application or of its number of members.",),
     falsifier="after a change of leader the lag stays with the partitions",
     thresholds=_ATTRIBUTION,
     inhibits=(outranks(SLOW, "COSTLY_PARTITION", "CAPACITY_SHORTAGE"),),
@@ -292,7 +292,7 @@ def _over_groups(_: object, groups: Sequence[Row], __: Parameters) -> list[Obser
     rank=240,
 )
 def broker_correlated(signals: Signals) -> list[Observation]:
-    """As far as one group can tell: the partitions that one broker leads lag, and no others."""
+    """In one group, the partitions that one broker leads lag, and no others do."""
     causes = _causes(signals, BROKER)
     found = []
     for subject in sorted({cause.subject for cause in causes}):

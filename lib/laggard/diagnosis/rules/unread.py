@@ -35,7 +35,7 @@ _SILENT_INTERVALS = fixed("silent_intervals", 5, "commit intervals")
     "EMPTY_WITH_LAG",
     CAUSE,
     says="Records wait and the group has no member.",
-    is_not=("a stall, nor a question of size. A reader that commits without being a member is seen by its commits."),
+    is_not=("a stall, nor a problem of sizing. A reader that commits without being a member shows by its commits."),
     advice=("start the consumers",),
     avoid=("do not size the group before it runs",),
     falsifier="an offset of the group is committed",
@@ -72,9 +72,12 @@ def empty_with_lag(signals: Signals) -> list[Observation]:
     "D24",
     "COMMITS_STOPPED",
     CAUSE,
-    says="Members are there, records arrive, and no partition is committed.",
-    is_not="one stalled partition: it is all of them. A group that never committed keeps its offsets elsewhere.",
-    advice=("look for a hang or an outage of what they write to", "look for failing commits in the members' log"),
+    says="The group has members and records arrive, but no partition is committed.",
+    is_not="one stalled partition: all are affected. A group that never committed keeps its offsets elsewhere.",
+    advice=(
+        "look for a hang or an outage of the system that they write to",
+        "look for failed commits in the members' logs",
+    ),
     avoid=("do not add consumers",),
     falsifier="a commit arrives",
     inhibits=(suppresses(LAG_CAUSE, "PARTITION_STALLED"),),
@@ -82,7 +85,7 @@ def empty_with_lag(signals: Signals) -> list[Observation]:
     open_after=1,
 )
 def commits_stopped(signals: Signals) -> list[Observation]:
-    """Members are there and records arrive, and not one partition is committed any more."""
+    """The group has members and records arrive, but no partition is committed any more."""
     if (
         not signals.member_count
         or not _is_behind(signals)
@@ -121,10 +124,10 @@ def commits_stopped(signals: Signals) -> list[Observation]:
     "TOPIC_LEFT_BEHIND",
     HYGIENE,
     says="The group keeps offsets of a topic that no member subscribes to any more.",
-    is_not="a stall: nobody means to read it. Its lag is no reason to scale, and does not count in the verdict.",
+    is_not="a stall: no member tries to read it. Its lag is no reason to scale, and does not count in the verdict.",
     advice=(
         "if the topic was dropped from the subscription by mistake, subscribe to it again before its offsets expire",
-        "else delete its offsets: kafka-consumer-groups.sh --delete-offsets",
+        "if not, delete its offsets: kafka-consumer-groups.sh --delete-offsets",
     ),
     falsifier="a member subscribes to the topic, or its offsets are deleted",
     thresholds=("offsets_retention_minutes",),
@@ -182,15 +185,15 @@ def _has_commit(signals: Signals) -> bool:
     "D25",
     "EXTERNAL_COMMITTER",
     EVENT,
-    says="Offsets are committed by someone who is no member.",
+    says="A client that is not a member commits offsets.",
     is_not="a fault: Flink and some tools commit this way.",
-    advice=("read lag against the interval of these commits",),
+    advice=("compare the lag with the interval of these commits",),
     falsifier="a generation of these ten minutes has members",
     thresholds=("quiet_seconds",),
     open_after=1,
 )
 def external_committer(signals: Signals) -> list[Observation]:
-    """Offsets are committed by someone who is no member: lag follows the commit interval."""
+    """A client that is not a member commits offsets: the lag depends on its commit interval."""
     if not _has_no_members(signals):
         return []
     known = [float(value) for each in signals.topics for value in each.interval if np.isfinite(value)]
@@ -211,15 +214,15 @@ def external_committer(signals: Signals) -> list[Observation]:
     "D26",
     "NO_COMMITTED_OFFSET",
     HYGIENE,
-    says="An assigned partition was never committed; its reset policy decides where a restart begins.",
-    is_not="lag: what is unread is not known, so it is not counted.",
-    advice=("check auto.offset.reset and that the partition is committed at all",),
+    says="An assigned partition was never committed; its reset policy decides where a restart begins to read.",
+    is_not="lag: the number of unread records is unknown, so it is not counted.",
+    advice=("check auto.offset.reset, and whether the member commits the partition at all",),
     falsifier="the offsets topic has an older commit of the partition",
     thresholds=("quiet_seconds",),
     open_after=1,
 )
 def no_committed_offset(signals: Signals) -> list[Observation]:
-    """A member has the partition and records arrive, and no offset was ever committed."""
+    """A member has the partition and records arrive, but no offset was ever committed."""
     windows = max(1, round(signals.parameters.quiet_seconds / signals.frame.window_seconds))
     found = []
     for each in signals.topics:
