@@ -50,15 +50,15 @@ def _lanes(title: str, name: str, legend: str, says: str, **more: Any) -> Panel:
 FLEET = Dashboard(
     "laggard-fleet",
     "laggard: fleet",
-    "All groups: which one needs somebody now.",
+    "All groups: which one needs attention now.",
     (
         (
             "Now",
             (
                 Panel("Age of the data", "stat", "s", ((f"time() - {now('data_timestamp_seconds')}", "{{cluster}}"),), "Read this first: time since the newest poll. Above exporter.max_age_seconds (90 s by default) all lag is withheld and the panels below are empty.", 6, 5, "age"),
                 Panel("Open findings by severity", "stat", "none", ((f"count by (cluster, severity) ({FINDINGS})", "{{cluster}} {{severity}}"),), "No value means no open finding, or data that is too old (see the age).", 6, 5),
-                Panel("Groups by state", "stacked", "none", ((happened(total("cluster, state", now("groups"))), "{{cluster}} {{state}}"),), "A band that grows from Stable into another state at one moment points to a broker or a deploy.", 6, 5),
-                Panel("Partitions without a known lag", "stacked", "none", ((happened(total("cluster, status", now("group_partitions", 'status!="ok"'))), "{{cluster}} {{status}}"),), "Each of these has no lag and is in no sum. no_commit alone is harmless.", 6, 5),
+                Panel("Groups by state", "stacked", "none", ((happened(total("cluster, state", now("groups"))), "{{cluster}} {{state}}"),), "If many groups go from Stable to another state at one moment, look for a broker or a deploy.", 6, 5),
+                Panel("Partitions without a known lag", "stacked", "none", ((happened(total("cluster, status", now("group_partitions", 'status!="ok"'))), "{{cluster}} {{status}}"),), "These have no lag and are not in any sum. no_commit alone is harmless.", 6, 5),
                 Panel("Open findings", "table", "none", ((WORST_FIRST, ""),), "role says which one to act on: primary is the cause, the others are its symptoms or contribute. Run `laggard explain GROUP` for the evidence; a click on a group opens its dashboard.", 24, 9),
             ),
         ),
@@ -70,10 +70,10 @@ FLEET = Dashboard(
                 Panel("Error budget burn, worst groups", "series", "none", ((f"topk(10, {BURN})", GROUP),), "Share of late records over 1 h / what the objective allows: above 1 the budget does not last, above 14.4 it is a page. Only groups with slo_time_lag_seconds.", threshold="burn"),
                 Panel("Nearest to data loss", "table", "s", ((f"bottomk(10, {now('group_loss_seconds')} < +Inf)", ""),), "Time until retention deletes the first unread record, at the current rates."),
                 Panel("Committed offsets that expire next", "table", "s", ((f"bottomk(10, {now('group_offsets_expiry_timestamp_seconds')} - time())", ""),), "Time until the broker may delete the committed offsets of a group without members; it then starts by auto.offset.reset."),
-                Panel("Rebalances by group", "strip", "none", ((f"topk(25, {happened(total('cluster, group', increase('group_rebalances_total')))})", GROUP),), "Groups without a rebalance have no lane. Many lanes at one moment: a broker; one lane all the time: a storm.", threshold="some"),
+                Panel("Rebalances by group", "strip", "none", ((f"topk(25, {happened(total('cluster, group', increase('group_rebalances_total')))})", GROUP),), "Groups without a rebalance have no lane. Many lanes at one moment: a broker; one lane all the time: a rebalance storm.", threshold="some"),
             ),
         ),
-        ("All partitions", (Panel("Partitions by time lag: $cluster", "heatmap", "s", ((total("cluster, le", now("group_time_lag_distribution_seconds")), "{{le}}"),), "A band that moves up as a whole is too little capacity or a broker; a few partitions far above the others are hot or stuck.", 24, 9),)),
+        ("All partitions", (Panel("Partitions by time lag: $cluster", "heatmap", "s", ((total("cluster, le", now("group_time_lag_distribution_seconds")), "{{le}}"),), "If the whole band moves up, the capacity is too small or a broker is slow; a few partitions far above the others are hot or stuck.", 24, 9),)),
     ),
     all_groups=True,
 )
@@ -102,7 +102,7 @@ GROUP_BOARD = Dashboard(
             ),
         ),
         (
-            "How the lag lies over partitions",
+            "How the lag is distributed over partitions",
             (
                 Panel("Partitions by time lag: $cluster", "heatmap", "s", ((total("cluster, le", now("group_time_lag_distribution_seconds")), "{{le}}"),), "All partitions of the chosen groups and topics. One band: all are slow; two bands: hot, stuck or one slow member.", 24),
                 _lanes("Shape of the lag", "group_lag_shape", TOPIC, "spread: all partitions alike; concentrated: few carry it, and more consumers do not help.", height=6),
@@ -115,8 +115,8 @@ GROUP_BOARD = Dashboard(
             "Commits and errors",
             (
                 Panel("Share of late records", "series", "percentunit", ((LATE_SHARE, GROUP),), "Over 1 h, of the records that reached the age of slo_time_lag_seconds. Empty without a service level.", 8, 7),
-                Panel("Records lost, records rewound", "columns", "short", ((increase("group_lost_records_total"), "lost " + TOPIC), (increase("group_rewound_records_total"), "rewound " + TOPIC)), "Lost: deleted before they were read, those that are certain. Rewound: to be read again, after a reset or an unclean shutdown.", 8, 7),
-                Panel("Commits per second, share without progress", "series", "none", ((rate("group_commits_total"), "commits " + TOPIC), (f"{rate('group_noop_commits_total')} / ({rate('group_commits_total')} > 0)", "no progress " + TOPIC)), "Commits that go on with a share near 1 beside lag: a member is alive and stuck on a record.", 8, 7),
+                Panel("Records lost, records rewound", "columns", "short", ((increase("group_lost_records_total"), "lost " + TOPIC), (increase("group_rewound_records_total"), "rewound " + TOPIC)), "Lost: certainly deleted before they were read. Rewound: to be read again, after a reset or an unclean shutdown.", 8, 7),
+                Panel("Commits per second, share without progress", "series", "none", ((rate("group_commits_total"), "commits " + TOPIC), (f"{rate('group_noop_commits_total')} / ({rate('group_commits_total')} > 0)", "no progress " + TOPIC)), "If commits continue with a share near 1 while there is lag, a member is alive and stuck on a record.", 8, 7),
             ),
         ),
     ),
@@ -133,7 +133,7 @@ REBALANCES = Dashboard(
                 Panel("Rebalances by cause", "columns", "none", ((happened(total("cluster, group, cause", increase("group_rebalances_total"))), GROUP + " {{cause}}"),), "One logical rebalance is all generations that follow each other closely. Kafka does not record a cause: it is inferred.", threshold="some"),
                 Panel("Share of time in a rebalance", "series", "percentunit", ((now("group_time_in_rebalance_ratio"), GROUP),), "Over the last 10 minutes. Near 1: the group does nothing else."),
                 Panel("Members joined, left, replaced", "columns", "none", ((happened(total("cluster, group, change", increase("group_member_changes_total"))), GROUP + " {{change}}"),), "replaced: a member left and another one took its role, as in a deploy without static membership."),
-                Panel("Generation", "series", "none", ((now("group_generation"), GROUP),), "A staircase: each step is a rebalance; a fall means that the group was deleted and made again."),
+                Panel("Generation", "series", "none", ((now("group_generation"), GROUP),), "A staircase: each step is a rebalance; a fall means that the group was deleted and recreated."),
             ),
         ),
         (
@@ -186,7 +186,7 @@ PARTITIONS = Dashboard(
 OFFSETS = Dashboard(
     "laggard-offsets",
     "laggard: offsets topic",
-    "How __consumer_offsets is read, and what holds it up.",
+    "How __consumer_offsets is read, and what blocks it.",
     (
         (
             "Reading",
@@ -196,7 +196,7 @@ OFFSETS = Dashboard(
             ),
         ),
         (
-            "What lies in it",
+            "What it contains",
             (
                 Panel("Commits per second, by offsets partition", "series", "cps", ((rate("source_commits_total"), "{{cluster}} {{offsets_partition}}"),), "Of watched groups. One line far above the others: a group that commits each record."),
                 Panel("Commits per second, by coordinator", "series", "cps", ((total("cluster, coordinator", f"{rate('source_commits_total')} * on (cluster, offsets_partition) group_left (coordinator) {now('source_coordinator')}"), "{{cluster}} {{coordinator}}"),), "A broker far above the others carries the groups that commit most."),
@@ -206,7 +206,7 @@ OFFSETS = Dashboard(
             ),
         ),
         (
-            "Held up by an open transaction",
+            "Blocked by an open transaction",
             (
                 Panel("Blocked records", "series", "short", ((happened(now("source_blocked_records")), "{{cluster}} {{offsets_partition}}"),), "Groups of these offsets partitions show old commits. Empty is good."),
                 Panel("Blocked for", "series", "s", ((f"time() - {now('source_blocked_timestamp_seconds')}", "{{cluster}} {{offsets_partition}}"),), "Longer than transaction.max.timeout.ms: a hanging transaction; find it with kafka-transactions.sh find-hanging.", threshold=None),
@@ -216,7 +216,7 @@ OFFSETS = Dashboard(
             "Not understood",
             (
                 Panel("Dead letters by reason", "columns", "none", ((happened(total("cluster, reason", increase("dead_letters_total"))), "{{cluster}} {{reason}}"),), "Records that could not be decoded; they are in the table dead_letters."),
-                Panel("Unknown record types", "table", "none", ((happened(total("cluster, record_type, version", increase("unknown_records_total", RANGE))), ""),), "In the chosen time. Newer than this release: an upgrade may know them."),
+                Panel("Unknown record types", "table", "none", ((happened(total("cluster, record_type, version", increase("unknown_records_total", RANGE))), ""),), "In the chosen time. They are newer than this release: a newer laggard may know them."),
                 Panel("Offsets partitions read", "stat", "none", ((now("source_partitions"), "{{cluster}}"),), "50 by default (offsets.topic.num.partitions).", 24, 4),
             ),
         ),
@@ -241,27 +241,27 @@ PIPELINE = Dashboard(
         (
             "The job",
             (
-                Panel("Time of a batch", "series", "s", ((now("batch_seconds"), "{{cluster}}"),), "Above job.tick_seconds ticks are late.", 8, threshold="batch"),
+                Panel("Time of a batch", "series", "s", ((now("batch_seconds"), "{{cluster}}"),), "Above job.tick_seconds, ticks are late.", 8, threshold="batch"),
                 Panel("Busy share by stage", "stacked", "percentunit", ((total("cluster, stage", rate("stage_seconds_total")), "{{cluster}} {{stage}}"),), "Seconds per second. A total near 1: no room left.", 8),
-                Panel("Records of the offsets topic not yet read", "series", "short", ((total("cluster", now("source_lag_records")), "{{cluster}}"),), "The job's own lag. It rises during a catch-up only.", 8),
+                Panel("Records of the offsets topic not yet read", "series", "short", ((total("cluster", now("source_lag_records")), "{{cluster}}"),), "The job's own lag. It rises only during a catch-up.", 8),
                 Panel("Broker requests per second", "series", "reqps", ((total("cluster, api", rate("polls_total")), "{{cluster}} {{api}}"),), "Flat at 0: no polls.", 8),
-                Panel("Mean wait for brokers", "series", "s", ((f"{total('cluster, api', rate('poll_seconds_total'))} / {total('cluster, api', rate('polls_total'))}", "{{cluster}} {{api}}"),), "Per request. A rise of all: the network or the brokers are slow.", 8),
+                Panel("Mean wait for brokers", "series", "s", ((f"{total('cluster, api', rate('poll_seconds_total'))} / {total('cluster, api', rate('polls_total'))}", "{{cluster}} {{api}}"),), "Per request. If all rise, the network or the brokers are slow.", 8),
                 Panel("Failed broker requests per second", "series", "reqps", ((total("cluster, error", rate("poll_errors_total")), "{{cluster}} {{error}}"),), "By Kafka's error name.", 8),
                 Panel("Gaps in the history", "columns", "none", ((happened(total("cluster, reason", increase("gaps_total"))), "{{cluster}} {{reason}}"),), "Time in which nothing was recorded, by reason.", 8),
                 Panel("Commits refused, and rows of ended groups", "columns", "none", ((happened(increase("shed_keys_total")), "refused {{cluster}}"), (happened(increase("reconcile_corrections_total")), "removed {{cluster}}")), "Refused: job.max_group_partitions is reached. Removed: a group ended and its tombstones were never read.", 8),
                 Panel("Age of the newest evaluated window", "series", "s", ((f"time() - {now('findings_timestamp_seconds')}", "{{cluster}}"),), "Findings, shapes and verdicts disappear when the rules are 5 windows behind.", 8),
-                Panel("Clock of the job set back, and off the others", "series", "s", ((now("clock_held_seconds"), "held {{cluster}}"), (now("clock_offset_seconds"), "offset {{cluster}}"), (now("clock_skew_seconds"), "brokers {{cluster}}")), "Held above 0: no window is counted until it is 0.", 8),
-                Panel("Times a group came into quarantine", "columns", "none", ((increase("quarantines_total"), "{{cluster}}"),), "See also the number of groups now.", 8),
+                Panel("Clock of the job: set back, and offset from other clocks", "series", "s", ((now("clock_held_seconds"), "held {{cluster}}"), (now("clock_offset_seconds"), "offset {{cluster}}"), (now("clock_skew_seconds"), "brokers {{cluster}}")), "Held above 0: no window is counted until it is 0.", 8),
+                Panel("Times a group entered quarantine", "columns", "none", ((increase("quarantines_total"), "{{cluster}}"),), "See also the number of groups now.", 8),
             ),
         ),
         (
             "The exporter",
             (
-                Panel("Time to read and render a batch", "series", "s", ((now("exporter_refresh_seconds"), "{{cluster}} {{instance}}"),), "Near exporter.refresh_seconds it falls behind.", 8),
-                Panel("Errors and skipped rows", "columns", "none", ((happened(increase("exporter_refresh_errors_total")), "{{cluster}} {{instance}} {{reason}}"), (happened(increase("exporter_rows_skipped_total")), "{{cluster}} {{instance}} {{table}} {{reason}}")), "Looks at the tables that failed, and rows that could not be shown.", 8),
+                Panel("Time to read and render a batch", "series", "s", ((now("exporter_refresh_seconds"), "{{cluster}} {{instance}}"),), "Near exporter.refresh_seconds, the exporter falls behind.", 8),
+                Panel("Errors and skipped rows", "columns", "none", ((happened(increase("exporter_refresh_errors_total")), "{{cluster}} {{instance}} {{reason}}"), (happened(increase("exporter_rows_skipped_total")), "{{cluster}} {{instance}} {{table}} {{reason}}")), "Checks of the tables that failed, and rows that could not be shown.", 8),
                 Panel("Series shown and withheld", "series", "short", ((now("series"), "shown " + OWN), (happened(now("series_withheld")), "withheld {{level}} " + OWN)), "Withheld: metrics.max_series is too small for this fleet.", 8),
                 Panel("Requests per second", "series", "reqps", ((happened(rate("http_requests_total")), "{{path}} {{code}} " + OWN), (happened(rate("http_refused_total")), "refused {{reason}} " + OWN)), "Refused connections got no answer.", 8),
-                Panel("Open connections", "series", "none", ((now("http_connections"), OWN),), "1024 at most: the one that has been silent longest is closed for the next.", 8),
+                Panel("Open connections", "series", "none", ((now("http_connections"), OWN),), "1024 at most by default: beyond them the one that has been silent longest is closed.", 8),
                 Panel("Memory", "series", "bytes", (('max by (instance) (process_resident_memory_bytes{instance=~"$exporter"})', OWN),), "Resident memory of the exporter's process.", 8),
             ),
         ),
