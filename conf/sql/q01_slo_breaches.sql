@@ -6,11 +6,11 @@
 --   :objective  number     0.99              share of records that must be read in time
 -- Columns
 --   cluster               cluster
---   group                 group with an SLO; groups without one are not asked about
+--   group                 group with an SLO; groups without one are left out
 --   is_broken             late_share is above 1 - objective; null: not by what is known, and windows are unknown
 --   breach_seconds        length of the windows in which more than that share was late
 --   late_records          records not committed at the age of the SLO
---   matured_records       records that reached that age, on partitions that know how many were late
+--   matured_records       records that reached that age, on partitions for which the late ones are known
 --   late_share            late_records / matured_records; null: none matured
 --   max_time_lag_seconds  largest time lag; null: none known
 --   is_lower_bound        the largest time lag is a lower bound

@@ -20,7 +20,7 @@
 --   would_help          yes, no or unknown
 --   scale_verdict       the verdict in full, see docs/diagnosis.md
 --   members             members
---   members_desired     members to have; null: unknown
+--   members_desired     advised number of members; null: unknown
 --   members_ceiling     members that could get a partition
 
 with evaluated as (

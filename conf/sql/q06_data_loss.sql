@@ -14,7 +14,7 @@
 --   lost_records      records deleted unread for certain: it may be more; null: unknown throughout
 --   partitions_lost   partitions that certainly lost records
 --   findings          findings DATA_LOST that opened
---   windows_unknown   windows in which no partition knew what was lost
+--   windows_unknown   windows in which the loss is unknown on all partitions
 
 with evaluated as (
     select
@@ -38,7 +38,7 @@ newest as (
     where group_windows.date >= cast(:from as date) and group_windows.date <= cast(:to as date)
 ),
 
--- a group stays at one committed offset while retention passes it; the most that was lost there is what was lost there
+-- a group stays at one committed offset while retention passes it: the largest loss at an offset is the loss there
 lost_at as (
     select cluster, "group", topic, topic_id, "partition", committed_offset, max(lost_records) as lost
     from lag_windows

@@ -11,8 +11,8 @@
 --   cause              what began it, or unknown
 --   rebalances         logical rebalances of this cause
 --   rebalances_of_day  of all causes
---   membership_share   of the day's rebalances with a known cause, those because members came, left or were replaced
---   unnecessary_share  of the day's rebalances with a known necessity, those that a timeout alone began
+--   membership_share   of the day's rebalances with a known cause, those because members joined, left or were replaced
+--   unnecessary_share  of the day's rebalances with a known necessity, those that only a timeout began
 --   necessity_unknown  rebalances of the day whose necessity is unknown
 
 with per_cause as (

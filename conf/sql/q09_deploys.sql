@@ -16,8 +16,8 @@
 --   is_switch            the mode, or whether members are static, is another than before; null: first, or unknown
 --   paused_seconds       paused partition-seconds; null: those of a rebalance are unknown
 --   lag_before           largest lag in the ten windows before; null: unknown
---   peak_lag             largest lag in it; null: unknown
---   lag_record_seconds   lag above that of before, summed over time; null: unknown
+--   peak_lag             largest lag during it; null: unknown
+--   lag_record_seconds   lag above lag_before, summed over time; null: unknown
 --   lag_seconds          the same / arrival rate; null: unknown
 --   recovery_seconds     from the last change until lag was down again; null: not yet, or unknown
 --   lag_seconds_earlier  lag_seconds of the deploy before; null: none, or unknown

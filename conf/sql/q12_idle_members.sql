@@ -14,10 +14,10 @@
 --   waiting_hours    of these, of members with too little to do; null: never known
 --   busy_share       share of the member hours in which members were busy; null: never known
 --   members          members now
---   members_desired  members to have, by the newest verdict; null: unknown
+--   members_desired  advised number of members, by the newest verdict; null: unknown
 --   is_candidate     at least 2 members, known for 80 % of the time, and busy_share below the limit; null: unknown
 
--- what a window says of the group stands on each of its topics: it is taken once, not summed
+-- values of a group are in the rows of each of its topics: they are taken once, not summed
 with facts as (
     select
         cluster, "group", window_start,

@@ -13,12 +13,12 @@
 --   name         broker or other subject, topic, or slot of the owner; null: none, or not known
 --   group        group that the owner belongs to
 --   groups       groups in which it showed; null: the finding does not say
---   rebalances   rebalances of groups of that coordinator meanwhile; null: it names none
+--   rebalances   rebalances of groups of that coordinator in that time; null: it names none
 --   started_at   since when; of an owner the window
 --   ended_at     until when; null: open
 --   severity     page, warn or info
---   member_id    member that owned it; null: nobody, or not known
---   client_host  where from
+--   member_id    member that owned it; null: no member, or not known
+--   client_host  address it connected from
 
 with opened as (
     select *

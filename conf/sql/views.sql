@@ -1,5 +1,5 @@
 -- Views that `laggard query` knows, each in the SQL that DataFusion, DuckDB, Spark and Trino share; docs/views.md.
--- A row is what was watched: a time without observation (view gaps) has none, and a sum counts what it does not know.
+-- A row is what was watched: a time without observation (view gaps) has none, and a sum says how much is unknown.
 
 -- lag_hourly  Lag of each group on each topic by hour: median, 95th percentile, largest.
 --   cluster               cluster
@@ -8,7 +8,7 @@
 --   topic                 topic
 --   hour_start            start of the hour
 --   windows               windows watched
---   windows_unknown       of these, windows in which the lag is not known in whole
+--   windows_unknown       of these, windows in which the lag is not fully known
 --   lag_p50               lag that half of the known windows do not exceed; null: never known
 --   lag_p95               the same for 95 % of them
 --   lag_max               largest known lag
@@ -83,7 +83,7 @@ group by cluster, date, "group";
 --   primary_code          code of its primary finding; null: none
 --   group_state           state
 --   max_time_lag_seconds  largest known time lag; null: none known
---   lag                   lag; null: not known in whole
+--   lag                   lag; null: not fully known
 --   lag_known             of partitions whose lag is known; null: none
 --   partitions_unknown    partitions whose lag is not known
 create view worst_groups as
@@ -125,7 +125,7 @@ left join opened on group_status.cluster = opened.cluster and group_status."grou
 --   cluster          cluster
 --   date             UTC date
 --   group            group
---   matured_records  records that reached the age of the SLO, on partitions that know how many were late; null: none does
+--   matured_records  records that reached the age of the SLO, on partitions for which the late ones are known; null: none
 --   late_records     of these, records not committed by then
 --   late_share       late_records / matured_records; null: none matured
 --   burn             late_share / 0.01: above 1 the default objective of 99 % is missed
@@ -197,11 +197,11 @@ group by cluster, date, "group", cause;
 --   rebalance_mode            eager, cooperative or incremental; null: unknown
 --   replaced                  members replaced
 --   static_share              of these, share that rejoined without a rebalance
---   rebalances                rebalances in it
+--   rebalances                rebalances during it
 --   paused_partition_seconds  sum of the pauses; null: those of a rebalance are not known
 --   lag_before                largest lag shortly before; null: unknown
---   lag_added                 largest lag in it above that; null: unknown
---   lag_seconds               lag above that of before, in seconds of arrivals, summed over time; null: unknown
+--   lag_added                 largest lag during it above lag_before; null: unknown
+--   lag_seconds               lag above lag_before, in seconds of arrivals, summed over time; null: unknown
 --   recovery_seconds          from the last change until lag was down again; null: not yet, or unknown
 create view deploy_impact as
 with paused as (
@@ -252,7 +252,7 @@ left join paused
 --   partition    partition
 --   owned_from   start of the first window in a row with this owner
 --   owned_until  end of the last of them
---   owner        member; null: nobody, or not known
+--   owner        member; null: no member, or not known
 --   slot         its identity in the group
 --   client_id    its client id
 --   client_host  address it connected from
@@ -305,7 +305,7 @@ group by cluster, "group", topic, topic_id, "partition", stretch;
 --   loss_seconds        until retention reaches an unread record; infinity: not at these rates; null: unknown
 --   headroom_records    fewest records that retention may still take on a partition; null: unknown
 --   lost_records        records deleted unread for certain in it, or ahead of its last position; null: unknown
---   partitions_lost     partitions on which there are some; one that does not know what it lost does not count
+--   partitions_lost     partitions on which there are some; those with an unknown loss do not count
 --   partitions_unknown  partitions whose headroom is not known
 create view data_loss_risk as
 with aged as (
@@ -421,12 +421,12 @@ group by cluster, date, "group", topic;
 -- gaps  Times without observation: no table has rows of them, and they count as neither good nor bad.
 --   cluster          cluster
 --   date             UTC date of the tick that found it
---   gap_from         last time observed before; null: only records are missing
---   gap_to           first time observed after
+--   gap_from         last time observed before the gap; null: only records are missing
+--   gap_to           first time observed after the gap
 --   reason           why
 --   scope            all, or one partition of the offsets topic
 --   gap_from_offset  first offset of it not read; null: not a gap of records
---   gap_to_offset    first offset read after
+--   gap_to_offset    first offset read after the gap
 create view gaps as
 select
     cluster,

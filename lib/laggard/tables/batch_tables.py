@@ -116,10 +116,10 @@ BATCHES = Table(
         Column("gaps_total", "map<string,bigint>", "reason to gap rows so far", "gap"),
         Column("stage_seconds_total", "map<string,double>", "stage to seconds so far", "gap"),
         Column("gap_scope", "string", "all, or one offsets partition", "not a gap"),
-        Column("gap_from", "timestamp", "last time observed before", "not a gap"),
-        Column("gap_to", "timestamp", "first time observed after", "not a gap"),
+        Column("gap_from", "timestamp", "last time observed before the gap", "not a gap"),
+        Column("gap_to", "timestamp", "first time observed after the gap", "not a gap"),
         Column("gap_from_offset", "bigint", "first offset not read", "not a gap of records"),
-        Column("gap_to_offset", "bigint", "first offset read after", "not a gap of records"),
+        Column("gap_to_offset", "bigint", "first offset read after the gap", "not a gap of records"),
         Column(
             "gap_reason",
             "string",
@@ -129,8 +129,8 @@ BATCHES = Table(
         Column(
             "offsets_retention_minutes",
             "bigint",
-            "offsets.retention.minutes of a broker, asked every ten minutes",
-            "gap, or not reported to us",
+            "offsets.retention.minutes of a broker, requested every ten minutes",
+            "gap, or not reported",
         ),
         Column(
             "clock",
@@ -141,12 +141,14 @@ BATCHES = Table(
         ),
         Column("windows_closed_to", "timestamp", "state: start of the newest window that has rows", "gap, or none yet"),
         Column("quarantined_groups", "int", "groups in quarantine after the tick: error ADVANCE_FAILED", "gap"),
-        Column("quarantined", "map<string,string>", "of these at most 20, to the class of their exception", "gap"),
-        Column("quarantines_total", "bigint", "times that a group came into quarantine so far", "gap"),
+        Column(
+            "quarantined", "map<string,string>", "at most 20 of these groups, each to the class of its exception", "gap"
+        ),
+        Column("quarantines_total", "bigint", "times that a group entered quarantine so far", "gap"),
         Column(
             "origin",
             "struct<cluster_id:string,offsets_topic_id:string,window_seconds:int>",
-            "what was read: with it and source_to a lost checkpoint is made again",
+            "what was read: from it and source_to a lost checkpoint is rebuilt",
             "gap, or a row of an older job",
         ),
         Column(
@@ -176,13 +178,13 @@ BATCHES = Table(
         Column(
             "clock_skew_seconds",
             "double",
-            "brokers' clock - ours: the smallest difference that explains the times of this batch's commits",
+            "brokers' clock - the job's: the smallest difference that explains the times of this batch's commits",
             "gap, or no commit",
         ),
         Column(
             "shed_keys_total",
             "bigint",
-            "new partitions refused so far, counted in each tick that saw them, as partition_status had"
+            "new partitions refused so far, counted in each tick that saw them, because partition_status had"
             " job.max_group_partitions rows",
             "gap, or a row of an older job",
         ),

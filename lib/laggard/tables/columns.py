@@ -41,7 +41,7 @@ class Table:
 CLUSTER = Column("cluster", "string", "name of the Kafka cluster, from the configuration")
 GROUP = Column("group", "string", "consumer group")
 TOPIC = Column("topic", "string", "topic")
-TOPIC_ID = Column("topic_id", "string", 'topic id the row belongs to, "" where the broker gives none')
+TOPIC_ID = Column("topic_id", "string", 'topic id the row belongs to, "" if the broker gives none')
 PARTITION = Column("partition", "int", "partition of the topic")
 BATCH_ID = Column("batch_id", "bigint", "batch that wrote the row")
 DATE = Column("date", "date", "UTC date of the time column; the partition column")
@@ -62,7 +62,7 @@ LEADER_BROKER = Column("leader_broker", "int", "broker that leads the partition"
 
 EVIDENCE = (
     POLL_ID,
-    Column("sampled_at", "timestamp", "time of that poll, on our clock"),
+    Column("sampled_at", "timestamp", "time of that poll, by the job's clock"),
     Column(
         "commit_source_partition",
         "int",
@@ -72,33 +72,31 @@ EVIDENCE = (
     Column(
         "commit_source_offset",
         "bigint",
-        "offset of the commit record there; of a polled commit the poll that first saw it",
+        "offset of the commit record there; for a polled commit, the poll that first saw it",
         "no commit",
     ),
     Column(
         "commit_timestamp",
         "timestamp",
-        "when the coordinator took the commit, on its clock",
+        "when the coordinator accepted the commit, by its clock",
         "no commit, or it was polled",
     ),
     Column("committed_offset", "bigint", "next record the group will read", "no commit, or a negative one"),
     Column(
         "log_end_offset",
         "bigint",
-        "next offset of the log; the last stable one where [[policy]] has isolation read_committed, as no record from "
-        "there on can be read yet (at least the committed offset, up to the log's end)",
+        "next offset of the log; with isolation read_committed in [[policy]] the last stable offset, as no record from "
+        "there on can be read yet (but at least the committed offset, up to the log's end)",
         "the poll has no value",
     ),
     Column("log_start_offset", "bigint", "first offset of the log, as newest known", "not polled yet"),
-    Column(
-        "ahead_records", "bigint", "records by which the commit is newer than the poll it meets", "either end unknown"
-    ),
+    Column("ahead_records", "bigint", "records by which the commit is ahead of the poll", "either end unknown"),
     Column(
         "error",
         "string",
-        "Kafka's error name where the poll has no value; NEGATIVE_OFFSET of a commit by which the group has no offset;"
-        " COMMIT_TRUNCATED of one that the offsets topic lost; COORDINATOR_NOT_AVAILABLE where the leader of its"
-        " offsets partition has not answered for a window; ADVANCE_FAILED of a group in quarantine",
+        "Kafka's error name if the poll has no value; NEGATIVE_OFFSET for a commit that leaves the group without an"
+        " offset; COMMIT_TRUNCATED for one that the offsets topic lost; COORDINATOR_NOT_AVAILABLE if the leader of its"
+        " offsets partition has not answered for a window; ADVANCE_FAILED for a group in quarantine",
         "no error",
     ),
 )
@@ -114,12 +112,17 @@ LAG = (
     ),
     Column("time_lag_method", "string", "caught_up or history", "no time lag"),
     Column("time_lag_error_seconds", "double", "error bound: the gap between the two polls used", "no time lag"),
-    Column("time_lag_censored", "boolean", "true: older than our history, the value is a lower bound", "no time lag"),
+    Column(
+        "time_lag_censored",
+        "boolean",
+        "true: older than the recorded history, so the value is a lower bound",
+        "no time lag",
+    ),
     Column(
         "lost_records",
         "bigint",
-        "log_start_offset - committed_offset where positive; else in lag_windows records lost in the window, those"
-        " that are certain",
+        "log_start_offset - committed_offset if positive; otherwise, in lag_windows, records certainly lost in the"
+        " window",
         "status is not ok or below_log_start; or, in lag_windows, the offset passed the log start and it is unknown"
         " what had been read by then",
     ),

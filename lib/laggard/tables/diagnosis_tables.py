@@ -49,15 +49,17 @@ GROUP_WINDOWS = Table(
         Column(
             "matured_records",
             "bigint",
-            "records that reached the age of the SLO on partitions that know late_records",
+            "records that reached the age of the SLO, on partitions with a known late_records",
             "as late_records",
         ),
-        Column("late_records", "bigint", "of these, records not committed by then", "no SLO, or no partition knows"),
+        Column(
+            "late_records", "bigint", "of these, records not committed by then", "no SLO, or unknown on all partitions"
+        ),
         Column(
             "lost_records",
             "bigint",
-            "records deleted before the group read them: those that are certain, of the partitions that know",
-            "no partition knows",
+            "records certainly deleted before the group read them, on partitions where this is known",
+            "unknown on all partitions",
         ),
         Column("max_time_lag_seconds", "double", "largest time lag of an ok partition", "none known"),
         Column("p50_time_lag_seconds", "double", "median over ok partitions", "none known"),
@@ -73,12 +75,12 @@ GROUP_WINDOWS = Table(
         Column("shape", "string", "the same, once it has lasted"),
         Column("arrival_shape", "string", "shape of the arrival rates"),
         Column("growth_shape", "string", "shape of the growth of lag"),
-        Column("trend", "string", "growing, flat, draining, sawtooth, or abstain: too little to tell"),
+        Column("trend", "string", "growing, flat, draining, sawtooth, or abstain: not enough history to decide"),
         Column("slope", "double", "Theil-Sen slope of the lag at commits, records/s", "abstain"),
         Column("slope_low", "double", "lower end of its 95 % interval", "abstain"),
         Column("slope_high", "double", "upper end", "abstain"),
         Column("trend_p", "double", "Mann-Kendall, two-sided", "abstain"),
-        Column("trend_points", "int", "points the trend rests on"),
+        Column("trend_points", "int", "points that the trend is computed from"),
         Column("in_step", "boolean", "slopes of the partitions are alike", "fewer than 2 known"),
         Column("slope_iqr", "double", "interquartile range of slope / arrival rate over partitions", "as in_step"),
         Column(
@@ -95,10 +97,12 @@ GROUP_WINDOWS = Table(
         Column(
             "loss_seconds",
             "double",
-            "until retention reaches the first unread record; infinity: not at these rates",
+            "time until retention reaches the first unread record; infinity: not at these rates",
             "an input is not known",
         ),
-        Column("slo_breach_seconds", "double", "until time lag reaches the SLO", "no SLO, or no significant slope"),
+        Column(
+            "slo_breach_seconds", "double", "time until time lag reaches the SLO", "no SLO, or no significant slope"
+        ),
         Column(
             "sub_cause", "string", "of lag that is spread: steady, capacity_down, arrival_up or both", "no baseline"
         ),
@@ -119,12 +123,12 @@ GROUP_WINDOWS = Table(
             "time_in_rebalance_ratio",
             "double",
             "share of the last 10 minutes inside a rebalance",
-            "not watched so long",
+            "not watched for 10 minutes",
         ),
-        Column("churn", "double", "members that came or went in the window / members", "no membership known"),
+        Column("churn", "double", "members that joined or left in the window / members", "no membership known"),
         Column("scale_verdict", "string", "would adding consumers help? One code, see docs/diagnosis.md"),
         Column("scale_reason", "map<string,double>", "the numbers that decided it"),
-        Column("members_desired", "int", "members to have", "the verdict is unknown"),
+        Column("members_desired", "int", "advised number of members", "the verdict is unknown"),
         Column("members_packed", "int", "members that any assignment needs", "capacity not known"),
         Column("members_lower_bound", "int", "load / capacity of a member", "capacity not known"),
         Column("members_ceiling", "int", "members that could get a partition", "no membership known"),
@@ -157,7 +161,7 @@ FINDINGS = Table(
         Column("role", "string", "primary, contributing, suppressed, symptom or note"),
         Column("primary_finding_id", "string", "finding that explains this one", "itself, or none"),
         Column(
-            "episode_id", "string", "stretch of trouble of the group that it belongs to", "a note, or the cluster's"
+            "episode_id", "string", "episode of the group's trouble that it belongs to", "a note, or about the cluster"
         ),
         Column("topic", "string", "topic", "the finding is about the whole group"),
         Column("partitions", "array<int>", "partitions named"),
@@ -181,7 +185,7 @@ FINDINGS = Table(
 
 DEPLOYS = Table(
     "deploys",
-    "One row per rolling replacement of a group's members that has come to rest, with what it cost.",
+    "One row per completed rolling replacement of a group's members, with its cost.",
     ("cluster", "group", "started_at"),
     (
         DATE,
@@ -191,7 +195,7 @@ DEPLOYS = Table(
         Column("ended_at", "timestamp", "last change"),
         Column("status", "string", "ok"),
         BATCH_ID,
-        Column("batches", "int", "departures that came together count as one"),
+        Column("batches", "int", "batches of members; departures at the same time are one batch"),
         Column("slots", "int", "members before"),
         Column("replaced", "int", "members replaced"),
         Column("static_share", "double", "of these, share that rejoined without a rebalance"),
@@ -199,11 +203,11 @@ DEPLOYS = Table(
         Column("rebalance_ids", "array<string>", "their rows in rebalances, as far as written"),
         Column("rebalance_mode", "string", "eager, cooperative or incremental", "unknown"),
         Column("lag_before", "double", "largest lag of the ten windows before", "a window around it is not known"),
-        Column("peak_lag", "double", "largest lag in it", "as lag_before"),
-        Column("lag_record_seconds", "double", "lag above that of before, summed over time", "as lag_before"),
-        Column("lag_seconds", "double", "the same / arrival rate of before", "as lag_before, or nothing arrived"),
+        Column("peak_lag", "double", "largest lag during it", "as lag_before"),
+        Column("lag_record_seconds", "double", "lag above lag_before, summed over time", "as lag_before"),
+        Column("lag_seconds", "double", "the same / arrival rate before it", "as lag_before, or nothing arrived"),
         Column("recovery_seconds", "double", "from the last change until lag is down again", "not yet"),
-        Column("is_spike", "boolean", "lag rose more than commits let it"),
+        Column("is_spike", "boolean", "lag rose by more than the commit intervals explain"),
     ),
     time_column="started_at",
     is_of_diagnosis=True,
@@ -211,7 +215,7 @@ DEPLOYS = Table(
 
 SCALE_EVENTS = Table(
     "scale_events",
-    "One row per net change of a group's members, half an hour after it, with what it brought.",
+    "One row per net change of a group's members, half an hour after it, with its effect.",
     ("cluster", "group", "event_at"),
     (
         DATE,
@@ -232,7 +236,7 @@ SCALE_EVENTS = Table(
 
 FINDING_STATE = Table(
     "finding_state",
-    "What the engine remembers after a window of each group that it has to remember something of; not for users.",
+    "State that the engine keeps from window to window, by group that has some; not for users.",
     ("cluster", "group", "window_start"),
     (
         DATE,

@@ -7,7 +7,7 @@ from laggard.tables.columns import BATCH_ID, CLUSTER, DATE, GROUP, MEMBERSHIP, C
 
 GENERATIONS = Table(
     "generations",
-    "One row per generation of a classic group or epoch of another one, its end and its creation included.",
+    "One row per generation of a classic group or epoch of another one, including its creation and its end.",
     ("cluster", "group", "generation_kind", "generation", "source_offset"),
     (
         DATE,
@@ -16,7 +16,9 @@ GENERATIONS = Table(
         Column("generation_kind", "string", "classic, or epoch in consumer, share and streams groups"),
         Column("generation", "int", "generation, or group epoch", "tombstone"),
         Column("source_partition", "int", "partition of the offsets topic"),
-        Column("source_offset", "bigint", "offset of the group record there, of an epoch that of its begin"),
+        Column(
+            "source_offset", "bigint", "offset of the group record there; for an epoch, of the record that began it"
+        ),
         Column(
             "record_timestamp",
             "timestamp",
@@ -85,7 +87,7 @@ GENERATIONS = Table(
             "slots new since the generation before",
             "tombstone, downgrade, first record, or history read before the live end",
         ),
-        Column("left", "array<string>", "slots gone since then", "as joined"),
+        Column("left", "array<string>", "slots that left since then", "as joined"),
         Column(
             "replaced",
             "array<string>",
@@ -121,11 +123,13 @@ GROUP_MEMBERS = Table(
         Column("generation", "int", "generation, or group epoch"),
         Column("member_id", "string", "id the coordinator gave the member"),
         Column("source_partition", "int", "partition of the offsets topic"),
-        Column("source_offset", "bigint", "offset of the group record there, of an epoch that of its begin"),
+        Column(
+            "source_offset", "bigint", "offset of the group record there; for an epoch, of the record that began it"
+        ),
         Column("record_timestamp", "timestamp", "when the coordinator wrote it, as in generations"),
         MEMBERSHIP,
         BATCH_ID,
-        Column("group_instance_id", "string", "static member's own id", "not static"),
+        Column("group_instance_id", "string", "group.instance.id of a static member", "not static"),
         Column("client_id", "string", "client id", "its record was not read"),
         Column("client_host", "string", "address the member connected from", "its record was not read"),
         Column("rack", "string", "rack the member announced", "none announced"),
@@ -133,7 +137,7 @@ GROUP_MEMBERS = Table(
             "session_timeout_ms",
             "int",
             "session timeout",
-            "the broker's setting: member does not speak classic protocol",
+            "the broker's setting applies: the member does not use the classic protocol",
         ),
         Column("rebalance_timeout_ms", "int", "rebalance timeout", "old record version, or share group"),
         Column("is_leader", "boolean", "this member computed the assignment", "an epoch: the coordinator does"),
@@ -152,13 +156,13 @@ GROUP_MEMBERS = Table(
         Column(
             "owned",
             _OWNED,
-            "partitions it said it held when it joined",
+            "partitions that it reported to hold when it joined",
             "subscription below version 1, not decodable, or an epoch",
         ),
         Column(
             "own_generation",
             "int",
-            "generation it said it was in when it joined",
+            "generation that it reported when it joined",
             "subscription below version 2, none, or an epoch",
         ),
         Column(
@@ -179,7 +183,7 @@ GROUP_MEMBERS = Table(
             "other assignor, share group, as assigned, or as owned",
         ),
         Column("member_epoch", "int", "epoch it has reached; -2: a static member away for now", "classic, or none yet"),
-        Column("previous_member_epoch", "int", "epoch it came from", "classic, or none yet"),
+        Column("previous_member_epoch", "int", "epoch that it had before", "classic, or none yet"),
         Column(
             "member_state",
             "string",
@@ -213,7 +217,7 @@ REBALANCES = Table(
         Column(
             "started_est",
             "timestamp",
-            "begin: exact for epochs, else by the last commits of those who stay",
+            "begin: exact for epochs, otherwise by the last commits of the members that stay",
             "no state timestamp",
         ),
         Column("ended_at", "timestamp", "record time of the last generation; of an epoch, when it was Stable"),
@@ -232,46 +236,51 @@ REBALANCES = Table(
             "cause_posterior",
             "map<string,double>",
             "why members left: poll_timeout, session_expiry, deploy, crash, scale_in",
-            "nobody left",
+            "no member left",
         ),
         Column("joined", "array<string>", "slots that are new", "not known before"),
-        Column("left", "array<string>", "slots that are gone", "not known before"),
+        Column("left", "array<string>", "slots that left", "not known before"),
         Column("replaced", "array<string>", "slots taken over by another member", "not known before"),
         Column("members_before", "int", "members before", "not known before"),
         Column("members_after", "int", "members after"),
         Column("leader", "string", "member that computed the assignment", "no members, or an epoch"),
-        Column("straggler_slot", "string", "slot that the join phase waited for in vain", "none"),
+        Column("straggler_slot", "string", "slot that the join phase waited for until the timeout", "none"),
         Column("partitions", "int", "partitions assigned after", "not comparable"),
         Column(
             "moved", "int", "partitions that changed their slot", "subscriptions differ, or an assignment is unknown"
         ),
         Column("necessary", "int", "moves that departures and balance need", "as moved"),
-        Column("avoidable", "int", "moved beyond necessary", "as moved"),
+        Column("avoidable", "int", "moves beyond the necessary ones", "as moved"),
         Column("moved_ratio", "double", "moved / partitions", "as moved"),
         Column("efficiency", "double", "necessary / moved", "as moved, or nothing moved"),
-        Column("stateful", "boolean", "moves restore state: Kafka Streams", "no assignor"),
+        Column("stateful", "boolean", "true if moves restore state: Kafka Streams", "no assignor"),
         Column("paused_partitions", "int", "partitions with traffic that it stopped", "none has traffic"),
-        Column("pause_p50_seconds", "double", "median pause", "none has traffic, or not known so far up"),
+        Column("pause_p50_seconds", "double", "median pause", "none has traffic, or that pause is unknown"),
         Column("pause_p95_seconds", "double", "95th percentile", "as the median"),
         Column("pause_max_seconds", "double", "longest pause", "as the median"),
         Column("paused_partition_seconds", "double", "sum of pauses", "a pause is unknown"),
         Column("records_delayed", "bigint", "records that arrived in the pauses", "a pause or rate is unknown"),
         Column("records_replayed", "bigint", "records committed before and read again", "a pause is unknown"),
-        Column("replay_bound", "bigint", "most records read again: read since the last commits", "a rate is unknown"),
+        Column(
+            "replay_bound",
+            "bigint",
+            "at most so many records are read again: those read since the last commits",
+            "a rate is unknown",
+        ),
         Column("lag_before", "bigint", "sum of lag at the last commits before", "a partition is unknown"),
         Column("lag_after", "bigint", "sum of lag at the first commits after", "a partition is unknown"),
         Column(
             "unread_window_seconds",
             "double",
-            "session timeout of those who left without a word",
-            "nobody did, or unknown",
+            "session timeout of members that left without notice",
+            "no member did, or unknown",
         ),
         Column("coordinator", "int", "broker that led the group's offsets partition", "unknown"),
-        Column("live_read", "boolean", "false: read from history that compaction may have thinned out"),
+        Column("live_read", "boolean", "false: read from history, from which compaction may have removed records"),
         Column(
             "flags",
             "array<string>",
-            "what limits the row: bootstrap, old_record, skew, partial, pause_unknown, merge_limit",
+            "limits of the row: bootstrap, old_record, skew, partial, pause_unknown, merge_limit",
         ),
     ),
     time_column="ended_at",
@@ -279,7 +288,7 @@ REBALANCES = Table(
 
 GROUP_EVENTS = Table(
     "group_events",
-    "What happened to groups and their offsets, beside rebalances.",
+    "Events of groups and their offsets, other than rebalances.",
     ("cluster", "event_id"),
     (
         DATE,
@@ -293,7 +302,7 @@ GROUP_EVENTS = Table(
             " offset_skip, offset_deleted, static_replacement, static_expired, partitions_added, coordinator_changed,"
             " topic_recreated, offsets_topic_changed, quarantined, quarantine_ended",
         ),
-        Column("event_at", "timestamp", "time of the record, or of the poll where no record tells"),
+        Column("event_at", "timestamp", "time of the record, or of the poll if there is no record of it"),
         MEMBERSHIP,
         BATCH_ID,
         Column("topic", "string", "topic", "the whole group"),
@@ -304,11 +313,11 @@ GROUP_EVENTS = Table(
         Column(
             "seconds",
             "double",
-            "how long: absence of a static member since its last commit (an upper bound), time without members",
+            "duration: absence of a static member since its last commit (an upper bound), time without members",
             "no duration, or a member without commits within its session",
         ),
         Column(
-            "detail", "map<string,string>", "from and to of what changed, by name where several may", "no such change"
+            "detail", "map<string,string>", "from and to of what changed, with names if several can", "no such change"
         ),
         Column("from_offset", "bigint", "committed offset before", "not an offset event"),
         Column("to_offset", "bigint", "committed offset after", "not an offset event, or deleted"),

@@ -24,7 +24,7 @@ from laggard.tables.columns import (
 
 PARTITION_STATUS = Table(
     "partition_status",
-    "Where each group stands on each partition now: the live view, and the state the next tick starts from.",
+    "Position of each group on each partition now: the live view, and the state that the next tick starts from.",
     ("cluster", "group", "topic", "topic_id", "partition"),
     (
         CLUSTER,
@@ -41,7 +41,7 @@ PARTITION_STATUS = Table(
             'tick at which the coordinator last gave the offsets of the group (cluster.source = "admin")',
             "the offsets topic is read, or no answer yet",
         ),
-        Column("current_topic_id", "string", "topic id of the poll where it is another one", "same id"),
+        Column("current_topic_id", "string", "topic id of the poll if it is another one", "same id"),
         Column("leader_epoch", "int", "leader epoch at the commit", "the commit has none"),
         *LAG,
         Column(
@@ -81,7 +81,7 @@ PARTITION_STATUS = Table(
             "rewound_from",
             "bigint",
             f"state: committed offset that a rewind among the newest {COMMITS} commits left",
-            "none, or a commit is back there",
+            "none, or a commit has reached it again",
         ),
         Column(
             "pace",
@@ -92,7 +92,7 @@ PARTITION_STATUS = Table(
             "a row that an older job wrote",
         ),
         Column("commit_gaps", "array<int>", "state: newest gaps between commits in milliseconds, at most 20"),
-        Column("commit_poll_id", "bigint", "state: poll the commit first met", "no commit"),
+        Column("commit_poll_id", "bigint", "state: first poll that the commit was compared with", "no commit"),
         Column(
             "end_points",
             "array<struct<log_end_offset:bigint,at:timestamp>>",
@@ -164,7 +164,7 @@ GROUP_STATUS = Table(
         AGGREGATE,
         BATCH_ID,
         POLL_ID,
-        Column("sampled_at", "timestamp", "time of that poll, on our clock"),
+        Column("sampled_at", "timestamp", "time of that poll, by the job's clock"),
         Column(
             "group_type",
             "string",
@@ -186,13 +186,18 @@ GROUP_STATUS = Table(
             "timestamp",
             "tick since which group_state is known to hold: no other state or generation since, and no gap",
         ),
-        Column("empty_since", "timestamp", "tick at which the members were first seen gone", "members, or not seen go"),
+        Column(
+            "empty_since",
+            "timestamp",
+            "first tick at which the group had no members",
+            "it has members, or their departure was not seen",
+        ),
         Column("generation", "int", "generation of the newest group record", "no record of a classic group"),
         Column("group_epoch", "int", "epoch of a consumer, share or streams group", "classic, or no group record"),
         Column("assignment_epoch", "int", "epoch of its newest target assignment", "classic, or none yet"),
         Column("coordinator", "int", "broker that leads the group's offsets partition", "unknown"),
         Column(
-            "offsets_partition", "int", "partition of the offsets topic that holds the group", "never seen in a record"
+            "offsets_partition", "int", "partition of the offsets topic that holds the group", "not seen in any record"
         ),
         Column("members", "int", "members, by the newest group records", "no group record"),
         Column("static_members", "int", "members with a group_instance_id", "no group record"),
@@ -213,7 +218,7 @@ GROUP_STATUS = Table(
         Column(
             "max_time_lag_seconds",
             "double",
-            "largest time lag over ok partitions, a lower bound where censored",
+            "largest time lag over ok partitions, a lower bound if censored",
             "none known",
         ),
         Column("partitions_total", "int", "partitions with a row in partition_status"),
@@ -230,12 +235,17 @@ GROUP_STATUS = Table(
         Column("generation_at", "timestamp", "record_timestamp of its newest row in generations", "no row yet"),
         Column("roster_at", "timestamp", "record_timestamp of its newest rows in group_members", "as generation_at"),
         Column("coordinator_changed_at", "timestamp", "when another broker was first seen as coordinator", "not seen"),
-        Column("partitions_added_at", "timestamp", "when a subscribed topic was first seen to grow", "not seen"),
+        Column(
+            "partitions_added_at",
+            "timestamp",
+            "when a subscribed topic was first seen with more partitions",
+            "not seen",
+        ),
         Column(
             "time_in_rebalance_ratio",
             "double",
             "share of the last 10 minutes inside a rebalance",
-            "not watched so long",
+            "not watched for 10 minutes",
         ),
         Column("ping_pong", "double", "moves of the last hour that took a partition back / all moves", "none moved"),
         Column("generations_total", "bigint", "generations seen to complete"),
@@ -244,7 +254,7 @@ GROUP_STATUS = Table(
         Column("rebalances_total", "map<string,bigint>", "cause to logical rebalances"),
         Column("member_changes_total", "map<string,bigint>", "joined, left, replaced to members"),
         Column("partitions_moved_total", "bigint", "partitions that changed their owner in a rebalance"),
-        Column("partitions_moved_avoidable_total", "bigint", "of these, those that balance did not need"),
+        Column("partitions_moved_avoidable_total", "bigint", "of these, moves that balance did not need"),
         Column("rebalance_duration_buckets", "array<bigint>", "rebalances by rebalance_seconds, per bucket"),
         Column("rebalance_duration_sum", "double", "sum of rebalance_seconds"),
         Column("rebalance_pause_buckets", "array<bigint>", "stopped partitions by their pause, per bucket"),
@@ -252,12 +262,12 @@ GROUP_STATUS = Table(
         Column(
             "topic_counters",
             _TOPIC_COUNTERS,
-            "what each topic brought the group so far; rewinds and rewound_records are lower bounds if polled",
+            "counters of each topic of the group so far; rewinds and rewound_records are lower bounds if polled",
         ),
         Column(
             "outcome_counters",
             _OUTCOME_COUNTERS,
-            "per topic so far: committed offsets that skipped records nobody read, records that reached the age of"
+            "per topic so far: committed offsets that skipped unread records, records that reached the age of"
             " slo_time_lag_seconds, and those of them not committed by then",
         ),
         Column("commit_gaps_total", "bigint", "gaps between two commits of a partition, seen live and under 6 hours"),
@@ -267,13 +277,13 @@ GROUP_STATUS = Table(
         Column(
             "watched_since",
             "timestamp",
-            "first tick since when the group is read live, without a window that no tick observed",
+            "first tick since which the group is read live, without a window that no tick observed",
             "catching up",
         ),
         Column(
             "shed_keys",
             "bigint",
-            "partitions of the group, at least, that have no row as the table was full: above 0 its lag is not whole",
+            "at least so many partitions of the group have no row, as the table was full: above 0 its lag is partial",
             "a row that an older job wrote",
         ),
         Column("window_state_seconds", "map<string,double>", "state: seconds of the window so far in each group_state"),
@@ -302,8 +312,8 @@ GROUP_STATUS = Table(
         Column(
             "error",
             "string",
-            "ADVANCE_FAILED: the group's tick raised, so it is in quarantine and its rows are the last that are known;"
-            " else Kafka's error name where the group was asked for its offsets in vain",
+            "ADVANCE_FAILED: the group's tick failed, so it is in quarantine and its rows are the last that are known;"
+            " otherwise Kafka's error name if the request for the group's offsets failed",
             "no error",
         ),
     ),

@@ -25,7 +25,7 @@ from laggard.tables.status_tables import GROUP_STATUS
 
 LAG_WINDOWS = Table(
     "lag_windows",
-    "The core history: one row per partition a group has and window; values at the window's last tick.",
+    "The core history: one row per partition of a group and window; values at the window's last tick.",
     ("cluster", "group", "topic", "topic_id", "partition", "window_start"),
     (
         DATE,
@@ -54,8 +54,8 @@ LAG_WINDOWS = Table(
             "consumed",
             "bigint",
             "rise of the committed offset since then",
-            "as produced; also a rewind, a rise by more than the log end, a rise that may hold deleted records, or"
-            " (commits are polled) no answer in it",
+            "as produced; also a rewind, a rise by more than the log end, a rise that may include deleted records, or,"
+            " if commits are polled, no answer in the window",
         ),
         Column("arrival_rate", "double", "produced per second", "as produced"),
         Column("consume_rate", "double", "consumed per second", "as consumed"),
@@ -69,14 +69,14 @@ LAG_WINDOWS = Table(
         Column(
             "lag_envelope",
             "bigint",
-            "smallest lag at a commit, its log end on the line between two polls: the trough of the sawtooth",
-            "no commit in the window met two known log ends",
+            "smallest lag at a commit, its log end interpolated between two polls: lower edge of the sawtooth",
+            "no commit in the window lies between two known log ends",
         ),
         COMMIT_INTERVAL,
         Column(
             "frozen_seconds",
             "double",
-            "how long something has been unread without progress: the shorter of the time since the newest progress and"
+            "how long records have been unread without progress: the shorter of the time since the newest progress and"
             " time_lag_seconds; 0 without lag",
             "status is not ok, or neither is known",
         ),
@@ -84,10 +84,15 @@ LAG_WINDOWS = Table(
         Column(
             "headroom_records",
             "bigint",
-            "committed_offset - log_start_offset: what retention may take before it takes unread records",
+            "committed_offset - log_start_offset: records that retention can delete before it reaches unread ones",
             "no commit, or log start unknown",
         ),
-        Column("owner", "string", "member that has the partition, by the newest group record", "nobody, or not known"),
+        Column(
+            "owner",
+            "string",
+            "member that has the partition, by the newest group record",
+            "no member has it, or not known",
+        ),
         Column("slot", "string", "its identity in the group, as in group_members", "as owner"),
         Column("client_id", "string", "its client id", "as owner, or its record was not read"),
         Column("client_host", "string", "address it connected from", "as client_id"),
@@ -96,7 +101,8 @@ LAG_WINDOWS = Table(
         Column(
             "matured_records",
             "bigint",
-            "records that grew older than slo_time_lag_seconds from the window before's first poll to this one's",
+            "records that became older than slo_time_lag_seconds between the first polls of the previous window and of"
+            " this one",
             "no service level, planned maintenance, or no such poll",
         ),
         Column(
@@ -130,24 +136,25 @@ TOPIC_WINDOWS = Table(
         Column("produced", "bigint", "rise of the log end since the previous window's last poll", "no previous window"),
         Column("arrival_rate", "double", "produced per second", "as produced"),
         LEADER_BROKER,
-        Column("error", "string", "Kafka's error name where the poll has no value", "no error"),
+        Column("error", "string", "Kafka's error name if the poll has no value", "no error"),
         Column(
             "last_stable_offset",
             "bigint",
-            "end of what no open transaction holds back, at most log_end_offset; from the next window's first poll",
+            "last stable offset: no transaction before it is open; at most log_end_offset; from the next window's first"
+            " poll",
             "no value in that poll",
         ),
         Column(
             "max_record_timestamp",
             "timestamp",
-            "time of the newest record, on its producer's or broker's clock; from that poll",
+            "time of the newest record, by its producer's or broker's clock; from that poll",
             "no record, or no value in that poll (brokers before 3.0)",
         ),
         Column("replicas_offline", "int", "replicas on brokers that are down", "not reported"),
         Column("retention_seconds", "double", "retention.ms of the topic", "unlimited; or unknown, see config_known"),
         Column("retention_bytes", "bigint", "retention.bytes of the topic", "unlimited; or unknown, see config_known"),
         Column("cleanup_policy", "string", "cleanup.policy of the topic: delete, compact or both", "unknown"),
-        Column("config_known", "boolean", "whether we may read the topic's configuration"),
+        Column("config_known", "boolean", "true if laggard may read the topic's configuration"),
     ),
     time_column="window_start",
 )
@@ -180,7 +187,7 @@ GROUP_HISTORY = Table(
             "state_seconds",
             "map<string,double>",
             "seconds of the window in each group_state, each from the tick that saw it to the next; their sum is less"
-            " than the window where it was not watched throughout",
+            " than the window if it was not watched throughout",
         ),
         Column(
             "topic_partitions",

@@ -112,7 +112,7 @@ def _number(name: str, text: str, most: int, default: int | None = None) -> Para
 
 _GLOB = "glob on the name, as it is or as the metrics have it"
 CLUSTER = Parameter("cluster", f"cluster; {_GLOB}", Glob)
-ONE_CLUSTER = Parameter("cluster", "cluster of the group, where several have one of this name", _text)
+ONE_CLUSTER = Parameter("cluster", "cluster of the group, if several have one of this name", _text)
 GROUP = Parameter("group", f"group; {_GLOB}", Glob)
 PAGE = (
     _number("limit", "most entries in one answer", MAX_PAGE, FIRST_PAGE),
@@ -174,7 +174,7 @@ GROUP_BY_LABEL = (LABEL, *ONE_GROUP)
 EXPLAIN = (
     ONE_CLUSTER,
     TOPIC,
-    Parameter("at", f"as it was then: {HELP}", when),
+    Parameter("at", f"show the group at this time: {HELP}", when),
     Parameter("since", "also what was found since then, and the rebalances since then", when),
     _number("limit", "most rebalances; default 5, with since 1000", MAX_REBALANCES),
     _number("partitions", "most partitions, the furthest behind first", MAX_PAGE, MAX_PAGE),
