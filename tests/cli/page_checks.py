@@ -14,7 +14,7 @@ CONTRADICTIONS = (
     (r"^Cause$\n  Unknown", r"The verdict points at"),
     (r"keeps up", r"rebalances too often|little else|^Cause$"),
     (r"start its consumers", r"to have \d|Add members up to"),
-    (r"would NOT help|there are consumers enough|it clears by itself", r"^  Yes: |Add members up to"),
+    (r"would NOT help|there are enough consumers|it clears by itself", r"^  Yes: |Add members up to"),
     (r"clears by itself", r"and growing|does not drain"),
     (r"(?<!whether )(?<!- If )adding consumers would help", r"^  No: |^  Not known: "),
     (r"has nothing unread now", r"drains in|records behind"),

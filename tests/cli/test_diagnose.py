@@ -125,7 +125,7 @@ def test_equal_findings_are_said_to_be_equal(evaluated: Path, capsys: pytest.Cap
     text = capsys.readouterr().out
     rows = of_windows(stored(evaluated, FINDINGS), "at", MIDDLE + 1)
     assert (
-        f"{LAST + 1 - MIDDLE} windows evaluated, with what was remembered at 2026-11-20 12:13:00 UTC; {len(rows)} rows"
+        f"{LAST + 1 - MIDDLE} windows evaluated, with the state stored at 2026-11-20 12:13:00 UTC; {len(rows)} rows"
         in text
     )
     assert text.splitlines()[-1] == f"equal to what is stored: {len(rows)} rows"
@@ -156,7 +156,7 @@ def test_without_an_evaluated_window_before_it_begins_with_nothing_and_says_so(
     evaluated: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert diagnose(evaluated, first=FIRST) == OK
-    assert ", from nothing, as no window before it was evaluated" in capsys.readouterr().out.splitlines()[0]
+    assert ", without earlier state, as no window before it was evaluated" in capsys.readouterr().out.splitlines()[0]
     assert data(evaluated, capsys, first=FIRST)["remembered_at"] is None
 
 

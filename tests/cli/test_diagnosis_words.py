@@ -82,7 +82,7 @@ STALLED = "of the worst topic's lag is on partitions that are stalled or belong 
         ),
         (
             window("NO_IDLE", 4, 4, members_ceiling=12),
-            "No: not even 12 members, the most that can get a partition, do what arrives. Make each faster.",
+            "No: not even 12 members, the most that can get a partition, can read what arrives. Make each faster.",
         ),
         (
             window("UNKNOWN", 3, None, arrival_windows_needed=10),
@@ -94,7 +94,7 @@ STALLED = "of the worst topic's lag is on partitions that are stalled or belong 
         ),
         (
             window("UNKNOWN", 3, None, busy_windows_needed=5, shape_known=0, capacity_rate=10.0),
-            "Not known: how the lag lies over the partitions has not lasted long enough to be named.",
+            "Not known: the distribution of the lag over the partitions has not lasted long enough to be named.",
         ),
         (
             window("UNKNOWN", None, None, members_known=0),

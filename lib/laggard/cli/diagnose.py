@@ -37,20 +37,24 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         " is stored changes.",
     )
     accept_spans(parser)
-    parser.add_argument("--from", dest="begin", type=when, required=True, metavar="TIME", help=HELP)
+    parser.add_argument(
+        "--from", dest="begin", type=when, required=True, metavar="TIME", help=f"begin of the range: {HELP}"
+    )
     parser.add_argument(
         "--to",
         dest="end",
         type=when,
         default=when("now"),
         metavar="TIME",
-        help="likewise, exclusive (default: the newest tick)",
+        help="end of the range, exclusive (default: the newest tick)",
     )
     parser.add_argument("--group", metavar="GLOB", default="*", help="only findings of groups whose name matches")
     parser.add_argument(
         "--param", action="append", default=[], metavar="K=V", help="another threshold, by its key in [diagnosis]"
     )
-    parser.add_argument("--compare", action="store_true", help="with the stored findings; end with 1 if they differ")
+    parser.add_argument(
+        "--compare", action="store_true", help="compare with the stored findings; exit with 1 if they differ"
+    )
     parser.add_argument("--output", metavar="DIR", help="write group_windows and findings to this new place")
 
 
@@ -116,9 +120,9 @@ def _lines(
     findings: Sequence[Row], windows: int, before: datetime | None, compared: Comparison | None, output: str | None
 ) -> list[str]:
     began = (
-        "from nothing, as no window before it was evaluated: findings that were open then are not known"
+        "without earlier state, as no window before it was evaluated: findings that were open then are not known"
         if before is None
-        else f"with what was remembered at {moment(before)}"
+        else f"with the state stored at {moment(before)}"
     )
     lines = [f"{count(windows, 'window')} evaluated, {began}; {count(len(findings), 'row')} of findings"]
     if findings:

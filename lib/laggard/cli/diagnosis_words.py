@@ -21,7 +21,7 @@ KINDS = ("silent", "repeating")  # of a finding, each with advice of its own
 # what the first line of the page ends with
 CLAUSES = {
     "UNKNOWN_INPUT": "whether adding consumers would help is not known",
-    "NOT_NEEDED": "there are consumers enough",
+    "NOT_NEEDED": "there are enough consumers",
     "NO_MEMBERS": "nobody reads, so start its consumers",
     "NOT_NEEDED_DRAINING": "it clears by itself",
     "UNKNOWN": "whether adding consumers would help is not known",
@@ -40,8 +40,8 @@ SENTENCES = {
     "NO_HOT_PARTITION": "No: one partition gets {hot_arrival_rate}, the best member does {best_capacity_rate}, and a"
     " partition has one owner. With a member for each partition {residual_records} would still be unread after the"
     " drain target.",
-    "NO_COSTLY_PARTITION": "No: {explained_ratio} of the lag is on partitions whose records take longer, whoever owns"
-    " them, and a partition has one owner.",
+    "NO_COSTLY_PARTITION": "No: {explained_ratio} of the lag is on partitions whose records take longer with every"
+    " owner, and a partition has one owner.",
     "NO_UNHEALTHY_MEMBER": "No: a member or a host is slow, and only {busy_others_ratio} of the others are busy. Repair"
     " or replace it.",
     "NOT_NEEDED_DRAINING": "No: the lag falls and drains in {drain_seconds}.",
@@ -62,7 +62,7 @@ VERDICT_CAUSES = {
     "NO_COSTLY_PARTITION": "partitions whose records take longer",
     "NO_UNHEALTHY_MEMBER": "a slow member or host",
     "NO_IDLE": "the number of partitions, which more members would exceed",
-    "NO_DOWNSTREAM": "what all members write to",
+    "NO_DOWNSTREAM": "the system that all members write to",
     "YES_PARTIAL": "too few members for what arrives",
     "YES": "too few members for what arrives",
 }
@@ -87,7 +87,8 @@ _WANDERS = (
 )
 _BALANCE = "No: {members_desired} members are enough for this load, {members} are there. Look at how it is balanced."
 _TOO_FEW_PARTITIONS = (
-    "No: not even {members_ceiling} members, the most that can get a partition, do what arrives. Make each faster."
+    "No: not even {members_ceiling} members, the most that can get a partition, can read what arrives. Make each"
+    " faster."
 )
 _UNITS = ("_seconds", "_ratio", "_share", "_rate", "_records", "_hours", "_ms")
 
@@ -137,7 +138,7 @@ def missing(numbers: Mapping[str, float]) -> Iterator[str]:
     if numbers.get("members_known") == 0:
         yield "offsets are committed, but the readers are not recorded"
     if numbers.get("shape_known") == 0:
-        yield "how the lag lies over the partitions has not lasted long enough to be named"
+        yield "the distribution of the lag over the partitions has not lasted long enough to be named"
     if "arrival_windows_needed" in numbers:
         windows = round(numbers["arrival_windows_needed"])
         yield f"whether one partition gets more than a member can do shows only after {count(windows, 'window')}"

@@ -56,7 +56,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--open", action="store_true", help="only those that are open")
     parser.add_argument("--all", action="store_true", help="also those that another one explains")
     parser.add_argument(
-        "--fail-on", choices=FAIL_ON, help="end with 1 if a listed one of this severity or a higher one is open"
+        "--fail-on", choices=FAIL_ON, help="exit with 1 if a listed one of this severity or a higher one is open"
     )
     add_options(parser)
 

@@ -34,7 +34,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, and what was probably meant."""
         found = _ARGUMENT.fullmatch(message)
-        what, cause = (f"{found[1]} cannot be used so", found[2]) if found else (message, "")
+        what, cause = (f"{found[1]} cannot be used like this", found[2]) if found else (message, "")
         choice = _CHOICE.match(cause)
         if choice:
             cause += hint(choice[1], choice[2].replace("'", "").split(", "))

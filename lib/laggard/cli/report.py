@@ -37,7 +37,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """The verb and its options."""
     parser = subparsers.add_parser(
         "report",
-        help="one HTML file to send round: verdict, evidence, charts, rebalances, findings",
+        help="one HTML file to share: verdict, evidence, charts, rebalances, findings",
         description="One self-contained HTML file about a group or, with --fleet, about all: no script, no network.",
     )
     accept_spans(parser)
@@ -55,7 +55,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--fail-on",
         choices=FAIL_ON,
-        help="end with 1 if a finding of this severity or a higher one is open at the end of the range",
+        help="exit with 1 if a finding of this severity or a higher one is open at the end of the range",
     )
 
 

@@ -57,7 +57,7 @@ class Span:
         return self.x(first * self.step), self.x((last + 1) * self.step)
 
 
-# by bin: a number or text, None if not known in whole, UNWATCHED, or NOTHING if there was nothing to measure
+# by bin: a number or text, None if not fully known, UNWATCHED, or NOTHING if there was nothing to measure
 Values = Sequence[float | str | None]
 
 
@@ -197,7 +197,7 @@ def _bands(span: Span, values: Values, top: int, high: int) -> Iterator[str]:
     for first, run in _runs(values):
         if run[0] is None or run[0] == UNWATCHED:
             left, right = span.edges(first, first + len(run) - 1)
-            kind, says = (PARTIAL, "not known in whole") if run[0] is None else (UNWATCHED, "not watched")
+            kind, says = (PARTIAL, "not fully known") if run[0] is None else (UNWATCHED, "not watched")
             begin = span.begin + timedelta(seconds=first * span.step)
             yield (
                 f'<rect class="{kind}" x="{left}" y="{top}" width="{right - left:.1f}" height="{high}">'

@@ -81,7 +81,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--limit", type=_limit, default=0, metavar="N", help="show at most N groups, the first (0: all)"
     )
     parser.add_argument(
-        "--fail-on", choices=FAIL_ON, help="end with 1 if a group has an open finding of this severity or a higher one"
+        "--fail-on", choices=FAIL_ON, help="exit with 1 if a group has an open finding of this severity or a higher one"
     )
     add_options(parser)
 

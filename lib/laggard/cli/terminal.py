@@ -97,7 +97,7 @@ def fitted(table: Table, columns: int, height: int = 0, notes: Sequence[str] = (
         return [Text(table.sentence, style="bold")]
     titles = table.fitting(columns)
     hidden = [title for title in table.titles if title not in titles]
-    notes = [*notes, *([f"not shown for want of width: {', '.join(hidden)}"] if hidden else [])]
+    notes = [*notes, *([f"too narrow for: {', '.join(hidden)}"] if hidden else [])]
     limit = table.limit
     if height and len(table.rows) > (room := max(1, height - len(notes) - 3)):
         limit = min(limit, room) if limit else room

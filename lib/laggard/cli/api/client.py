@@ -38,9 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def add_address(group: argparse._ArgumentGroup) -> None:
     """Add the options that are about the exporter's address, TLS and password."""
     group.add_argument("--url", type=_url, metavar="URL", help="the exporter, as http://localhost:8917")
-    group.add_argument(
-        "--ca-file", metavar="FILE", help="authorities that vouch for its certificate (default: the system's)"
-    )
+    group.add_argument("--ca-file", metavar="FILE", help="certificates that sign the server's (default: the system's)")
     group.add_argument("--cert-file", metavar="FILE", help="certificate of the client")
     group.add_argument("--key-file", metavar="FILE", help="its key (default: in the same file)")
     group.add_argument("--user", metavar="NAME", help="user of the exporter's web-config file")
@@ -107,7 +105,7 @@ class Remote:
         try:
             yield
         except FORM_ERRORS as error:
-            raise self._no_exporter(f"its answer lacks something: {type(error).__name__}: {error}") from error
+            raise self._no_exporter(f"its answer is incomplete: {type(error).__name__}: {error}") from error
 
     def _pages(self, path: str, parameters: Mapping[str, object]) -> Iterator[Document]:
         after = None
@@ -140,7 +138,7 @@ class Remote:
             answer = connection.getresponse()
             return answer.status, answer.read(_MAX_BYTES)
         except ssl.SSLCertVerificationError as error:
-            raise self._unreachable(error, "--ca-file with the authority of its certificate") from error
+            raise self._unreachable(error, "--ca-file with the certificates that sign its own") from error
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise self._unreachable(error, "laggard export  # is it running, and is this its address?") from error
         finally:
@@ -172,7 +170,7 @@ def _context(args: argparse.Namespace) -> ssl.SSLContext:
     except (OSError, ssl.SSLError) as error:
         names = ", ".join(filter(None, (args.ca_file, args.cert_file, args.key_file)))
         raise LaggardError(
-            "the files of TLS cannot be used",
+            "the TLS files cannot be used",
             cause=f"{names}: {first_line(error)}",
             fix="name PEM files that this user may read",
             exit_code=CONFIGURATION,

@@ -42,7 +42,7 @@ def _place(after: str, order: str) -> Key:
     except (ValueError, TypeError, RecursionError):
         raise _bad(after) from None
     if found != order:
-        raise ApiError(400, "bad_cursor", f"after is of the order {found!r}, not {order!r}")
+        raise ApiError(400, "bad_cursor", f"after belongs to the order {found!r}, not {order!r}")
     return tuple(key)
 
 
@@ -58,4 +58,4 @@ def _kind(value: object) -> str:
 
 
 def _bad(after: str) -> ApiError:
-    return ApiError(400, "bad_cursor", f"after is no place in this list: {after[:80]!r}")
+    return ApiError(400, "bad_cursor", f"after is not a position in this list: {after[:80]!r}")

@@ -38,9 +38,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--since", type=when, metavar="TIME", help="also what was found since then, and only rebalances since"
     )
-    parser.add_argument("--at", type=when, metavar="TIME", help=f"as it was then: {HELP}")
+    parser.add_argument("--at", type=when, metavar="TIME", help=f"show the group at this time: {HELP}")
     parser.add_argument(
-        "--fail-on", choices=FAIL_ON, help="end with 1 if a finding of this severity or a higher one is open"
+        "--fail-on", choices=FAIL_ON, help="exit with 1 if a finding of this severity or a higher one is open"
     )
     add_options(parser)
 

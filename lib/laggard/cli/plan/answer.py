@@ -126,8 +126,9 @@ def not_known(found: Answer) -> Iterator[tuple[str, str]]:
         yield "assignor_unknown", text
     if change.partitions is not None:
         text = (
-            "how keys fall on the new partitions is not recorded: the drain time is for an even share, its upper bound"
-            " also for one key that makes a partition as busy as the busiest is now; keys that move lose their order"
+            "how keys are distributed over the new partitions is not recorded: the drain time is for an even share, its"
+            " upper bound also for one key that makes a partition as busy as the busiest is now; keys that move lose"
+            " their order"
         )
         yield "keys_unknown", text
     elasticity = None if signals.scaled is None else signals.scaled.elasticity
@@ -147,7 +148,7 @@ def _of_owners(found: Answer) -> Iterator[tuple[str, str]]:
     slow = [slot for slot in sorted(own) if own[slot] < _SLOW * found.rates.capacity.value]
     if slow:
         named = listed(f"{short(slot)} {own[slot]:,.0f}/s" for slot in slow)
-        text = f"members are not equal ({named}): those that keep their partitions are taken with what they do"
+        text = f"members are not equal ({named}): those that keep their partitions are counted with their own rate"
         yield "members_differ", f"{text}, all others with the median"
 
 

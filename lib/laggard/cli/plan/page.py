@@ -37,7 +37,7 @@ def page_lines(found: Answer) -> Iterator[str]:
         ("Drain", _drain(found)),
         ("Getting there", _way(found)),
         ("Sweep", _sweep(found)),
-        ("Not known, or taken for granted", _unknown(found)),
+        ("Not known, or assumed", _unknown(found)),
     ):
         text = list(lines)
         if text:
@@ -114,7 +114,7 @@ def _drain(found: Answer) -> Iterator[str]:
     if isnan(then.drain.value):
         yield "  Unknown."
         return
-    text = f"Drains in {_time(then.drain)}, if each member does its capacity; the rebalance comes on top."
+    text = f"Drains in {_time(then.drain)}, if each member reads at its capacity; the rebalance adds to that."
     if isinf(then.drain.value):
         short_ones = [each for each in then.shares if isinf(each.drain.value)]
         text = f"Does not drain: {count(len(short_ones), 'member')} would get more than one does."
@@ -128,13 +128,13 @@ def _drain(found: Answer) -> Iterator[str]:
         names = listed(f"{topic}-{number}" for topic, number in hot)
         most = found.plan.loads[hot[0]].arrival
         one = "partition gets" if len(hot) == 1 else "partitions get up to"
-        text = f"{len(hot)} {one} {most:,.0f} records/s, more than any member has shown to do: {names}."
+        text = f"{len(hot)} {one} {most:,.0f} records/s, more than any member was seen to read: {names}."
         yield from paragraph(f"{text} No number of members and no assignor drains that.", "  ", "  ")
         return
     place, seconds = found.plan.least_drain()
     if place is not None and seconds >= 1:
         text = f"No number of members makes it less than {_seconds(seconds)}: partition {short(place[0])}-{place[1]}"
-        yield from paragraph(f"{text} takes that with a member to itself.", "  ", "  ")
+        yield from paragraph(f"{text} takes that with a member of its own.", "  ", "  ")
 
 
 def _way(found: Answer) -> Iterator[str]:

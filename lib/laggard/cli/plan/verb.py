@@ -42,7 +42,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--rate", type=_times, default=1.0, metavar="X", help="factor on the arrival rate, as 1.5 or x1.5"
     )
     parser.add_argument("--sweep", action="store_true", help="also load and drain time for each number of members")
-    parser.add_argument("--at", type=when, metavar="TIME", help=f"of the group as it was then: {HELP}")
+    parser.add_argument("--at", type=when, metavar="TIME", help=f"start from the group at this time: {HELP}")
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
