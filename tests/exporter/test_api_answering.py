@@ -18,8 +18,8 @@ from exporter.harness import Exporter
 from laggard.cli.api import answering, kept, lists, one_group
 from laggard.cli.api.answering import Answering
 from laggard.cli.api.kept import Kept
+from laggard.cli.api.lists import page_of
 from laggard.cli.api.openapi import openapi
-from laggard.cli.api.pages import page_of
 from laggard.exporter.api import Answer, Question
 from laggard.exporter.published import Shown
 from laggard.rebalance.parameters import DEFAULTS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
 from threading import Lock
 from traceback import walk_tb
 from typing import Any, TypeVar
@@ -189,7 +190,9 @@ def _clusters(shown: Sequence[Shown], now: float) -> list[Found]:
         {
             **named("cluster", root.cluster),
             "batch_id": root.batch_id,
-            "data_timestamp": None if root.batch_id is None else _iso(root.polled_at),
+            "data_timestamp": None
+            if root.batch_id is None
+            else datetime.fromtimestamp(root.polled_at, timezone.utc).isoformat(),
             "is_fresh": not root.reason_at(now),
             "reason": root.reason_at(now) or None,
         }
@@ -202,12 +205,6 @@ def _moment(boards: Sequence[Board]) -> Found:
     batches = [board.snapshot.batch for board in boards]
     oldest = min(batch.polled_at for batch in batches)
     return {"batch_id": batches[0].batch_id if len(batches) == 1 else None, "data_timestamp": oldest}
-
-
-def _iso(seconds: float) -> str:
-    from datetime import datetime, timezone
-
-    return datetime.fromtimestamp(seconds, timezone.utc).isoformat()
 
 
 def _ids(shown: Sequence[Shown]) -> str:

@@ -99,17 +99,15 @@ def group_series(root: str, group: str, topic: str | None, starts: Sequence[date
         if row["window_start"] in by_start:  # else of windows that were longer or shorter
             by_start[row["window_start"]].append(row)
     lacking = _lacking([{row["topic"] for row in each} for each in by_start.values()])
-    return {
-        "lag": [None if lacks else _whole(each, "lag") for each, lacks in zip(by_start.values(), lacking, strict=True)],
-        "lag_known": [_known(each, "lag_known", sum) for each in by_start.values()],
-        "time_lag_seconds": [_known(each, "max_time_lag_seconds", max) for each in by_start.values()],
-        "time_lag_is_exact": [
-            not lacks
-            and any(row["max_time_lag_seconds"] is not None for row in each)
-            and all(row["status"] == "ok" and not row["time_lag_censored"] for row in each)
-            for each, lacks in zip(by_start.values(), lacking, strict=True)
-        ],
-    }
+    found: Series = {name: [] for name in ("lag", "lag_known", "time_lag_seconds", "time_lag_is_exact")}
+    for each, lacks in zip(by_start.values(), lacking, strict=True):
+        seconds = _known(each, "max_time_lag_seconds", max)
+        is_sound = all(row["status"] == "ok" and not row["time_lag_censored"] for row in each)
+        found["lag"].append(None if lacks else _whole(each, "lag"))
+        found["lag_known"].append(_known(each, "lag_known", sum))
+        found["time_lag_seconds"].append(seconds)
+        found["time_lag_is_exact"].append(not lacks and seconds is not None and is_sound)
+    return found
 
 
 def _lacking(topics: Sequence[set[str]]) -> list[bool]:

@@ -1,17 +1,21 @@
-"""Groups and findings of all clusters: chosen, in order, page by page."""
+"""Groups and findings of all clusters: chosen, in order, page by page.
+
+The next page begins behind the last entry, by the order and not by a number.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from laggard.cli.api.boards import Board, Entry
 from laggard.cli.api.document import name_of, named
-from laggard.cli.api.pages import page_of
-from laggard.cli.api.questions import refuse_long
+from laggard.cli.api.questions import ApiError, refuse_long
 from laggard.cli.diagnosis_words import says, steps
 from laggard.cli.findings import is_wanted, order, read_found
 from laggard.cli.published import Row
@@ -20,6 +24,8 @@ from laggard.cli.status import order as order_of_status
 from laggard.cli.status_rebalances import read_lines
 
 Parameters = Mapping[str, Any]
+T = TypeVar("T")
+Key = tuple[Any, ...]
 # kinds of the keys of each order, n for a number and s for a text; findings that ended have another one
 _KINDS = {**dict.fromkeys(SORTS, ("nss",)), "severity": ("nnnss",), "findings": ("nnsnnnssss", "nnss")}
 
@@ -99,7 +105,7 @@ def _is_asked_for(row: Row, asked: Parameters) -> bool:
     )
 
 
-def _place(row: Row) -> tuple[Any, ...]:
+def _place(row: Row) -> Key:
     key = (each.isoformat() if isinstance(each, datetime) else each for each in order(row))
     return (*key, row["cluster"])
 
@@ -107,3 +113,51 @@ def _place(row: Row) -> tuple[Any, ...]:
 def _finding(row: Row) -> Row:
     names = {name: value for each in ("cluster", "group") for name, value in named(each, row[each]).items()}
     return row | names | {"says": says(row), **steps(row, {})}
+
+
+def page_of(
+    ordered: Sequence[tuple[Key, T]], limit: int, after: str | None, order: str, kinds: Collection[str]
+) -> tuple[list[T], str | None]:
+    """Give the entries behind a place, and the place of the last one if there are more.
+
+    A key is of one of the `kinds`, with n for a number and s for a text.
+    """
+    if after is not None:
+        place = _read_cursor(after, order)
+        if "".join(map(_kind, place)) not in kinds:
+            raise _bad(after)
+        try:
+            ordered = [each for each in ordered if each[0] > place]
+        except TypeError:  # of the kind of another entry of the list
+            raise _bad(after) from None
+    shown = ordered[:limit]
+    return [entry for _, entry in shown], _cursor(order, shown[-1][0]) if len(shown) < len(ordered) else None
+
+
+def _cursor(order: str, key: Key) -> str:
+    return base64.urlsafe_b64encode(json.dumps([order, *key]).encode()).decode().rstrip("=")
+
+
+def _read_cursor(after: str, order: str) -> Key:
+    try:
+        found, *key = json.loads(base64.urlsafe_b64decode(after + "=" * (-len(after) % 4)), parse_constant=_number)
+    except (ValueError, TypeError, RecursionError):
+        raise _bad(after) from None
+    if found != order:
+        raise ApiError(400, "bad_cursor", f"after belongs to the order {found!r}, not {order!r}")
+    return tuple(key)
+
+
+def _number(name: str) -> float:
+    """Read what JSON lacks and Python writes; NaN is no place, as nothing is behind it."""
+    if name == "NaN":
+        raise ValueError(name)
+    return float(name)
+
+
+def _kind(value: object) -> str:
+    return "n" if isinstance(value, (int, float)) else "s" if isinstance(value, str) else "?"
+
+
+def _bad(after: str) -> ApiError:
+    return ApiError(400, "bad_cursor", f"after is not a position in this list: {after[:80]!r}")

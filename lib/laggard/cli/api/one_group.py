@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from laggard.cli.api.boards import Board, is_censored, partition_counts
@@ -31,7 +31,8 @@ _OF_OWNER = ("member_id", "slot", "client_id", "client_host")
 
 def explain(board: Board, group: str, asked: Mapping[str, Any], window_seconds: int) -> dict[str, Any]:
     """Give the facts of the page and its lines, as the verb prints them."""
-    _refuse_long_ago(asked, board.snapshot.batch.polled_at)
+    polled_at = board.snapshot.batch.polled_at
+    refuse_long(asked["since"], polled_at if asked["at"] is None else asked["at"](polled_at))
     limit = asked["limit"] or (MAX_REBALANCES if asked["since"] else None)
     question = Asked(group, board.limits, limit, asked["topic"], asked["at"], asked["since"])
     explained = question.read(board.root, window_seconds, board.snapshot.batch)
@@ -40,11 +41,12 @@ def explain(board: Board, group: str, asked: Mapping[str, Any], window_seconds: 
 
 def group(board: Board, group: str, asked: Mapping[str, Any], window_seconds: int) -> dict[str, Any]:
     """Give the object of the list, and beside it what only one group can have."""
-    since = _since(board.snapshot.batch.polled_at - _DAY)
-    question = Asked(group, board.limits, _REBALANCES, asked["topic"], since=since)
+    day_before = board.snapshot.batch.polled_at - _DAY
+    question = Asked(group, board.limits, _REBALANCES, asked["topic"], since=lambda _: day_before)
     explained = question.read(board.root, window_seconds, board.snapshot.batch)
     facts = to_data(explained)
-    diagnosis = {name: value for name, value in facts["diagnosis"].items() if name != "windows"}
+    diagnosis = dict(facts["diagnosis"])
+    del diagnosis["windows"]
     drawn = [(row["topic"], row["partition"]) for row in explained.partitions[: min(asked["limit"], MAX_DRAWN)]]
     starts, series = partition_series(board.root, group, board.snapshot.batch.polled_at, window_seconds, drawn)
     entry = board.entries[group]
@@ -58,7 +60,10 @@ def group(board: Board, group: str, asked: Mapping[str, Any], window_seconds: in
         "members": facts["members"],
         "rebalances": None
         if explained.rebalances is None
-        else [_rebalance(row, explained) for row in explained.rebalances],
+        else [
+            row | {"says": list(events_and_cost(row, explained.names, explained.limits))}
+            for row in explained.rebalances
+        ],
         "findings": None if findings is None else [row | {"words": _words(row)} for row in findings],
         "diagnosis": diagnosis,
         "policy": asdict(board.snapshot.policies.get(group, Policy())),
@@ -73,10 +78,6 @@ def _page(explained: Explained, board: Board) -> list[str]:
     return page_lines(replace(explained, rebalances=newest, since=None, past=None))
 
 
-def _rebalance(row: Row, explained: Explained) -> Row:
-    return row | {"says": list(events_and_cost(row, explained.names, explained.limits))}
-
-
 def _words(finding: Row) -> Row:
     """Give the texts of the page of `laggard explain` about a finding."""
     return {
@@ -86,15 +87,6 @@ def _words(finding: Row) -> Row:
         "unchecked": unchecked(finding),
         "wrong_if": spoken(finding["falsifier"] or "").rstrip("."),
     }
-
-
-def _refuse_long_ago(asked: Mapping[str, Any], polled_at: datetime) -> None:
-    """Bound what one question reads, as findings do."""
-    refuse_long(asked["since"], polled_at if asked["at"] is None else asked["at"](polled_at))
-
-
-def _since(at: datetime) -> Any:
-    return lambda _: at
 
 
 def _topic(row: Row, explained: Explained) -> Row:

@@ -111,10 +111,6 @@ def _parameter(each: Parameter) -> dict[str, Any]:
     if schema["type"] == "string" and "enum" not in schema:
         schema["maxLength"] = each.longest
     if each.default is not None:
-        schema["default"] = _default(each)
+        schema["default"] = each.read(each.default) if schema["type"] == "boolean" else each.default
     needed = {"required": True} if each.is_needed else {}
     return {"name": each.name, "in": "query", **needed, "description": each.text, "schema": schema}
-
-
-def _default(each: Parameter) -> Any:
-    return each.read(each.default) if each.schema["type"] == "boolean" else each.default

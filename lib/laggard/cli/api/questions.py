@@ -192,16 +192,7 @@ def refuse_long(since: When | None, end: datetime) -> None:
 def read_parameters(pairs: Sequence[tuple[str, str]], known: Sequence[Parameter]) -> dict[str, Any]:
     """Every parameter by its name, None if it is not given; what is odd is an error and never left out."""
     by_name = {each.name: each for each in known}
-    given: dict[str, str] = {}
-    for name, value in pairs:
-        if name not in by_name:
-            raise ApiError(400, "unknown_parameter", f"no parameter {escape_label(name)!r} here", list(by_name))
-        if name in given:
-            raise ApiError(400, "repeated_parameter", f"{name} is given twice")
-        if len(value) > by_name[name].longest:
-            longest = by_name[name].longest
-            raise ApiError(400, "bad_parameter", f"{name}: expected at most {longest} characters, got {len(value)}")
-        given[name] = value
+    given = _given(pairs, by_name)
     found: dict[str, Any] = {}
     for name, each in by_name.items():
         text = given.get(name, each.default)
@@ -213,3 +204,17 @@ def read_parameters(pairs: Sequence[tuple[str, str]], known: Sequence[Parameter]
             choices = [str(value) for value in each.schema.get("enum", ())]
             raise ApiError(400, "bad_parameter", f"{name}: {error}", choices) from error
     return found
+
+
+def _given(pairs: Sequence[tuple[str, str]], by_name: Mapping[str, Parameter]) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for name, value in pairs:
+        if name not in by_name:
+            raise ApiError(400, "unknown_parameter", f"no parameter {escape_label(name)!r} here", list(by_name))
+        if name in given:
+            raise ApiError(400, "repeated_parameter", f"{name} is given twice")
+        if len(value) > by_name[name].longest:
+            longest = by_name[name].longest
+            raise ApiError(400, "bad_parameter", f"{name}: expected at most {longest} characters, got {len(value)}")
+        given[name] = value
+    return given

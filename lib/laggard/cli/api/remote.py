@@ -102,12 +102,7 @@ def _status(args: argparse.Namespace, pages: Sequence[Document]) -> Page:
     )
     lines: Sequence[GroupLine] | Sequence[RebalanceLine]
     if args.rebalances:
-        known = [row for row in found if row["rebalances"] is not None]
-        if lost := sorted(name_of(row, "group") for row in found if row["rebalances"] is None):
-            names = printable_lines(", ".join(map(escape_label, lost[:10])))
-            sentence = f"{count(len(lost), 'group')} left out, as the exporter cannot read their rebalances: {names}"
-            print(f"laggard: {sentence}", file=sys.stderr)
-        lines = sorted(map(_rebalance_line, known), key=status_rebalances.order)
+        lines = _rebalance_lines(found)
         table = status_rebalances.table_of(title, lines, args.limit)
     else:
         lines = [_line(row) for row in found]
@@ -122,10 +117,21 @@ def _status(args: argparse.Namespace, pages: Sequence[Document]) -> Page:
     return replace(table, rows=rows), content
 
 
-def _rebalance_line(row: Row) -> RebalanceLine:
-    facts = row["rebalances"]
-    times = {name: None if facts[name] is None else _time(facts[name]) for name in _REBALANCE_TIMES}
-    return RebalanceLine(group=name_of(row, "group"), **(facts | times))
+def _rebalance_lines(rows: Sequence[Row]) -> list[RebalanceLine]:
+    """Lines in their order; groups whose rebalances the exporter cannot read are named on standard error."""
+    lines, lost = [], []
+    for row in rows:
+        group, facts = name_of(row, "group"), row["rebalances"]
+        if facts is None:
+            lost.append(group)
+            continue
+        times = {name: None if facts[name] is None else _time(facts[name]) for name in _REBALANCE_TIMES}
+        lines.append(RebalanceLine(group=group, **(facts | times)))
+    if lost:
+        names = printable_lines(", ".join(map(escape_label, sorted(lost)[:10])))
+        sentence = f"{count(len(lost), 'group')} left out, as the exporter cannot read their rebalances: {names}"
+        print(f"laggard: {sentence}", file=sys.stderr)
+    return sorted(lines, key=status_rebalances.order)
 
 
 def _line(row: Row) -> GroupLine:

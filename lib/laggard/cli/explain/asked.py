@@ -44,10 +44,7 @@ class Asked:
 
 def _of_topic(explained: Explained, name: str) -> Explained:
     """The same of one topic; what is said of the whole group stays: state, rebalances, verdict, its own findings."""
-    topics = sorted({*(explained.group["topics"] or ()), *(row["topic"] for row in explained.partitions)})
-    chosen = next((each for each in topics if name in (each, escape_label(each))), None)
-    if chosen is None:
-        raise _no_such_topic(explained, topics, name)
+    chosen = _topic_named(explained, name)
     partitions = [row for row in explained.partitions if row["topic"] == chosen]
     diagnosis = explained.diagnosis
     return replace(
@@ -60,7 +57,7 @@ def _of_topic(explained: Explained, name: str) -> Explained:
             windows=[row for row in diagnosis.windows if row["topic"] == chosen],
             findings=_and_of_group(diagnosis.findings, chosen),
         ),
-        past=None if explained.past is None else _and_of_group(explained.past, chosen),
+        past=explained.past and _and_of_group(explained.past, chosen),
     )
 
 
@@ -68,9 +65,14 @@ def _and_of_group(findings: Sequence[Row], topic: str) -> list[Row]:
     return [row for row in findings if row["topic"] in (None, topic)]
 
 
-def _no_such_topic(explained: Explained, topics: Sequence[str], name: str) -> LaggardError:
+def _topic_named(explained: Explained, name: str) -> str:
+    """The topic of the group with this name, as it is or as it is shown."""
+    topics: list[str] = sorted({*(explained.group["topics"] or ()), *(row["topic"] for row in explained.partitions)})
+    for topic in topics:
+        if name in (topic, escape_label(topic)):
+            return topic
     group = short(explained.group["group"], 1000)
-    return LaggardError(
+    raise LaggardError(
         f'group "{group}" has no topic "{escape_label(name)}"',
         cause=f"it reads {listed(map(short, topics))}" if topics else "no topic of it is known",
         fix=f"laggard explain {quote(group)}" + (f" --topic {quote(escape_label(topics[0]))}" if topics else ""),

@@ -52,22 +52,21 @@ def _members(explained: Explained) -> list[Row]:
 def _diagnosis(explained: Explained) -> dict[str, Any]:
     """All keys are always there; what is not known, as after a rule that is behind, is null."""
     diagnosis = explained.diagnosis
-    window = diagnosis.windows[0] if diagnosis.windows and diagnosis.is_current else None
-    found = leading(diagnosis) if diagnosis.is_current else None
+    window = diagnosis.windows[0] if diagnosis.windows and diagnosis.is_current else {}
+    found = leading(diagnosis) or {} if diagnosis.is_current else {}
+
     return {
         "headline": headline(explained),
         "evaluated_to": diagnosis.evaluated_to,
         "windows_behind": diagnosis.windows_behind,
         "is_current": diagnosis.is_current,
-        "verdict": None if window is None else window["scale_verdict"],
-        "verdict_text": None if window is None else verdict_sentence(window),
-        "members_desired": None if window is None else window["members_desired"],
+        "verdict": window.get("scale_verdict"),
+        "verdict_text": verdict_sentence(window) if window else None,
+        "members_desired": window.get("members_desired"),
         "windows": diagnosis.windows if diagnosis.is_current else None,
-        "primary_finding_id": None if found is None else found["finding_id"],
-        "findings": [_finding(row, window or {}) for row in diagnosis.findings] if diagnosis.is_current else None,
+        "primary_finding_id": found.get("finding_id"),
+        "findings": [row | {"says": says(row), **steps(row, window)} for row in diagnosis.findings]
+        if diagnosis.is_current
+        else None,
         "suppressed": diagnosis.suppressed if diagnosis.is_current else None,
     }
-
-
-def _finding(row: Row, window: Row) -> Row:
-    return row | {"says": says(row), **steps(row, window)}

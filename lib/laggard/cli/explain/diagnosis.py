@@ -60,13 +60,13 @@ def diagnosis_sections(explained: Explained) -> Iterator[tuple[str, Iterator[str
 
 
 def _not_evaluated(explained: Explained) -> Iterator[str]:
-    diagnosis = explained.diagnosis
+    diagnosis, name = explained.diagnosis, short(explained.group["group"], 1000)
     if diagnosis.evaluated_to is None:
         text = "The rules have not evaluated a window yet: shape, cause and verdict are unknown."
     elif diagnosis.is_old:
         text = (
             f"The rules have evaluated up to {moment(diagnosis.evaluated_to)}, {diagnosis.windows_behind} windows ago:"
-            f" shape, cause and verdict of now are unknown. Those of then: laggard explain {quote(_name(explained))}"
+            f" shape, cause and verdict of now are unknown. Those of then: laggard explain {quote(name)}"
             f" --at {diagnosis.evaluated_to:%Y-%m-%dT%H:%M:%S}"
         )
     else:
@@ -75,10 +75,6 @@ def _not_evaluated(explained: Explained) -> Iterator[str]:
             " and verdict are unknown."
         )
     yield from paragraph(text, "  ", "  ")
-
-
-def _name(explained: Explained) -> str:
-    return short(explained.group["group"], 1000)
 
 
 def _verdict(explained: Explained) -> Iterator[str]:
@@ -129,7 +125,9 @@ def _cause(diagnosis: Diagnosis) -> Iterator[str]:
         return
     yield from paragraph(says(found), "  ", "  ")
     yield from paragraph(title(found), "  ", "  ")
-    yield from paragraph(f"{_evidence_title(found, diagnosis)}: {_evidence(found) or 'none'}.", "  ", "    ")
+    # the page gives the lag once, as of its own moment
+    evidence = evidence_words(found | {"evidence": without_lag(found["evidence"])})
+    yield from paragraph(f"{_evidence_title(found, diagnosis)}: {evidence or 'none'}.", "  ", "    ")
     for words, guards in (("Checked", checked(found)), ("Not checked, as not known", unchecked(found))):
         if guards:
             yield from paragraph(f"{words}: {', '.join(guards)}.", "  ", "    ")
@@ -151,11 +149,6 @@ def _evidence_title(found: Row, diagnosis: Diagnosis) -> str:
         return "Evidence"
     age = duration((diagnosis.evaluated_to - found["at"]).total_seconds())
     return f"Evidence of {moment(found['at'])}, {age} before the verdict"
-
-
-def _evidence(found: Row) -> str:
-    """Leave out the lag, which the page gives once, as of its own moment."""
-    return evidence_words(found | {"evidence": without_lag(found["evidence"])})
 
 
 def title(row: Row) -> str:

@@ -17,14 +17,9 @@ def headline(explained: Explained) -> str:
     """Say in one line what is wrong and where, if it gets worse, and if consumers would help."""
     name, diagnosis = short(explained.group["group"]), explained.diagnosis
     if not diagnosis.is_current or not diagnosis.windows or is_overtaken(explained):
-        unread = ", and no member reads them" if is_overtaken(explained) and not explained.group["members"] else ""
-        return f"{name}: {_lag_now(explained)}{unread}; {_without_windows(explained)}"
+        return f"{name}: {_lag_now(explained)}{_without_windows(explained)}"
     if not diagnosis.has_lag:
-        if explained.group["members"] == 0 and explained.group["lag_known"] and leading(diagnosis) is None:
-            is_said = diagnosis.windows[0]["scale_verdict"] == "NO_MEMBERS"
-            then = "start its consumers" if is_said else "the rules find nothing so far"
-            return f"{name}: {_lag_now(explained)}, and no member reads them; {then}"
-        return f"{name} {_without_lag(diagnosis)}"
+        return f"{name}{_without_lag(explained)}"
     worst, now = _worst(explained)
     place = _place(worst) + (f" of {short(worst['topic'])}" if len(diagnosis.windows) > 1 else "")
     if (now.is_none or now.lag is None) and diagnosis.evaluated_to is not None:
@@ -81,9 +76,12 @@ def _lag_now(explained: Explained) -> str:
 
 
 def _without_windows(explained: Explained) -> str:
+    """The end of a sentence about the lag now, of which the rules say nothing that holds."""
+    is_of_before = is_overtaken(explained)
+    unread = ", and no member reads them" if is_of_before and not explained.group["members"] else ""
     if not explained.diagnosis.is_current:
-        return _why_not(explained.diagnosis)
-    return overtaken(explained) if is_overtaken(explained) else _trouble(explained.diagnosis) or "nothing found"
+        return f"{unread}; {_why_not(explained.diagnosis)}"
+    return f"{unread}; {overtaken(explained) if is_of_before else _trouble(explained.diagnosis) or 'nothing found'}"
 
 
 def _why_not(diagnosis: Diagnosis) -> str:
@@ -99,24 +97,36 @@ def _trouble(diagnosis: Diagnosis) -> str:
     return "" if found is None else f"{says(found)[0].lower()}{says(found)[1:].rstrip('.')}"
 
 
-def _without_lag(diagnosis: Diagnosis) -> str:
+def _without_lag(explained: Explained) -> str:
+    """The end of a sentence that begins with the group's name."""
+    diagnosis = explained.diagnosis
+    verdict = str(diagnosis.windows[0]["scale_verdict"])
+    if explained.group["members"] == 0 and explained.group["lag_known"] and leading(diagnosis) is None:
+        then = "start its consumers" if verdict == "NO_MEMBERS" else "the rules find nothing so far"
+        return f": {_lag_now(explained)}, and no member reads them; {then}"
     if all(row["lag_known"] is None for row in diagnosis.windows):
-        found = leading(diagnosis)
-        rule = None if found is None else rule_of(found)
-        is_why = found is None or (rule is not None and rule.kind == META)
-        word = ": " if is_why else " now; open since before: "
-        return f"cannot be evaluated{word}{_trouble(diagnosis) or 'none of its lag is known'}"
-    is_known = not str(diagnosis.windows[0]["scale_verdict"]).startswith("UNKNOWN")
-    lag = "keeps up" if all(row["status"] == "ok" for row in diagnosis.windows) else "keeps up where its lag is known"
-    if any(is_left(row) and row["lag_known"] for row in diagnosis.windows):
-        lag += " with the topics that it reads"
-    if not is_known:
-        lag = "has no lag that counts, as far as is known"
+        return f" cannot be evaluated{_not_evaluable(diagnosis)}"
+    is_known = not verdict.startswith("UNKNOWN")
     trouble = _trouble(diagnosis)
     if trouble:
-        return f"has no significant lag{'' if is_known else ' as far as is known'}, but: {trouble}"
-    notes = len(diagnosis.findings)
-    return f"{lag}: nothing to do" + (f" now, {count(notes, 'note')} below" if notes else "")
+        return f" has no significant lag{'' if is_known else ' as far as is known'}, but: {trouble}"
+    lag = _keeps_up(diagnosis) if is_known else "has no lag that counts, as far as is known"
+    notes = f" now, {count(len(diagnosis.findings), 'note')} below" if diagnosis.findings else ""
+    return f" {lag}: nothing to do{notes}"
+
+
+def _not_evaluable(diagnosis: Diagnosis) -> str:
+    found = leading(diagnosis)
+    rule = None if found is None else rule_of(found)
+    is_why = found is None or (rule is not None and rule.kind == META)
+    word = ": " if is_why else " now; open since before: "
+    return f"{word}{_trouble(diagnosis) or 'none of its lag is known'}"
+
+
+def _keeps_up(diagnosis: Diagnosis) -> str:
+    lag = "keeps up" if all(row["status"] == "ok" for row in diagnosis.windows) else "keeps up where its lag is known"
+    is_leaving = any(is_left(row) and row["lag_known"] for row in diagnosis.windows)
+    return f"{lag} with the topics that it reads" if is_leaving else lag
 
 
 def _place(row: Row) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -34,21 +34,17 @@ def member_lines(explained: Explained) -> list[MemberLine]:
     # a recreated topic has two rows for a partition: the one that is not of the old topic counts
     rows = sorted(explained.partitions, key=lambda row: row["status"] != "topic_recreated")
     now = {(row["topic"], row["partition"]): row for row in rows}
-    members = explained.members or ()
-    if explained.topic is not None:
-        members = [_of_topic(row, explained.topic) for row in members if _reads(row, explained.topic)]
-    lines = [_line(row, now) for row in members]
+    lines = [_line(row, now) for row in _asked_for(explained)]
     return sorted(lines, key=lambda line: (-(line.time_lag_seconds or 0.0), -(line.lag or 0), line.row["member_id"]))
 
 
-def _reads(row: Row, topic: str) -> bool:
-    """True if a member has a partition of a topic, or its assignment is unknown."""
-    return row["assigned"] is None or any(each["topic"] == topic for each in row["assigned"])
-
-
-def _of_topic(row: Row, topic: str) -> Row:
-    held = row["assigned"]
-    return row | {"assigned": held and [each for each in held if each["topic"] == topic]}
+def _asked_for(explained: Explained) -> Iterator[Row]:
+    """The members; of one topic those that have its partitions, with these alone, and those that may have some."""
+    for row in explained.members or ():
+        if explained.topic is None or row["assigned"] is None:
+            yield row
+        elif held := [each for each in row["assigned"] if each["topic"] == explained.topic]:
+            yield row | {"assigned": held}
 
 
 def no_reader(explained: Explained, topic: str) -> str:

@@ -50,16 +50,19 @@ def how_long(row: Row) -> str:
         return "after a time that is not known"
     if low == high or (low is not None and low < NOTHING):
         return f"after {short_duration(est)}"
-    if low is not None and high >= NOTHING and short_duration(low) == short_duration(high):
-        return f"after about {short_duration(low)}"  # bounds that read alike
+    return f"after {_estimate(est, low, high)}"
+
+
+def _estimate(est: float, low: float | None, high: float) -> str:
+    """The estimate, and its bounds unless they read like it; `high` and `low` are by the latest and earliest begin."""
     least = [] if high < NOTHING else [f"at least {short_duration(high)}"]
     bounds = ", ".join(least if low is None else [*least, f"at most {short_duration(low)}"])
-    if low is not None and not least and short_duration(est) == short_duration(low):
-        return f"after {bounds}"
+    if low is not None and short_duration(low) == short_duration(high if least else est):
+        return f"about {short_duration(low)}" if least else bounds
     if est == high:  # no more is known than that it began by then
-        return f"after {bounds}" if bounds else "after a time that is not known"
+        return bounds or "a time that is not known"
     word = "probably" if est < NOTHING else "about"
-    return f"after {word} {short_duration(est)}" + (f" ({bounds})" if bounds else "")
+    return f"{word} {short_duration(est)}" + (f" ({bounds})" if bounds else "")
 
 
 def _when_and_why(row: Row) -> str:

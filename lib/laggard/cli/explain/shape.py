@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from laggard.cli.evaluated import is_behind
 from laggard.cli.explain.headline import TRENDS
@@ -41,9 +41,7 @@ def _carriers(explained: Explained, row: Row, reader: Mapping[Place, Row]) -> It
     rows = {each["partition"]: each for each in explained.partitions if each["topic"] == row["topic"]}
     total = sum(each["lag"] or 0 for each in rows.values())  # of those known
     chosen = rows if row["shape"] == "spread" or _is_new_spread(row) else row["top_partitions"] or ()
-    lagging = [rows[number] for number in sorted(chosen) if number in rows and rows[number]["lag"]]
-    of_reader = _by_reader(lagging, reader, no_reader(explained, row["topic"]))
-    worst = sorted(of_reader.items(), key=lambda each: (-sum(one["lag"] for one in each[1]), each[0]))
+    worst = _by_reader(map(rows.get, sorted(chosen)), reader, no_reader(explained, row["topic"]))
     cells = [_carrier(name, held, total) for (name, _), held in worst]
     if cells:
         titles = ("READ BY", "PARTITIONS", "LAG", "SHARE", "TIME LAG")
@@ -52,14 +50,17 @@ def _carriers(explained: Explained, row: Row, reader: Mapping[Place, Row]) -> It
         yield f"    … and {len(cells) - _SHOWN} more"
 
 
-def _by_reader(partitions: Sequence[Row], reader: Mapping[Place, Row], nobody: str) -> dict[tuple[str, str], list[Row]]:
-    """Rows by name and member id of who reads them; several members may share client id and host."""
+def _by_reader(
+    partitions: Iterable[Row | None], reader: Mapping[Place, Row], nobody: str
+) -> list[tuple[tuple[str, str], list[Row]]]:
+    """Rows with lag by name and member id of who reads them, most lag first; several may share client id and host."""
     found: dict[tuple[str, str], list[Row]] = {}
     for row in partitions:
-        member = reader.get((row["topic"], row["partition"]))
-        place = _reader(member) or nobody, member["member_id"] if member else ""
-        found.setdefault(place, []).append(row)
-    return found
+        if row is not None and row["lag"]:
+            member = reader.get((row["topic"], row["partition"]))
+            place = _reader(member) or nobody, member["member_id"] if member else ""
+            found.setdefault(place, []).append(row)
+    return sorted(found.items(), key=lambda each: (-sum(one["lag"] for one in each[1]), each[0]))
 
 
 def _is_new_spread(row: Row) -> bool:

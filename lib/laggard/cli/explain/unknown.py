@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
 
 from laggard.cli.diagnosis_words import VERDICT_CAUSES, missing, unchecked
 from laggard.cli.evaluated import Diagnosis, is_behind
@@ -11,6 +12,7 @@ from laggard.cli.explain.members import ranges
 from laggard.cli.explain.rows import Explained
 from laggard.cli.published import Row
 from laggard.cli.words import UNKNOWN, count, listed, moment
+from laggard.lag.status import KNOWN_STATUSES
 from laggard.rebalance.groups import generation_or_epoch
 
 Gap = tuple[str, str]  # code and sentence
@@ -88,7 +90,7 @@ _SHOWN = 3
 
 def not_known(explained: Explained) -> list[Gap]:
     """Every gap once: of the group, its lag, its members and its rebalances."""
-    parts = (_of_diagnosis, _of_group, _of_lag, _of_members, _of_rebalances, _of_flags)
+    parts = (_of_diagnosis, _of_group, _of_lag, _of_members, _of_rebalances, _without_flag, _of_flags)
     return [each for part in parts for each in part(explained)]
 
 
@@ -106,8 +108,12 @@ def _of_diagnosis(explained: Explained) -> Iterator[Gap]:
         yield _gap("overtaken")
         return
     verdict = diagnosis.windows[0]["scale_verdict"] if diagnosis.windows else "UNKNOWN_INPUT"
-    if not has_trouble(diagnosis) and verdict != "UNKNOWN_INPUT":
-        return
+    if has_trouble(diagnosis) or verdict == "UNKNOWN_INPUT":
+        yield from _of_verdict(diagnosis, verdict)
+        yield from _of_windows(diagnosis)
+
+
+def _of_verdict(diagnosis: Diagnosis, verdict: str) -> Iterator[Gap]:
     if str(verdict).startswith("UNKNOWN"):
         reason = diagnosis.windows[0]["scale_reason"] or {} if diagnosis.windows else {}
         yield _gap("verdict", missing=" and ".join(missing(reason)) or "too little of the group's lag is known")
@@ -116,23 +122,26 @@ def _of_diagnosis(explained: Explained) -> Iterator[Gap]:
         yield _gap("guards", finding=found["code"], guards=", ".join(guards))
     if found is None and diagnosis.has_lag and verdict not in VERDICT_CAUSES:
         yield _gap("cause")
-    yield from _of_windows(diagnosis)
 
 
 def _of_windows(diagnosis: Diagnosis) -> Iterator[Gap]:
     windows = [row for row in diagnosis.windows if is_behind(row)]
     yield from _of_window_flags(windows)
-    facts = {
-        "trend": [row for row in windows if row["trend"] == "abstain"],
-        # of a group that has no member to measure it is no gap
-        "capacity": [row for row in windows or diagnosis.windows[:1] if row["capacity"] is None and row["members"]],
-        "loss": [row for row in windows if row["loss_seconds"] is None],
-    }
-    for code, rows in facts.items():
-        if rows:
-            needed = [(row["scale_reason"] or {}).get("busy_windows_needed") for row in rows]
-            busy = next((count(round(each), "window") for each in needed if each), "several windows")
-            yield _gap(code, topics=listed(row["topic"] for row in rows), windows=busy)
+    # of a group that has no member to measure it is no gap
+    measured = [row for row in windows or diagnosis.windows[:1] if row["members"]]
+    for code, column, lacking, rows in (
+        ("trend", "trend", "abstain", windows),
+        ("capacity", "capacity", None, measured),
+        ("loss", "loss_seconds", None, windows),
+    ):
+        found = [row for row in rows if row[column] == lacking]
+        if found:
+            yield _gap(code, topics=listed(map(itemgetter("topic"), found)), windows=_busy_windows_needed(found))
+
+
+def _busy_windows_needed(rows: Sequence[Row]) -> str:
+    needed = [(row["scale_reason"] or {}).get("busy_windows_needed") for row in rows]
+    return next((count(round(each), "window") for each in needed if each), "several windows")
 
 
 def _of_window_flags(windows: list[Row]) -> Iterator[Gap]:
@@ -157,18 +166,18 @@ def _of_group(explained: Explained) -> Iterator[Gap]:
 
 
 def _of_lag(explained: Explained) -> Iterator[Gap]:
-    bad = explained.bad_partitions
-    for status in sorted({row["status"] for row in bad}, key=str):
+    statuses = {row["status"] for row in explained.partitions}
+    for status in sorted(statuses.difference(KNOWN_STATUSES), key=str):
         yield (
             f"status_{status or 'unknown'}",
             f"Lag of {_partitions(explained, status)}: {STATUSES.get(status, status)}.",
         )
     ok = [row for row in explained.partitions if row["status"] == "ok"]
-    if any(row["status"] == "no_commit" for row in explained.partitions) and explained.group["group_type"] != "share":
+    if "no_commit" in statuses and explained.group["group_type"] != "share":
         yield _gap("no_commit", partitions=_partitions(explained, "no_commit"))
-    if any(row["time_lag_censored"] for row in ok):
+    if any(map(itemgetter("time_lag_censored"), ok)):
         yield _gap("censored")
-    if any(row["time_lag_seconds"] is None for row in ok):
+    if None in map(itemgetter("time_lag_seconds"), ok):
         yield _gap("untimed")
 
 
@@ -191,7 +200,11 @@ def _of_members(explained: Explained) -> Iterator[Gap]:
         yield _gap("older_assignment", shown=shown, number=number)
     elif len(members) != group["members"]:
         yield _gap("some_members", rows=len(members), members=group["members"])
-    if any(row["assigned"] is None for row in members) and group["protocol_type"] != "connect":
+    yield from _of_assignments(members, group["protocol_type"])
+
+
+def _of_assignments(members: Sequence[Row], protocol_type: str | None) -> Iterator[Gap]:
+    if any(row["assigned"] is None for row in members) and protocol_type != "connect":
         yield _gap("assignment")
     if any(each["topic"] is None for row in members for each in row["assigned"] or ()):
         yield _gap("topic_names")
@@ -214,13 +227,16 @@ def _of_rebalances(explained: Explained) -> Iterator[Gap]:
         yield _gap("reasons")
 
 
-def _of_flags(explained: Explained) -> Iterator[Gap]:
-    """Gaps of single rebalances: those that a flag explains, and numbers that are missing without one."""
+def _without_flag(explained: Explained) -> Iterator[Gap]:
+    """Numbers of single rebalances that are missing without a flag that explains it."""
     bare = [row for row in explained.rebalances or () if row["live_read"] and not row["flags"]]
     for code, (name, words) in MISSING.items():
         rows = [row for row in bare if row[name] in (None, UNKNOWN)]
         if rows:
             yield f"rebalance_{code}", f"{_which(rows)}: {words}."
+
+
+def _of_flags(explained: Explained) -> Iterator[Gap]:
     of_flag: dict[str, list[Row]] = {}
     for row in explained.rebalances or ():
         for flag in dict.fromkeys([*([] if row["live_read"] else ["bootstrap"]), *row["flags"]]):

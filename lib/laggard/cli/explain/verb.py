@@ -11,7 +11,6 @@ from laggard.cli.evaluated import FAIL_ON, exit_code
 from laggard.cli.explain.asked import Asked
 from laggard.cli.explain.data import to_data
 from laggard.cli.explain.page import page_lines
-from laggard.cli.explain.rows import Explained
 from laggard.cli.published import warn_if_old
 from laggard.cli.terminal import waiting
 from laggard.cli.times import HELP, accept_spans, when
@@ -53,25 +52,19 @@ def run(args: argparse.Namespace, config: Config) -> int:
         return remote.explain(args)
     try:
         with waiting(is_quiet=args.quiet):
-            explained = _read(args, config)
-        page = _page(explained, is_json=args.json)
+            asked = Asked(args.group, config.diagnosis.of_rebalances(), args.limit, args.topic, args.at, args.since)
+            explained = asked.read(config.job.tables, config.job.window_seconds)
+        page = (
+            printable_json({"v": 1, "ok": True, "data": finite(to_data(explained))}, datetime.isoformat)
+            if args.json
+            else "\n".join(page_lines(explained))
+        )
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise unreadable(args.group, error) from error
     if args.at is None:
         warn_if_old(explained.batch, config)
     print(page)
     return exit_code(explained.diagnosis.findings, args.fail_on, is_known=explained.diagnosis.is_known)
-
-
-def _read(args: argparse.Namespace, config: Config) -> Explained:
-    asked = Asked(args.group, config.diagnosis.of_rebalances(), args.limit, args.topic, args.at, args.since)
-    return asked.read(config.job.tables, config.job.window_seconds)
-
-
-def _page(explained: Explained, *, is_json: bool) -> str:
-    if is_json:
-        return printable_json({"v": 1, "ok": True, "data": finite(to_data(explained))}, datetime.isoformat)
-    return "\n".join(page_lines(explained))
 
 
 def unreadable(group: str, error: Exception) -> LaggardError:
