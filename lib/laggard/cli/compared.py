@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
-from fnmatch import fnmatchcase
 from typing import Any
 
-from laggard.cli.published import Row, shown_rows
+from laggard.cli.published import Row, is_asked, shown_rows
 from laggard.cli.words import count, moment, short
 from laggard.tables.arrow import to_arrow
 from laggard.tables.evaluated import read_between
@@ -68,25 +67,20 @@ def stored_findings(root: str, begin_ms: int, end_ms: int, window_seconds: int, 
     return [row for row in rows if is_asked(row, glob)]
 
 
-def is_asked(row: Row, glob: str) -> bool:
-    """True if a row is of a group that matches, or of the cluster when all are asked for."""
-    return glob == "*" or (row["group"] is not None and fnmatchcase(row["group"], glob))
-
-
 def compare(stored: Iterable[Row], replayed: Sequence[Row]) -> Comparison:
     """Row by row, by finding and number; as the table would hold them."""
     before, after = _by_key(stored), _by_key(to_arrow(FINDINGS, replayed).to_pylist(maps_as_pydicts="strict"))
     differences, equal = [], 0
     for key in before.keys() | after.keys():
-        old, new = before.get(key), after.get(key)
-        if old is None or new is None:
-            differences.append(_difference("replayed" if old is None else "stored", old or new or {}))
-            continue
+        if key not in before:
+            differences.append(_difference("replayed", after[key]))
+        elif key not in after:
+            differences.append(_difference("stored", before[key]))
         # by their texts: unknown is equal to unknown
-        columns = tuple(name for name in FINDINGS.names if repr(old[name]) != repr(new[name]))
-        if columns:
-            differences.append(_difference("both", new, columns))
-        equal += not columns
+        elif columns := tuple(name for name in FINDINGS.names if repr(before[key][name]) != repr(after[key][name])):
+            differences.append(_difference("both", after[key], columns))
+        else:
+            equal += 1
     return Comparison(equal, sorted(differences, key=lambda each: (each.at, each.group or "", each.code, each.seq)))
 
 

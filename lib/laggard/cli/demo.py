@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from laggard.config.ranges import is_host_port
+from laggard.cli.parser import address
 from laggard.demo.scenarios import DRILLS
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--work", type=Path, metavar="DIR", help="keep all files here (default: a temporary folder)")
     parser.add_argument("--keep", action="store_true", help="do not remove the temporary folder; --work implies it")
     parser.add_argument(
-        "--listen", type=_address, metavar="HOST:PORT", help="of the exporter (default: 127.0.0.1:8917, or a free port)"
+        "--listen", type=address, metavar="HOST:PORT", help="of the exporter (default: 127.0.0.1:8917, or a free port)"
     )
 
 
@@ -101,9 +101,3 @@ def _seconds(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"expected seconds, 0 or more, got {text!r}")
     return int(text)
-
-
-def _address(text: str) -> str:
-    if not is_host_port(text):
-        raise argparse.ArgumentTypeError(f"expected host:port, got {text!r}")
-    return text

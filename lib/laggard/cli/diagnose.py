@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from laggard.cli.compared import Comparison, compare, is_asked, stored_findings
+from laggard.cli.compared import Comparison, compare, stored_findings
 from laggard.cli.diagnosis_words import evidence_words, where
-from laggard.cli.published import Row, published_batch, refuse_empty
+from laggard.cli.published import Row, is_asked, published_batch, refuse_empty
 from laggard.cli.terminal import progress
 from laggard.cli.times import HELP, accept_spans, when
 from laggard.cli.words import aligned, count, moment, short
@@ -61,29 +61,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Evaluate, print, and compare or write what was asked for."""
     from laggard.config import load_config
-    from laggard.stream.reading import Options
-    from laggard.stream.replay import memory_before, replay
 
     if args.param:
         sets = [*args.set, *(f"diagnosis.{each}" for each in args.param)]
         config = load_config(args.config, sets, os.environ)
     root, seconds = config.job.tables, config.job.window_seconds
-    polled_at = published_batch(root).polled_at
-    asked_end = args.end(polled_at)
-    begin_ms, end_ms = window_range(args.begin(polled_at), min(asked_end, polled_at), seconds)
-    if asked_end > polled_at and not args.quiet:
-        print(f"laggard: evaluated up to the newest tick, of {moment(polled_at)}", file=sys.stderr)
+    begin_ms, end_ms = _asked_windows(args, root, seconds)
     if args.output:
         _refuse_tables_at(args.output)
-    options = Options(config.cluster.name, seconds, config.diagnosis, config.policies.of)
-    remembered = memory_before(root, begin_ms)
-    total = (end_ms - begin_ms) // (1000 * seconds) + 1
-    replayed = replay(root, begin_ms, end_ms, remembered, options)
-    steps = [_only(step, args.group) for step in progress(replayed, total, "windows", no_color=args.no_color)]
+    steps, before = _replayed(args, config, begin_ms, end_ms)
     findings = [row for step in steps for row in step.findings]
     if steps:
-        refuse_empty(args.group, [row for step in steps for row in (*step.windows, *step.findings)])
-    before = None if remembered.window_start is None else remembered.window_start + timedelta(seconds=seconds)
+        refuse_empty(args.group, [*findings, *(row for step in steps for row in step.windows)])
     compared = compare(stored_findings(root, begin_ms, end_ms, seconds, args.group), findings) if args.compare else None
     if args.output:
         _write(args.output, steps)
@@ -93,6 +82,33 @@ def run(args: argparse.Namespace, config: Config) -> int:
     else:
         print("\n".join(_lines(findings, len(steps), before, compared, args.output)))
     return DIFFERENT if compared is not None and not compared.is_equal else OK
+
+
+def _asked_windows(args: argparse.Namespace, root: str, seconds: int) -> tuple[int, int]:
+    """Begin in ms of the first and of the last window; up to the newest tick at most."""
+    polled_at = published_batch(root).polled_at
+    asked_end = args.end(polled_at)
+    found = window_range(args.begin(polled_at), min(asked_end, polled_at), seconds)
+    if asked_end > polled_at and not args.quiet:
+        print(f"laggard: evaluated up to the newest tick, of {moment(polled_at)}", file=sys.stderr)
+    return found
+
+
+def _replayed(
+    args: argparse.Namespace, config: Config, begin_ms: int, end_ms: int
+) -> tuple[list[Step], datetime | None]:
+    """The windows evaluated again, and the end of the one whose memory they begin with; None: from nothing."""
+    from laggard.stream.reading import Options
+    from laggard.stream.replay import memory_before, replay
+
+    root, seconds = config.job.tables, config.job.window_seconds
+    options = Options(config.cluster.name, seconds, config.diagnosis, config.policies.of)
+    remembered = memory_before(root, begin_ms)
+    total = (end_ms - begin_ms) // (1000 * seconds) + 1
+    replayed = replay(root, begin_ms, end_ms, remembered, options)
+    steps = [_only(step, args.group) for step in progress(replayed, total, "windows", no_color=args.no_color)]
+    start = remembered.window_start
+    return steps, None if start is None else start + timedelta(seconds=seconds)
 
 
 def window_range(begin: datetime, end: datetime, seconds: int) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from laggard.config.ranges import is_host_port
+from laggard.cli.parser import address
 from laggard.escape import printable_json
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "export", help="serve the metrics", description="Read the tables, serve the metrics; no Spark, no broker."
     )
     parser.add_argument(
-        "--listen", metavar="HOST:PORT", type=_address, help="instead of exporter.listen; port 0 takes a free one"
+        "--listen", metavar="HOST:PORT", type=address, help="instead of exporter.listen; port 0 takes a free one"
     )
     parser.add_argument(
         "--tables",
@@ -47,11 +47,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
     listen = args.listen or config.exporter.listen
     web_config_file = config.exporter.web_config_file if args.web_config_file is None else args.web_config_file
     if args.check:
-        from laggard.exporter.check import asks_for_tls, check
-
-        is_good, sentence = check(listen, ready=args.check == "ready", tls_first=asks_for_tls(web_config_file))
-        print(printable_json({"v": 1, "ok": is_good, "data": {"sentence": sentence}}) if args.json else sentence)
-        return 0 if is_good else 1
+        return _check(args, listen, web_config_file)
     if not args.print:  # else it may be a part of another program, as in our tests
         from laggard.exporter.memory import hide_pandas
 
@@ -90,7 +86,9 @@ def run(args: argparse.Namespace, config: Config) -> int:
     return run_exporter(options)
 
 
-def _address(text: str) -> str:
-    if not is_host_port(text):
-        raise argparse.ArgumentTypeError(f"expected host:port, got {text!r}")
-    return text
+def _check(args: argparse.Namespace, listen: str, web_config_file: str) -> int:
+    from laggard.exporter.check import asks_for_tls, check
+
+    is_good, sentence = check(listen, ready=args.check == "ready", tls_first=asks_for_tls(web_config_file))
+    print(printable_json({"v": 1, "ok": is_good, "data": {"sentence": sentence}}) if args.json else sentence)
+    return 0 if is_good else 1

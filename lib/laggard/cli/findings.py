@@ -14,7 +14,7 @@ from laggard.cli.api.client import add_options
 from laggard.cli.diagnosis_words import evidence_words, where
 from laggard.cli.evaluated import FAIL_ON, SEVERITIES, exit_code, is_any_known, open_findings, rank, read_findings
 from laggard.cli.parser import hint
-from laggard.cli.published import Row, made_lines, published_batch, read_where, refuse_empty, warn_if_old
+from laggard.cli.published import Row, is_asked, made_lines, published_batch, read_where, refuse_empty, warn_if_old
 from laggard.cli.table import Table
 from laggard.cli.times import HELP, When, accept_spans, when
 from laggard.cli.words import aligned, moment, short
@@ -74,8 +74,8 @@ def run(args: argparse.Namespace, config: Config) -> int:
     chosen = [row for row in found.rows if is_wanted(row, args)]
     refuse_unknown_code(args.code, found.rows)
     if not chosen and args.group != "*":
-        names = [row["group"] for row in read_where(config.job.tables, batch, GROUP_STATUS.name, ("group",))]
-        names += [row["group"] for row in found.rows if row["group"] is not None]
+        known = [*read_where(config.job.tables, batch, GROUP_STATUS.name, ("group",)), *found.rows]
+        names = [row["group"] for row in known if row["group"] is not None]
         refuse_empty(args.group, [name for name in names if fnmatchcase(name, args.group)], names)
     if args.json:
         print(printable_json({"v": 1, "ok": True, "data": to_data(replace(found, rows=chosen))}, datetime.isoformat))
@@ -173,7 +173,7 @@ def is_wanted(row: Row, args: argparse.Namespace) -> bool:
     """True for what the options ask for."""
     return (
         (args.all or row["role"] != "suppressed")
-        and (args.group == "*" or (row["group"] is not None and fnmatchcase(row["group"], args.group)))
+        and is_asked(row, args.group)
         and (args.code is None or fnmatchcase(row["code"], args.code.upper()))
         and (args.severity is None or row["severity"] == args.severity)
         and not (args.open and row["event"] == "closed")

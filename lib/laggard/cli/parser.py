@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from laggard.conf import conf_file
+from laggard.config.ranges import is_host_port
 from laggard.errors import OK, USAGE, LaggardError
 
 SHELLS = ("bash", "zsh", "tcsh", "fish")
@@ -58,6 +59,13 @@ class Parser(argparse.ArgumentParser):
             if isinstance(action, argparse._SubParsersAction) and verb in action.choices:
                 return action.choices[verb]  # type: ignore[no-any-return]
         return self
+
+
+def address(text: str) -> str:
+    """Read an option that is HOST:PORT."""
+    if not is_host_port(text):
+        raise argparse.ArgumentTypeError(f"expected host:port, got {text!r}")
+    return text
 
 
 def hint(word: str, known: Iterable[str]) -> str:

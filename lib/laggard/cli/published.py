@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -58,6 +59,11 @@ def refuse_empty(glob: str, found: Sequence[object], names: Iterable[str] = ()) 
         raise LaggardError(
             f'no group matches "{printable(glob)}"', cause=cause, fix="laggard status", exit_code=NOT_FOUND
         )
+
+
+def is_asked(row: Row, glob: str) -> bool:
+    """True if a row is of a group that matches, or of the cluster when all are asked for."""
+    return glob == "*" or (row["group"] is not None and fnmatchcase(row["group"], glob))
 
 
 def warn_if_old(batch: Batch, config: Config) -> None:

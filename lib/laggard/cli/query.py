@@ -221,14 +221,18 @@ def open_session(root: str, asked: Range | None = None) -> Callable[[str], pa.Ta
                     made.add(view.name)
             return _interruptible(lambda: pa.table(builder.execute(sql)))
         except (DeltaError, pa.ArrowInvalid) as error:
-            cause = sentence_of(error)
-            if any(word in cause for word in _OF_FILES) and "CastError" not in cause:
-                raise TableUnreadable(root, cause) from error
-            if (wrong := name_error(str(error), sql)) is not None:
-                raise wrong from error
-            raise LaggardError("the query failed", cause=cause, fix=_HELP, exit_code=USAGE) from error
+            raise _failure(error, root, sql) from error
 
     return ask
+
+
+def _failure(error: Exception, root: str, sql: str) -> LaggardError:
+    """The error that says if the tables cannot be read or the query is wrong."""
+    cause = sentence_of(error)
+    if any(word in cause for word in _OF_FILES) and "CastError" not in cause:
+        return TableUnreadable(root, cause)
+    wrong = name_error(str(error), sql)
+    return wrong or LaggardError("the query failed", cause=cause, fix=_HELP, exit_code=USAGE)
 
 
 def _versions(batch: Batch) -> dict[str, int | None]:

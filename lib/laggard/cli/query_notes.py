@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -61,19 +62,21 @@ def name_error(cause: str, sql: str) -> LaggardError | None:
             fix='laggard query "show tables"',
             exit_code=NOT_FOUND,
         )
-    if found := _NO_COLUMN.search(cause):
-        asked = named(sql, known)
-        near = get_close_matches(found[1].lower(), {name for table in asked for name in known[table]}, 3, 0.5)
-        elsewhere = [table for table, names in known.items() if found[1].lower() in names]
-        said = [f"near names: {', '.join(near)}"] if near else []
-        said += [f"it is a column of {listed(elsewhere)}"] if elsewhere else []
-        return LaggardError(
-            f'no column "{found[1]}"' + (f" in {listed(asked)}" if asked else ""),
-            cause="; ".join(said) or "no name is near it",
-            fix=f'laggard query "describe {(asked or ["group_status"])[0]}"',
-            exit_code=USAGE,
-        )
-    return None
+    found = _NO_COLUMN.search(cause)
+    return _no_column(found[1], named(sql, known), known) if found else None
+
+
+def _no_column(column: str, asked: Sequence[str], known: Mapping[str, Sequence[str]]) -> LaggardError:
+    near = get_close_matches(column.lower(), {name for table in asked for name in known[table]}, 3, 0.5)
+    elsewhere = [table for table, names in known.items() if column.lower() in names]
+    said = [f"near names: {', '.join(near)}"] if near else []
+    said += [f"it is a column of {listed(elsewhere)}"] if elsewhere else []
+    return LaggardError(
+        f'no column "{column}"' + (f" in {listed(asked)}" if asked else ""),
+        cause="; ".join(said) or "no name is near it",
+        fix=f'laggard query "describe {(asked or ["group_status"])[0]}"',
+        exit_code=USAGE,
+    )
 
 
 def gap_notes(root: str, batch: Batch, asked: Range) -> list[str]:
@@ -95,11 +98,8 @@ def gaps_in(root: str, batch: Batch, asked: Range) -> list[dict[str, Any]]:
     names = ["gap_from", "gap_to", "gap_reason", "gap_scope"]
     rows = read_known(table, table_uri(root, BATCHES.name), names, field("kind") == "gap", files).to_pylist()
     kept = [row for row in rows if row["gap_from"] and row["gap_to"] and _overlaps(row, asked)]
-    return sorted({(row["gap_from"], row["gap_to"], row["gap_reason"]): row for row in kept}.values(), key=_begin)
-
-
-def _begin(row: Mapping[str, Any]) -> Any:
-    return row["gap_from"]
+    unique = {(row["gap_from"], row["gap_to"], row["gap_reason"]): row for row in kept}
+    return sorted(unique.values(), key=itemgetter("gap_from"))
 
 
 def _overlaps(gap: Mapping[str, Any], asked: Range) -> bool:
@@ -137,15 +137,15 @@ def empty_notes(root: str, batch: Batch, sql: str, asked: Range, groups: Sequenc
     notes = [str(missing_group(name, known).what) for name in groups if name not in known]
     history = [name for name in tables_behind(sql) if TABLES[name].time_column]
     for name in history:
-        dates = sorted(str(each["date"]) for each in open_table(root, name).partitions())
-        notes += _date_notes(name, dates, asked)
+        notes += _date_notes(root, name, asked)
     if asked.begin is not None and asked.begin > batch.polled_at:
         notes.append(f"the range begins after the newest tick, of {moment(batch.polled_at)}")
     return notes or ["no row meets the conditions"]
 
 
-def _date_notes(name: str, dates: Sequence[str], asked: Range) -> Iterator[str]:
-    """Say that a table has no rows in the range; `dates`: the days that it has, in order."""
+def _date_notes(root: str, name: str, asked: Range) -> Iterator[str]:
+    """Say that a table has no rows in the range."""
+    dates = sorted(str(each["date"]) for each in open_table(root, name).partitions())
     if not dates:
         yield f"{name} has no rows yet"
     elif asked.end is not None and str(asked.end.date()) < dates[0]:

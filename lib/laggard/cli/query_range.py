@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import datetime, time, timedelta, timezone
 from typing import Any
 
@@ -24,14 +26,9 @@ def conditions(table: Table, asked: Range) -> list[str]:
     begin = None if table.name == FINDINGS.name else asked.begin
     if not column or begin is asked.end is None:
         return []
+    if table.name == BATCHES.name:
+        return _of_ticks(column, begin, asked.end)
     until = "<" if column == "window_start" else "<="
-    if table.name == BATCHES.name:  # a gap is found by the tick after it, often after the range
-        kept = [f"{column} >= {_literal(begin)}"] if begin else []
-        kept += [f"{column} <= {_literal(asked.end)}"] if asked.end else []
-        met = [f"coalesce(gap_to, {column}) > {_literal(begin)}"] if begin else []
-        met += [f"coalesce(gap_from, {column}) < {_literal(asked.end)}"] if asked.end else []
-        rows = f"case when kind = 'gap' then {' and '.join(met)} else {' and '.join(kept)} end"
-        return [f"date >= {_date(begin)}", rows] if begin else [rows]
     return [
         f'date {sign_of_date} {_date(end)} and "{column}" {sign} {_literal(end)}'
         for sign_of_date, sign, end in ((">=", ">=", begin), ("<=", until, asked.end))
@@ -39,31 +36,39 @@ def conditions(table: Table, asked: Range) -> list[str]:
     ]
 
 
+def _of_ticks(column: str, begin: datetime | None, end: datetime | None) -> list[str]:
+    """Ticks of the range, and gaps that overlap it: a gap is found by the tick after it, often after the range."""
+    kept = [f"{column} >= {_literal(begin)}"] if begin else []
+    kept += [f"{column} <= {_literal(end)}"] if end else []
+    met = [f"coalesce(gap_to, {column}) > {_literal(begin)}"] if begin else []
+    met += [f"coalesce(gap_from, {column}) < {_literal(end)}"] if end else []
+    rows = f"case when kind = 'gap' then {' and '.join(met)} else {' and '.join(kept)} end"
+    return [f"date >= {_date(begin)}", rows] if begin else [rows]
+
+
 def touched_range(root: str, batch: Batch, sql: str, rows: pa.Table) -> Range:
     """The time that an answer covers: from its times, else from its days, else all that its tables have."""
     history = [name for name in tables_behind(sql) if TABLES[name].time_column]
     if not history or not rows.num_rows or set(history) == {BATCHES.name}:
         return Range()
-    ends = [_ends(name, column) for name, column in zip(rows.column_names, rows.columns, strict=True)]
     for is_wanted in (_is_time, pa.types.is_date):
-        kinds = zip(ends, rows.schema.types, strict=True)
-        known = [each for found, kind in kinds if is_wanted(kind) for each in found]
-        if known:
-            return Range(min(known), max(known))
         if any(map(is_wanted, rows.schema.types)):
-            return Range()
-    days = [day for name in history if name not in _WHOLE for day in _days(root, name)]
+            known = [each for name, column in _columns(rows, is_wanted) for each in _ends(name, column)]
+            return Range(min(known), max(known)) if known else Range()
+    days = _days(root, set(history).difference(_WHOLE))
     return Range(_midnight(min(days)), batch.polled_at) if days else Range()
 
 
+def _columns(rows: pa.Table, is_wanted: Callable[[pa.DataType], bool]) -> list[tuple[str, pa.ChunkedArray]]:
+    named = zip(rows.column_names, rows.columns, strict=True)
+    return [(name, column) for name, column in named if is_wanted(column.type)]
+
+
 def _ends(name: str, column: pa.ChunkedArray) -> list[datetime]:
-    is_day = pa.types.is_date(column.type)
-    if not is_day and not _is_time(column.type):
-        return []
     least, most = pa.compute.min(column).as_py(), pa.compute.max(column).as_py()
     if least is None:
         return []
-    if is_day:
+    if pa.types.is_date(column.type):
         return [_midnight(least), _midnight(most) + timedelta(days=1)]
     return [least, most + _LENGTHS.get(name, timedelta())]
 
@@ -72,11 +77,13 @@ def _is_time(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind) and kind.tz)
 
 
-def _days(root: str, name: str) -> list[Any]:
-    try:
-        return [datetime.fromisoformat(str(each["date"])).date() for each in open_table(root, name).partitions()]
-    except TableMissing:  # an older job made none
-        return []
+def _days(root: str, names: Iterable[str]) -> list[Any]:
+    """Days that the tables have rows of."""
+    found: list[Any] = []
+    for name in names:
+        with suppress(TableMissing):  # an older job made none
+            found += [datetime.fromisoformat(str(each["date"])).date() for each in open_table(root, name).partitions()]
+    return found
 
 
 def _midnight(day: Any) -> datetime:

@@ -144,8 +144,8 @@ def fill_names(sql: str, values: Mapping[str, str], now: datetime) -> str:
 
 def range_of(question: Question | None, values: Mapping[str, str], now: datetime) -> Range:
     """The time that a question asks about; without one that of --from and --to."""
-    defaults = {each.name: each.default for each in question.parameters} if question else {}
-    texts = {name: text for name, text in {**defaults, **values}.items() if name in ("from", "to")}
+    texts = {each.name: each.default for each in question.parameters} if question else {}
+    texts |= values
     end = _moment(texts["to"], now, now) if "to" in texts else None
     begin = _moment(texts["from"], end or now, now) if "from" in texts else None
     if begin and end and begin > end:

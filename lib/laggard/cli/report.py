@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from laggard import __version__
 from laggard.cli.diagnosis_words import says
@@ -154,18 +155,18 @@ def _environment() -> jinja2.Environment:
     environment.filters |= {
         "name": lambda name: short(name, LONGEST_NAME),
         "text": printable_lines,
-        "moment": _moment,
+        "moment": _or_unknown(moment),
         "count": count,
-        "records": lambda value: "unknown" if value is None else f"{value:,.0f}",
-        "seconds": lambda value: "unknown" if value is None else short_duration(value),
+        "records": _or_unknown("{:,.0f}".format),
+        "seconds": _or_unknown(short_duration),
         "duration": known_duration,
-        "percent": lambda value: "unknown" if value is None else f"{100 * value:.4g} %",
-        "ratio": lambda value: "unknown" if value is None else f"{value:.3g}",
+        "percent": _or_unknown(lambda value: f"{100 * value:.4g} %"),
+        "ratio": _or_unknown("{:.3g}".format),
         "says": says,
-        "known": lambda value: "unknown" if value is None else value,
+        "known": _or_unknown(lambda value: value),
     }
     return environment
 
 
-def _moment(at: datetime | None) -> str:
-    return "unknown" if at is None else moment(at)
+def _or_unknown(form: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: "unknown" if value is None else form(value)

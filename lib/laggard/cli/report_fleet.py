@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -30,14 +30,7 @@ def fleet_page(root: str, batch: Batch, asked: Range, window_seconds: int, *, is
     ]
     newest = ask(_NEWEST).to_pylist()
     span = Span(begin, drawn_to(newest, end, window_seconds), window_seconds, SPARK_BINS)
-    drawn: dict[str, list[tuple[datetime, float | None]]] = defaultdict(list)
-    for row in ask(_SPARKS.format(seconds=span.step, begin=begin.isoformat())).to_pylist():
-        drawn[row["group"]].append((row["at"], None if row["unknown"] else row["lag"]))
-    rows = []
-    for row in worst[:MOST_GROUPS]:
-        merged = {name: value for part in reversed(parts) for name, value in part.get(row["group"], {}).items()}
-        values = by_bin(span, drawn.get(row["group"], []))
-        rows.append({**merged, **row, "spark": spark(values)})
+    points = ask(_SPARKS.format(seconds=span.step, begin=begin.isoformat())).to_pylist()
     return {
         "cluster": batch.cluster,
         "batch_id": batch.batch_id,
@@ -46,10 +39,25 @@ def fleet_page(root: str, batch: Batch, asked: Range, window_seconds: int, *, is
         "is_past": is_past,
         "groups": len(worst),
         "names": {row["group"] for row in worst},
-        "rows": rows,
+        "rows": _rows(worst[:MOST_GROUPS], parts, span, points),
         "gaps": gaps_in(root, batch, Range(begin, end)),
         "late": {row["group"]: row for row in parts[2].values() if row["late_records"]},
     }
+
+
+def _rows(
+    worst: Sequence[Row], parts: Sequence[Mapping[str, Row]], span: Span, points: Sequence[Row]
+) -> list[dict[str, Any]]:
+    """A row for each group, with its lag over time as a small chart."""
+    drawn: dict[str, list[tuple[datetime, float | None]]] = defaultdict(list)
+    for row in points:
+        drawn[row["group"]].append((row["at"], None if row["unknown"] else row["lag"]))
+    rows = []
+    for row in worst:
+        merged = {name: value for part in reversed(parts) for name, value in part.get(row["group"], {}).items()}
+        values = by_bin(span, drawn.get(row["group"], []))
+        rows.append({**merged, **row, "spark": spark(values)})
+    return rows
 
 
 def _worst(then: datetime | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Any
 
 from laggard.cli.diagnosis_words import evidence_words, spoken, where
@@ -45,7 +46,7 @@ def group_page(explained: Explained, root: str, window_seconds: int, objective: 
     windows = ask(_WINDOWS.format(name=name)).to_pylist()
     span = Span(begin, drawn_to(windows, end, window_seconds), window_seconds)
     facts = to_data(explained)
-    slo = [] if not any(row["matured_records"] for row in windows) else ask(_SLO.format(name=name)).to_pylist()
+    slo = ask(_SLO.format(name=name)).to_pylist() if any(map(itemgetter("matured_records"), windows)) else []
     return {
         "group": group,
         "cluster": batch.cluster,

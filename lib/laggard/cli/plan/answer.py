@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import isnan
 
@@ -59,7 +59,8 @@ def answer(explained: Explained, verdict: Row, recorded: Recorded, change: Chang
     now = signals.member_count
     members = change.members if change.members is not None else now or 1
     changed = apply(signals, change)
-    pause = pauses_of(explained.rebalances or ())[0].high
+    rebalances = explained.rebalances or ()
+    pause = pauses_of(rebalances)[0].high
     plan = Plan(changed, rates, now=now, keeps_owners=change.keeps_owners, pause=pause)
     other = None
     if change.partitions is not None:
@@ -71,7 +72,7 @@ def answer(explained: Explained, verdict: Row, recorded: Recorded, change: Chang
         return found if other is None else _wider(found, other.outcome(number))
 
     sizing = size(changed)
-    counts = _counts(changed.ceiling, (now or 0, members, sizing.members_desired or 0)) if is_sweep else []
+    counts = _counts(changed.ceiling, filter(None, (now, members, sizing.members_desired))) if is_sweep else []
     return Answer(
         explained,
         verdict,
@@ -82,8 +83,8 @@ def answer(explained: Explained, verdict: Row, recorded: Recorded, change: Chang
         plan,
         outcome(members),
         sizing,
-        cost_of(signals, plan, change, members, explained.rebalances or ()),
-        tuple(outcome(each) for each in counts),
+        cost_of(signals, plan, change, members, rebalances),
+        tuple(map(outcome, counts)),
     )
 
 
@@ -95,7 +96,7 @@ def _wider(found: Outcome, other: Outcome) -> Outcome:
     return replace(found, drain=Span(found.drain.value, found.drain.low, high))
 
 
-def _counts(ceiling: int, named: Sequence[int]) -> list[int]:
+def _counts(ceiling: int, named: Iterable[int]) -> list[int]:
     """Numbers of members for a sweep: all up to the ceiling and one that idles, or some of them evenly spread."""
     step = max(1, -(-ceiling // _ROWS))
     return sorted({*range(step, ceiling + 1, step), 1, ceiling, ceiling + 1, *named} - {0})
@@ -103,28 +104,15 @@ def _counts(ceiling: int, named: Sequence[int]) -> list[int]:
 
 def not_known(found: Answer) -> Iterator[tuple[str, str]]:
     """Codes and texts of the gaps, and of what the forecast takes for granted."""
-    signals, fact, change = found.signals, found.signals.frame.fact, found.change
+    signals = found.signals
     yield from _of_owners(found)
-    if not found.plan.loads:
-        yield ("load_unknown", "the lag or the arrival rate of a whole topic is unknown, and with it all loads")
-    if isnan(found.rates.capacity.value):
-        windows = count(signals.parameters.busy_min_windows, "window")
-        shown = signals.best_capacity
-        seen = "" if isnan(shown) else f"; the best has shown {shown:,.0f} records/s, which is less than it can do"
-        text = f"no member was busy for {windows} in the last 24 h, so the capacity of one is unknown"
-        yield "capacity_unknown", f"{text}, and with it every drain time{seen}"
-    if found.plan.estimated:
-        text = f"the load of {count(found.plan.estimated, 'partition')} is unknown and taken as the median of its topic"
-        yield "partitions_estimated", text
-    if isnan(found.rates.arrival.low):
-        text = "nothing arrives now, or too few windows are recorded to say how much arrivals change"
-        yield "arrival_spread_unknown", text
+    yield from _of_rates(found)
     yield from _of_way(found)
     if not found.plan.replay.is_own:
-        name = fact.get("assignor") or "unknown"
+        name = signals.frame.fact.get("assignor") or "unknown"
         text = f"the assignor ({name}) is none of {listed(ASSIGNORS, 9)}: partitions are dealt out one by one instead"
         yield "assignor_unknown", text
-    if change.partitions is not None:
+    if found.change.partitions is not None:
         text = (
             "how keys are distributed over the new partitions is not recorded: the drain time is for an even share, its"
             " upper bound also for one key that makes a partition as busy as the busiest is now; keys that move lose"
@@ -150,6 +138,23 @@ def _of_owners(found: Answer) -> Iterator[tuple[str, str]]:
         named = listed(f"{short(slot)} {own[slot]:,.0f}/s" for slot in slow)
         text = f"members are not equal ({named}): those that keep their partitions are counted with their own rate"
         yield "members_differ", f"{text}, all others with the median"
+
+
+def _of_rates(found: Answer) -> Iterator[tuple[str, str]]:
+    if not found.plan.loads:
+        yield ("load_unknown", "the lag or the arrival rate of a whole topic is unknown, and with it all loads")
+    if isnan(found.rates.capacity.value):
+        windows = count(found.signals.parameters.busy_min_windows, "window")
+        shown = found.signals.best_capacity
+        seen = "" if isnan(shown) else f"; the best has shown {shown:,.0f} records/s, which is less than it can do"
+        text = f"no member was busy for {windows} in the last 24 h, so the capacity of one is unknown"
+        yield "capacity_unknown", f"{text}, and with it every drain time{seen}"
+    if found.plan.estimated:
+        text = f"the load of {count(found.plan.estimated, 'partition')} is unknown and taken as the median of its topic"
+        yield "partitions_estimated", text
+    if isnan(found.rates.arrival.low):
+        text = "nothing arrives now, or too few windows are recorded to say how much arrivals change"
+        yield "arrival_spread_unknown", text
 
 
 def _of_way(found: Answer) -> Iterator[tuple[str, str]]:

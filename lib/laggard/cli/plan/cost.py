@@ -38,23 +38,25 @@ def cost_of(now: Signals, plan: Plan, change: Change, members: int, rebalances: 
     if now.member_count is None:
         return Cost(None, None, Span(nan), nan, pause, recorded, Span(nan))
     difference = abs(members - now.member_count)
-    least = 0 if not difference and change.keeps_owners else 1
-    most = max(least, difference, _restarts(now, change, max(members, now.member_count)))
-    if not least:
+    if not difference and change.keeps_owners:
         return Cost(0, 0, Span(0, 0, 0), 0, Span(0, 0, 0), recorded, Span(0, 0, 0))
+    most = max(1, difference, _restarts(now, change, max(members, now.member_count)))
     moved = _moved(now, plan, members)
     mode = now.frame.fact.get("rebalance_mode")
     whole = sum(len(each.partitions) for each in now.members.values())
-    if change.assignor is not None:
-        # each member is restarted and loses what it has, and it is the eager one of both that all can do
+    if change.assignor is not None:  # each member is restarted and loses what it has
         most_moved = max(moved.value, whole)
         moved = Span(most_moved, most_moved, most_moved)
-        is_eager = mode == "eager" or (change.assignor in _EAGER and mode != "incremental")
-        mode = "eager" if is_eager else mode
+    if change.assignor in _EAGER and mode != "incremental":  # it is the eager one of both that all can do
+        mode = "eager"
     paused = float(whole) if mode == "eager" else nan if mode is None else moved.value
+    return Cost(1, most, moved, paused, pause, recorded, _delayed(plan, pause, paused / whole if whole else nan))
+
+
+def _delayed(plan: Plan, pause: Span, share: float) -> Span:
+    """Records that arrive in a pause of a share of the partitions."""
     arrival = sum(load.arrival for load in plan.loads.values())
-    share = paused / whole if whole else nan
-    return Cost(least, most, moved, paused, pause, recorded, Span(*(each * share * arrival for each in pause)))
+    return Span(*(each * share * arrival for each in pause))
 
 
 def _restarts(now: Signals, change: Change, members: int) -> int:
@@ -79,8 +81,16 @@ def _moved(now: Signals, plan: Plan, members: int) -> Span:
     assignor = plan.signals.frame.fact.get("assignor")
     if assignor == "uniform":
         return Span(value, value, value + members)
-    if assignor not in ASSIGNORS or "sticky" in assignor:
-        return Span(value, value, value) if assignor in ASSIGNORS else Span(value)
+    if assignor not in ASSIGNORS:
+        return Span(value)
+    if "sticky" in assignor:
+        return Span(value, value, value)
+    moves = _drawn_moves(now, plan, members, assignor)
+    return Span(value, min(value, percentile(moves, LOW)), max(value, percentile(moves, HIGH)))
+
+
+def _drawn_moves(now: Signals, plan: Plan, members: int, assignor: str) -> list[float]:
+    """Partitions that move in each of some orders of members."""
     chance = np.random.default_rng(0)  # the same answer each time
     # as range deals them out: the first partitions are with the first member
     held = sorted((each.partitions for each in now.members.values()), key=lambda each: min(each, default=("", 0)))
@@ -94,7 +104,7 @@ def _moved(now: Signals, plan: Plan, members: int) -> Span:
         new = np.sort(chance.choice(members, stay, replace=False))
         kept = sum(len(given[there].intersection(held[here])) for here, there in zip(old, new, strict=True))
         moves.append(float(sum(map(len, held)) - kept))
-    return Span(value, min(value, percentile(moves, LOW)), max(value, percentile(moves, HIGH)))
+    return moves
 
 
 def is_known(span: Span) -> bool:

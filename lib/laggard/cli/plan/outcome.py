@@ -78,20 +78,15 @@ def rates_of(signals: Signals, busy: Mapping[str, Sequence[float]]) -> Rates:
     spread = Span(1.0)
     if len(windows) >= signals.parameters.rate_windows:
         spread = _spread(1.0, windows)
-    intervals = [signals.frame.window_seconds if isnan(each) else each for each in _intervals(signals)]
+
     return Rates(
         _spread(capacity, everyone),
         spread,
         len(everyone),
         len(windows),
         {slot: _spread(value, busy.get(slot, everyone)) for slot, value in known.items()},
-        {
-            (each.frame.topic, place): left
-            for each in signals.topics
-            for place, left in zip(each.frame.partitions.tolist(), _unread(each).tolist(), strict=True)
-            if not isnan(left)
-        },
-        max(intervals, default=nan),
+        _unread(signals.topics),
+        max(_intervals(signals), default=nan),
     )
 
 
@@ -114,18 +109,24 @@ def _level(signals: Signals) -> list[float]:
     return [float(each) for each in totals[begin:] if not isnan(each)]
 
 
-def _unread(topic: TopicSignals) -> Floats:
+def _unread(topics: Sequence[TopicSignals]) -> dict[TopicPartition, float]:
     """Records that are unread now: the lag without what was done since the newest commit.
 
     The lag at that commit, by which the rules go, is up to a tick of arrivals too low: it says how lag develops.
     """
-    since = np.nan_to_num(topic.consume * topic.frame["frozen"][:, -1])
-    found: Floats = np.where(np.isnan(topic.lag), np.nan, np.fmax(topic.envelope, topic.lag - since))
+    found: dict[TopicPartition, float] = {}
+    for topic in topics:
+        since = np.nan_to_num(topic.consume * topic.frame["frozen"][:, -1])
+        left: Floats = np.where(np.isnan(topic.lag), np.nan, np.fmax(topic.envelope, topic.lag - since))
+        for place in np.flatnonzero(~np.isnan(left)):
+            found[topic.frame.topic, int(topic.frame.partitions[place])] = float(left[place])
     return found
 
 
 def _intervals(signals: Signals) -> list[float]:
-    return [float(interval) for topic in signals.topics for interval in topic.interval]
+    """Seconds between the commits of each partition; a window where they are not known."""
+    known = (float(interval) for topic in signals.topics for interval in topic.interval)
+    return [signals.frame.window_seconds if isnan(each) else each for each in known]
 
 
 class Plan:
@@ -140,7 +141,7 @@ class Plan:
         self.loads = {place: replace(load, lag=rates.unread.get(place, load.lag)) for place, load in loads.items()}
         self.replay = Replay(signals, self.loads)
         self._now = now if keeps_owners else None
-        self._pause = pause
+        self._pause = 0.0 if isnan(pause) else pause
         best = max(rates.capacity.value, signals.best_capacity)  # NaN if the first is
         hot = [place for place, load in self.loads.items() if load.arrival > best]
         self._hot = sorted(hot, key=lambda place: -self.loads[place].arrival)
@@ -150,19 +151,14 @@ class Plan:
         """Return loads and drain time with so many members; those of today as they are."""
         seconds = self.rates.commit_seconds
         if members != self._now:
-            seconds += 0.0 if isnan(self._pause) else self._pause
+            seconds += self._pause
         held = {
             name: tuple((place, self.loads[place]) for place in places if place in self.loads)
             for name, places in self._held(members).items()
         }
         shares = [self._share(name, each, seconds) for name, each in held.items() if each]
-        unowned = tuple(self.loads.keys() - {place for each in held.values() for place, _ in each})
-        left, drain = nan, Span(nan)
-        if self.loads and not isnan(self.rates.capacity.value) and not unowned:
-            target = self.signals.policy.drain_target_seconds
-            spare = [(self.capacity(each.name).value - each.arrival) * target for each in shares]
-            left = sum(max(0.0, each.lag - most) for each, most in zip(shares, spare, strict=True))
-            drain = Span(*(_latest(each) for each in zip(*(share.drain for share in shares), strict=True)))
+        unowned = tuple(self.loads.keys() - {place for each in shares for place in each.partitions})
+        left, drain = (nan, Span(nan)) if unowned else self._end(shares)
         return Outcome(
             members,
             tuple(sorted(shares, key=lambda each: (-each.arrival, each.name))),
@@ -171,6 +167,15 @@ class Plan:
             left,
             unowned,
         )
+
+    def _end(self, shares: Sequence[Share]) -> tuple[float, Span]:
+        """Records that are unread after the drain target, and seconds until the slowest member has drained."""
+        if not self.loads or isnan(self.rates.capacity.value):
+            return nan, Span(nan)
+        target = self.signals.policy.drain_target_seconds
+        spare = [(self.capacity(each.name).value - each.arrival) * target for each in shares]
+        left = sum(max(0.0, each.lag - most) for each, most in zip(shares, spare, strict=True))
+        return left, Span(*(_latest(each) for each in zip(*(share.drain for share in shares), strict=True)))
 
     def capacity(self, name: str) -> Span:
         """Records/s of a member: its own if it is one of today, else that of the others."""

@@ -81,11 +81,7 @@ def _now(found: Answer) -> Iterator[str]:
 def _load(found: Answer) -> Iterator[str]:
     then, capacity = found.then, found.rates.capacity.value
     if found.change.rate != 1 or not found.change.keeps_owners:
-        needed = found.desired
-        text = f"Members that this load needs: {known(needed)}"
-        if found.sizing.target_unreachable and needed is not None:
-            text += ", as no more can get a partition, and not even these drain it within the target"
-        yield from paragraph(f"{text}; members that can get a partition: {found.plan.signals.ceiling}", "  ", "  ")
+        yield from paragraph(_needed(found), "  ", "  ")
     if not then.shares:
         return
     rows = [_cells(each, capacity) for each in then.shares[:_MEMBERS]]
@@ -96,6 +92,14 @@ def _load(found: Answer) -> Iterator[str]:
         yield "  and members of which it is not known what they have"
     elif then.idle:
         yield f"  and {count(then.idle, 'member')} without a partition: a partition is never split"
+
+
+def _needed(found: Answer) -> str:
+    needed = found.desired
+    text = f"Members that this load needs: {known(needed)}"
+    if found.sizing.target_unreachable and needed is not None:
+        text += ", as no more can get a partition, and not even these drain it within the target"
+    return f"{text}; members that can get a partition: {found.plan.signals.ceiling}"
 
 
 def _cells(share: Share, capacity: float) -> tuple[str, ...]:
@@ -123,6 +127,11 @@ def _drain(found: Answer) -> Iterator[str]:
         elif isfinite(then.drain.low):
             text += f" At the best recorded rates it drains in {_seconds(then.drain.low)}."
     yield from paragraph(text, "  ", "  ")
+    yield from _limits(found)
+
+
+def _limits(found: Answer) -> Iterator[str]:
+    """The partitions that set a limit which no number of members lifts."""
     hot = found.plan.hot()
     if hot:
         names = listed(f"{topic}-{number}" for topic, number in hot)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from laggard.cli.terminal import waiting
 from laggard.cli.times import HELP, accept_spans, when
-from laggard.errors import DAMAGED, NOT_FOUND, OK, TEMPORARY, USAGE, LaggardError, first_line
+from laggard.errors import NOT_FOUND, OK, TEMPORARY, USAGE, LaggardError
 from laggard.escape import escape_label, finite, printable_json
 from laggard.rebalance.assignors import ASSIGNORS
 
@@ -60,12 +60,9 @@ def run(args: argparse.Namespace, config: Config) -> int:
             else "\n".join(page_lines(found))
         )
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise LaggardError(
-            f'the rows of group "{escape_label(args.group)}" hold values that no job writes',
-            cause=f"{type(error).__name__}: {first_line(error)}",
-            fix="laggard query shows the rows; if these are as they should be, report it with the traceback of -v",
-            exit_code=DAMAGED,
-        ) from error
+        from laggard.cli.explain.verb import unreadable
+
+        raise unreadable(args.group, error) from error
     if args.at is None:
         warn_if_old(found.explained.batch, config)
     print(text)
@@ -102,35 +99,39 @@ def _change(args: argparse.Namespace, counts: dict[str, int]) -> Change:
     from laggard.cli.plan.change import Change
 
     topic = args.topic
-    if topic is not None and args.partitions is None:
+    if args.partitions is not None:
+        topic = _topic_with_more(topic, args.partitions, counts)
+    elif topic is not None:
         raise LaggardError(
             f'--topic "{escape_label(topic)}" without --partitions',
             cause="--topic names the topic that gets more partitions",
             fix="--partitions P, or leave --topic out",
             exit_code=USAGE,
         )
-    if args.partitions is not None:
-        if topic is None and len(counts) == 1:
-            topic = next(iter(counts))
-        if topic not in counts:
-            named = (
-                "of which topic is not said" if topic is None else f'the group reads no topic "{escape_label(topic)}"'
-            )
-            names = ", ".join(map(escape_label, sorted(counts)))
-            raise LaggardError(
-                f"--partitions {args.partitions}: {named}",
-                cause=f"topics of the group: {names}",
-                fix=f"--topic {escape_label(min(counts))}",
-                exit_code=USAGE if topic is None else NOT_FOUND,
-            )
-        if args.partitions <= counts[topic]:
-            raise LaggardError(
-                f'--partitions {args.partitions}: topic "{escape_label(topic)}" has {counts[topic]}',
-                cause="Kafka adds partitions to a topic and never removes one",
-                fix=f"--partitions {counts[topic] + 1} or more",
-                exit_code=USAGE,
-            )
-    return Change(args.members, args.assignor, args.partitions, topic if args.partitions else None, args.rate)
+    return Change(args.members, args.assignor, args.partitions, topic, args.rate)
+
+
+def _topic_with_more(topic: str | None, partitions: int, counts: dict[str, int]) -> str:
+    """The topic that gets so many partitions: the one that is asked for, or the only one of the group."""
+    if topic is None and len(counts) == 1:
+        topic = next(iter(counts))
+    if topic is None or topic not in counts:
+        named = "of which topic is not said" if topic is None else f'the group reads no topic "{escape_label(topic)}"'
+        names = ", ".join(map(escape_label, sorted(counts)))
+        raise LaggardError(
+            f"--partitions {partitions}: {named}",
+            cause=f"topics of the group: {names}",
+            fix=f"--topic {escape_label(min(counts))}",
+            exit_code=USAGE if topic is None else NOT_FOUND,
+        )
+    if partitions <= counts[topic]:
+        raise LaggardError(
+            f'--partitions {partitions}: topic "{escape_label(topic)}" has {counts[topic]}',
+            cause="Kafka adds partitions to a topic and never removes one",
+            fix=f"--partitions {counts[topic] + 1} or more",
+            exit_code=USAGE,
+        )
+    return topic
 
 
 def _no_members(explained: Explained, count: int | None) -> LaggardError:
