@@ -57,7 +57,7 @@ def load_config(path: str | None, sets: Sequence[str], environ: Mapping[str, str
             problems.append((given.order, given.says(str(error))))
     rules, wrong = _policy_rules(main)
     config = _with_values(values, {key: given.place for key, given in winners.items()})
-    problems += [*_across(config, winners), *wrong]
+    problems += [*_across(config, winners), *_only_for_s3(config, winners), *wrong]
     if problems:
         raise refused([text for _, text in sorted(problems)])
     return dataclasses.replace(config, policies=Policies(rules, _default_policy(config)))
@@ -136,6 +136,9 @@ def _across(config: Config, winners: Mapping[str, Given]) -> Iterator[tuple[tupl
     if config.job.checkpoint.partition(":")[0].lower() in SCHEMES:
         given = winners["job.checkpoint"]
         yield given.order, given.says("expected a folder of this machine: it need not last, as the tables are enough")
+
+
+def _only_for_s3(config: Config, winners: Mapping[str, Given]) -> Iterator[tuple[tuple[int, int], str]]:
     scheme = config.job.tables.partition("://")[0].lower()
     if scheme in set(SCHEMES) - set(S3):
         for key in ("storage.endpoint", "storage.region", "storage.credentials_file"):

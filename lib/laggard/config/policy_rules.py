@@ -109,16 +109,18 @@ def _planned(entry: Mapping[str, Any]) -> Planned:
         return _weekly(typed(entry["weekly"], ""), typed(entry.get("timezone", "UTC"), ""), reason)
     if "timezone" in entry:
         raise ValueError("timezone belongs to weekly; start and end have an offset of their own")
-    start, end = entry.get("start"), entry.get("end")
-    for name, moment in (("start", start), ("end", end)):
-        if not isinstance(moment, datetime) or moment.tzinfo is None:
-            got = "nothing" if moment is None else shown(moment)
-            raise ValueError(f"expected {name} as a time with its offset, such as 2026-12-01T22:00:00Z, got {got}")
-    assert isinstance(start, datetime)  # noqa: S101 - as the loop has found out
-    assert isinstance(end, datetime)  # noqa: S101
+    start, end = _moment(entry, "start"), _moment(entry, "end")
     if end <= start:
         raise ValueError(f"ends at {end}, which is not after its start at {start}")
     return Once(start, end, reason)
+
+
+def _moment(entry: Mapping[str, Any], name: str) -> datetime:
+    found = entry.get(name)
+    if not isinstance(found, datetime) or found.tzinfo is None:
+        got = "nothing" if found is None else shown(found)
+        raise ValueError(f"expected {name} as a time with its offset, such as 2026-12-01T22:00:00Z, got {got}")
+    return found
 
 
 def _weekly(text: str, timezone: str, reason: str) -> Weekly:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from laggard.config.ranges import is_url, key, one_of, path, switch
 
@@ -51,6 +52,16 @@ class Security:
         """True if the client logs in by a mechanism of SASL."""
         return self.protocol.startswith("SASL_")
 
+    @property
+    def has_password(self) -> bool:
+        """True if the client logs in by user and password."""
+        return self.has_sasl and self.mechanism in WITH_PASSWORD
+
+    @property
+    def has_tokens(self) -> bool:
+        """True if the client logs in by a token."""
+        return self.has_sasl and self.mechanism == OAUTHBEARER
+
 
 def mistakes(security: Security) -> Iterator[tuple[str, str]]:
     """Keys below `cluster.security` that do not go together, each with the problem."""
@@ -62,31 +73,29 @@ def mistakes(security: Security) -> Iterator[tuple[str, str]]:
 
 
 def _useless_or_missing(security: Security) -> Iterator[tuple[str, str]]:
-    protocol, mechanism, oauth = security.protocol, security.mechanism, security.oauth
-    with_password = security.has_sasl and mechanism in WITH_PASSWORD
-    with_token = security.has_sasl and mechanism == OAUTHBEARER
-    in_tls, in_login = f"has no use in {protocol}", f"has no use with {mechanism or 'no mechanism'}"
+    with_password, with_token = security.has_password, security.has_tokens
+    in_tls, in_login = f"has no use in {security.protocol}", f"has no use with {security.mechanism or 'no mechanism'}"
     has_certificate = security.has_tls and bool(security.cert_file or security.key_file)
-    pair = "is needed: cert_file and key_file belong together"
-    for name, is_used, why_not, need in (
+    pair = "is needed: cert_file and key_file belong together" if has_certificate else ""
+    needed = f"is needed for {security.mechanism}"
+    with_tls_of_its_own = with_token and security.oauth.token_url[:6].lower() == "https:"
+    for name, is_used, why_not, need in (  # `need`: what is wrong if it is used and not set
         ("ca_file", security.has_tls, in_tls, ""),
-        ("cert_file", security.has_tls, in_tls, pair if has_certificate else ""),
-        ("key_file", security.has_tls, in_tls, pair if has_certificate else ""),
+        ("cert_file", security.has_tls, in_tls, pair),
+        ("key_file", security.has_tls, in_tls, pair),
         ("key_password_file", has_certificate, "has no use without key_file", ""),
-        ("username", with_password, in_login, f"is needed for {mechanism}" if with_password else ""),
-        ("password_file", with_password, in_login, f"is needed for {mechanism}" if with_password else ""),
-        ("oauth.token_url", with_token, in_login, f"is needed for {mechanism}" if with_token else ""),
-        ("oauth.client_id", with_token, in_login, f"is needed for {mechanism}" if with_token else ""),
-        ("oauth.client_secret_file", with_token, in_login, f"is needed for {mechanism}" if with_token else ""),
+        ("username", with_password, in_login, needed),
+        ("password_file", with_password, in_login, needed),
+        ("oauth.token_url", with_token, in_login, needed),
+        ("oauth.client_id", with_token, in_login, needed),
+        ("oauth.client_secret_file", with_token, in_login, needed),
         ("oauth.scope", with_token, in_login, ""),
-        ("oauth.ca_file", with_token and oauth.token_url[:6].lower() == "https:", "is used with an https URL only", ""),
+        ("oauth.ca_file", with_tls_of_its_own, "is used with an https URL only", ""),
     ):
-        holder: object = oauth if name.startswith("oauth.") else security
-        is_set = bool(getattr(holder, name.rpartition(".")[2]))
-        if is_set and not is_used:
-            yield name, why_not
-        elif need and not is_set:
-            yield name, need
+        is_set = bool(attrgetter(name)(security))
+        problem = why_not if is_set else need
+        if is_set != is_used and problem:
+            yield name, problem
 
 
 def _wrong_values(security: Security) -> Iterator[tuple[str, str]]:

@@ -205,10 +205,9 @@ class Load:
                 member.rate = part.slow_rate
         if act not in {LEAVE, REPLACE, RESTART, CRASH}:
             return members
-        going = members[-1] if act == CRASH else members[0]
+        going, stay = (members[-1], members[:-1]) if act == CRASH else (members[0], members[1:])
         going.leave()
         going.await_end()
-        stay = [each for each in members if each is not going]
         if act == LEAVE:
             return stay
         if act == REPLACE:

@@ -139,7 +139,7 @@ def _check_ends(cluster: Cluster, by_leader: dict[int, list[tuple[str, int]]]) -
     """Open transactions and our position, by the offsets that the leaders answer."""
     asked = [(LATEST, READ_COMMITTED), (LATEST, 0), (EARLIEST, 0)]
     answers = [cluster.brokers.list_offsets(by_leader, *each) for each in asked]
-    failed = {part: found.error for answer in answers for (_, part), found in answer.items() if found.error}
+    failed = _errors(answers)
     if failed:
         fact = "no answer for partitions " + _some(f"{part}: {error}" for part, error in sorted(failed.items()))
         yield Result(
@@ -151,7 +151,7 @@ def _check_ends(cluster: Cluster, by_leader: dict[int, list[tuple[str, int]]]) -
         )
     if not by_leader:
         return
-    stable, high, starts = (_offsets(answer) for answer in answers)
+    stable, high, starts = map(_offsets, answers)
     results = [evaluate_transactions(high, stable)]
     with suppress(TableMissing):
         batch = newest_batch(cluster.config.job.tables)
@@ -202,6 +202,10 @@ def evaluate_position(starts: Mapping[int, int], positions: Mapping[int, int]) -
         return Result("ok", "position", "everything after the newest batch can still be read")
     fact = f"the log starts after our position in offsets partitions {_some(lost)}"
     return Result("warn", "position", fact, "start the job: it writes gap rows for what was removed")
+
+
+def _errors(answers: Iterable[Mapping[tuple[str, int], Answer]]) -> dict[int, str]:
+    return {part: found.error for answer in answers for (_, part), found in answer.items() if found.error}
 
 
 def _offsets(answers: Mapping[tuple[str, int], Answer]) -> dict[int, int]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+from laggard.doctor.coordinators import ask_coordinators
 from laggard.doctor.result import Result
 from laggard.exporter.estimate import estimate_series
 from laggard.exporter.options import Selection
-from laggard.names import NameFilter
-from laggard.sources.coordinators import Coordinators, has_no_offsets
+from laggard.sources.coordinators import Asked, has_no_offsets
 from laggard.tables.published import newest_batch
 from laggard.tables.readers import TableMissing
 
@@ -29,11 +29,7 @@ def check_estimate(cluster: Cluster) -> Iterable[Result]:
     with suppress(TableMissing):
         if newest_batch(config.job.tables) is not None:
             return
-    names = NameFilter(
-        config.cluster.groups, config.cluster.groups_ignore, config.cluster.topics, config.cluster.topics_ignore
-    )
-    brokers = [broker["node_id"] for broker in cluster.metadata["brokers"]]
-    asked = Coordinators(cluster.brokers, names, config.cluster.request_timeout_seconds).ask(brokers)
+    asked = ask_coordinators(cluster)
     groups = {row["group"]: row["group_type"] for row in asked.groups.to_pylist()}
     if not groups:
         return
@@ -47,16 +43,18 @@ def check_estimate(cluster: Cluster) -> Iterable[Result]:
         lambda group: config.policies.of(config.cluster.name, group, now),
     )
     room = config.metrics.max_series // max(1, len(config.exporter.tables))
-    answered = {row["group"] for row in asked.answers.to_pylist() if row["is_asked"] and row["error"] is None}
-    silent = sum(group not in answered and not has_no_offsets(kind) for group, kind in groups.items())
     sizes = f"groups {found.groups:,}, topics of groups {found.group_topics:,}, their partitions {found.partitions:,}"
-    if silent or asked.unlisted:
-        fact = f"at least {found.series:,}, as {silent:,} groups and {len(asked.unlisted)} brokers did not answer"
-    else:
-        fact = f"about {found.series:,}"
-    fact += f" ({sizes}); room for {room:,}"
+    fact = f"{_how_many(found.series, groups, asked)} ({sizes}); room for {room:,}"
     if found.series > room:
         remedy = "raise metrics.max_series, or limit metrics.distributions (docs/exporter.md)"
         yield Result("warn", CHECK, fact, remedy)
     else:
         yield Result("ok", CHECK, fact)
+
+
+def _how_many(series: int, groups: Mapping[str, str | None], asked: Asked) -> str:
+    answered = {row["group"] for row in asked.answers.to_pylist() if row["is_asked"] and row["error"] is None}
+    silent = sum(group not in answered and not has_no_offsets(kind) for group, kind in groups.items())
+    if silent or asked.unlisted:
+        return f"at least {series:,}, as {silent:,} groups and {len(asked.unlisted)} brokers did not answer"
+    return f"about {series:,}"

@@ -6,7 +6,6 @@ import shlex
 import ssl
 from typing import TYPE_CHECKING, Any
 
-from laggard.config.security import WITH_PASSWORD
 from laggard.doctor.result import Result
 from laggard.sources.security import check_files, warnings
 
@@ -33,8 +32,9 @@ _SHORT = {  # RFC 2253; Java writes any other attribute as a number
 def principal_of(security: Security) -> str:
     """The principal, without the mappings that brokers may make; a description where it is not known."""
     if security.has_sasl:
-        known = security.mechanism in WITH_PASSWORD
-        return f"User:{security.username}" if known else f"User:<that of the {security.mechanism} login>"
+        return (
+            f"User:{security.username}" if security.has_password else f"User:<that of the {security.mechanism} login>"
+        )
     if security.has_tls and security.cert_file:
         return f"User:{_subject(security.cert_file) or '<the subject of cert_file>'}"
     return "User:ANONYMOUS"

@@ -28,17 +28,15 @@ def desired_consumers(
     subscribes to any more ask for nobody.
     """
     rows = _subscribed(rows)
-    before = [_subscribed(each) for each in before]
     group = rows[0]
-    verdict = group["scale_verdict"]
-    if verdict is None or verdict.startswith("UNKNOWN") or any(row["status"] != "ok" for row in rows):
+    if not _is_known(rows):
         return None
     is_asleep = all(row["lag"] == 0 and row["arrival_rate"] == 0 for row in rows)
     if policy.scale_to_zero and is_asleep and (idle_seconds >= policy.idle_seconds or not group["members"]):
         return 0
     wanted: int | None = policy.min_consumers
-    if verdict != "NO_MEMBERS":
-        wanted = _lasting(rows, before, window_seconds, is_restless=is_restless)
+    if group["scale_verdict"] != "NO_MEMBERS":
+        wanted = _lasting(rows, [*map(_subscribed, before)], window_seconds, is_restless=is_restless)
     if wanted is None:
         return None
     needs_one = policy.scale_to_zero and not is_asleep
@@ -52,13 +50,20 @@ def _subscribed(rows: Sequence[Row]) -> Sequence[Row]:
     return [row for row in rows if LEFT not in (row.get("flags") or ())] or rows
 
 
+def _is_known(rows: Sequence[Row]) -> bool:
+    verdict = rows[0]["scale_verdict"]
+    return verdict is not None and not verdict.startswith("UNKNOWN") and all(row["status"] == "ok" for row in rows)
+
+
 def _lasting(
     rows: Sequence[Row], before: Sequence[Sequence[Row]], window_seconds: int, *, is_restless: bool
 ) -> int | None:
     """More only when two windows say so, and then what both do; one less only after an hour."""
     members, desired = rows[0]["members"], rows[0]["members_desired"]
-    if members is None or desired is None:
-        return None if desired is None else int(desired)
+    if desired is None:
+        return None
+    if members is None:
+        return int(desired)
     if desired > members:
         first = before[0][0]["members_desired"] if before else None
         return int(max(members, min(desired, members if first is None else first)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -28,7 +29,6 @@ from laggard.exporter.collectors.sizing import SizingCollector
 from laggard.exporter.collectors.state import StateCollector
 from laggard.exporter.collectors.topics import TopicCollector
 from laggard.exporter.families import EXPERIMENTAL
-from laggard.exporter.merge import merge_families, merge_text
 from laggard.exporter.snapshot import Snapshot
 from laggard.tables.sift import ERROR, Skipped, error_of, find_odd
 
@@ -37,6 +37,7 @@ OPENMETRICS = "openmetrics"
 _EOF = b"# EOF\n"
 _GZIP_LEVEL = 1  # measured on 6 MB: level 6 takes three times as long for a body a fifth smaller
 _GZIP_CONTAINER = 31
+_FAMILY = re.compile(rb"^(?=# HELP )", re.MULTILINE)  # no series begins so, and no label holds a line break
 _BY_GROUP = (  # collector, and the table it is mostly about
     (LagCollector, "partition_status"),
     (ShapeCollector, "group_windows"),
@@ -143,6 +144,34 @@ def merge_data(parts: Sequence[DataPart]) -> DataPart:
     for part in parts:
         withheld.update(part.withheld)
     return DataPart(heads, sum(part.series for part in parts), dict(withheld))
+
+
+def merge_text(bodies: Sequence[bytes]) -> bytes:
+    """Rendered families of several bodies; both text formats want all series of a family in one place."""
+    families: dict[bytes, list[bytes]] = {}
+    for body in bodies:
+        for text in filter(None, _FAMILY.split(body)):
+            head, series = _split_head(text)
+            families.setdefault(head, []).append(series)
+    return b"".join(head + b"".join(series) for head, series in families.items())
+
+
+def _split_head(text: bytes) -> tuple[bytes, bytes]:
+    end = 0
+    while text.startswith(b"# ", end):
+        end = text.index(b"\n", end) + 1
+    return text[:end], text[end:]
+
+
+def merge_families(families: Iterable[Metric]) -> list[Metric]:
+    """The same before rendering."""
+    merged: dict[str, Metric] = {}
+    for metric in families:
+        if metric.name in merged:
+            merged[metric.name].samples.extend(metric.samples)
+        else:
+            merged[metric.name] = metric
+    return list(merged.values())
 
 
 def _collect_by(

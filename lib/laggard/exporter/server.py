@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from tornado.httputil import HTTPHeaders
 from tornado.iostream import IOStream, StreamClosedError
 from tornado.web import Application, Finish, HTTPError, RequestHandler, stream_request_body
 
@@ -69,7 +70,7 @@ class Handler(RequestHandler):
         return None
 
     async def prepare(self) -> None:
-        stream, web, headers = self.request.connection.stream, self.site.web, self.request.headers  # type: ignore[union-attr]
+        stream, web = self.request.connection.stream, self.site.web  # type: ignore[union-attr]
         self.site.note_request(stream)
         if not _is_allowed(stream, web):  # Go's server ends the handshake; ours knows the names only after it
             self.site.stats.refused["client_name"] += 1
@@ -79,10 +80,7 @@ class Handler(RequestHandler):
         is_open = self.request.path in OPEN_PATHS
         if web.limit and not is_open and not web.limit.allows():
             raise HTTPError(429)
-        if sum(len(f"{name}: {value}\r\n") for name, value in headers.get_all()) > MAX_HEADER_BYTES:
-            raise HTTPError(431)
-        if headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in headers:
-            raise HTTPError(413)
+        _refuse_large(self.request.headers)
         if web.users and not (is_open or self.is_preflight()) and not await self._is_admitted(web.users, stream):
             raise HTTPError(401)
 
@@ -147,9 +145,8 @@ class Handler(RequestHandler):
         raise HTTPError(404)
 
     def on_finish(self) -> None:
-        if not self.is_counted:
-            return
-        self.site.stats.count_request(self.counted_path(), self.get_status())
+        if self.is_counted:
+            self.site.stats.count_request(self.counted_path(), self.get_status())
 
     def counted_path(self) -> str:
         return self.request.path if self.request.path in PATHS else "other"
@@ -272,6 +269,13 @@ class Site:
             log_function=lambda _: None,
             site=self,
         )
+
+
+def _refuse_large(headers: HTTPHeaders) -> None:
+    if sum(len(f"{name}: {value}\r\n") for name, value in headers.get_all()) > MAX_HEADER_BYTES:
+        raise HTTPError(431)
+    if headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in headers:
+        raise HTTPError(413)
 
 
 def _is_allowed(stream: IOStream, web: Web) -> bool:

@@ -78,22 +78,22 @@ class Snapshot:
 
     def of_groups(self, names: Collection[str | None]) -> Snapshot:
         """The same of these groups; findings about the cluster belong to None."""
-        evaluated = replace(
-            self.evaluated,
-            windows=[row for row in self.evaluated.windows if row["group"] in names],
-            findings=[row for row in self.evaluated.findings if row["group"] in names],
-        )
+
+        def among(rows: Sequence[Row]) -> list[Row]:
+            return [row for row in rows if row["group"] in names]
+
+        seen = self.evaluated
         every = self.every_partition
         if every is not None:
             every = every.filter(pc.is_in(every["group"], value_set=pa.array([*names], pa.string())))
         return replace(
             self,
             group_topics=self.group_topics.of_groups(names),
-            partitions=[row for row in self.partitions if row["group"] in names],
+            partitions=among(self.partitions),
             every_partition=every,
-            worst=[row for row in self.worst if row["group"] in names],
-            groups=[row for row in self.groups if row["group"] in names],
-            evaluated=evaluated,
+            worst=among(self.worst),
+            groups=among(self.groups),
+            evaluated=replace(seen, windows=among(seen.windows), findings=among(seen.findings)),
             policies={group: policy for group, policy in self.policies.items() if group in names},
         )
 
@@ -147,12 +147,7 @@ def make_snapshot(
     for row in groups:
         _drop_odd_counters(row, skipped)
     policies = {row["group"]: policy(batch.cluster, row["group"], batch.polled_at) for row in groups}
-    whole = [name for name in policies if policies[name].exports_all or matches(name, selection.partition_always)]
-    hidden = [name for name in policies if policies[name].exports_none]
-    is_hidden = pc.is_in(partitions["group"], value_set=pa.array(hidden, pa.string()))
-    seen = partitions.filter(pc.invert(is_hidden)) if hidden else partitions
-    exported = exported_partitions(seen, selection.partition_top_k, whole, held, batch.polled_at.timestamp())
-    bare = partitions.filter(is_hidden) if selection.partition_top_k else partitions
+    exported, bare = _exported(partitions, policies, selection, held, batch.polled_at.timestamp())
     return Snapshot(
         batch,
         fold_group_topics(partitions).partial_in({row["group"] for row in groups if row["shed_keys"]}),
@@ -164,6 +159,18 @@ def make_snapshot(
         every_partition=_first_of_each(partitions, key) if selection.compat else None,
         worst=_unique(exported_partitions(bare, 1), key),
     )
+
+
+def _exported(
+    partitions: pa.Table, policies: Mapping[str, Policy], selection: Selection, held: Held | None, at: float
+) -> tuple[pa.Table, pa.Table]:
+    """The partitions that have series of their own, and those of groups of which none is exported for its lag."""
+    whole = [name for name in policies if policies[name].exports_all or matches(name, selection.partition_always)]
+    hidden = [name for name in policies if policies[name].exports_none]
+    is_hidden = pc.is_in(partitions["group"], value_set=pa.array(hidden, pa.string()))
+    seen = partitions.filter(pc.invert(is_hidden)) if hidden else partitions
+    exported = exported_partitions(seen, selection.partition_top_k, whole, held, at)
+    return exported, partitions.filter(is_hidden) if selection.partition_top_k else partitions
 
 
 def _drop_odd_counters(row: Row, skipped: Skipped) -> None:

@@ -115,28 +115,22 @@ class WebFile:
             config = parse_web_config(root, lambda name: self._read(self._path.parent / name))
             context = make_context(config.tls) if config.tls else None
         except (OSError, ValueError) as error:
-            reason = f" {error.strerror}" if isinstance(error, OSError) and error.strerror else f"{error}"
-            cause = "\n  ".join(f"{self._path}:{line.strip()}" for line in reason.splitlines())
-            raise LaggardError(
-                "the web-config file is refused",
-                cause=cause,
-                fix="mend the file; docs/exporter.md has every key",
-                exit_code=CONFIGURATION,
-            ) from error
-        tls, users = config.tls, None
-        if config.users:  # the same users keep what is known of their passwords
-            is_same = self._config is not None and self._config.users == config.users
-            users = self.web.users if is_same else Users(config.users)
+            raise self._refused(error) from error
+        # the same users keep what is known of their passwords
+        is_same = self._config is not None and self._config.users == config.users
+        users = self.web.users if is_same else Users(config.users) if config.users else None
         self._config = config
-        self.web = Web(
-            tls=context,
-            access=tls and (tls.client_auth, tls.client_ca, tls.allowed_sans, tls.min_version),
-            allowed_sans=tls.allowed_sans if tls else frozenset(),
-            users=users,
-            headers=config.headers,
-            limit=RateLimit(config.interval_seconds, config.burst) if config.interval_seconds else None,
-        )
+        self.web = _web(config, context, users)
         return self.web
+
+    def _refused(self, error: OSError | ValueError) -> LaggardError:
+        reason = f" {error.strerror}" if isinstance(error, OSError) and error.strerror else f"{error}"
+        return LaggardError(
+            "the web-config file is refused",
+            cause="\n  ".join(f"{self._path}:{line.strip()}" for line in reason.splitlines()),
+            fix="mend the file; docs/exporter.md has every key",
+            exit_code=CONFIGURATION,
+        )
 
     def look(self) -> Web | None:
         """The file loaded again, once it has changed and then stayed the same for two looks; else None.
@@ -164,6 +158,18 @@ class WebFile:
             self._seen[path] = ""  # so that the next look sees the change, too
             raise ValueError("changed again while it was read")
         return content
+
+
+def _web(config: WebConfig, context: ssl.SSLContext | None, users: Users | None) -> Web:
+    tls = config.tls
+    return Web(
+        tls=context,
+        access=tls and (tls.client_auth, tls.client_ca, tls.allowed_sans, tls.min_version),
+        allowed_sans=tls.allowed_sans if tls else frozenset(),
+        users=users,
+        headers=config.headers,
+        limit=RateLimit(config.interval_seconds, config.burst) if config.interval_seconds else None,
+    )
 
 
 def _digest(path: Path) -> str:

@@ -43,12 +43,16 @@ def make_context(tls: Tls) -> ssl.SSLContext:
             raise Refused([f"1: tls_server_config.curve_preferences: {error}"]) from error
     _load_key(context, tls)
     if tls.client_ca:
-        try:
-            context.load_verify_locations(cadata=tls.client_ca.decode("ascii", "ignore"))
-        except (ssl.SSLError, ValueError) as error:
-            raise Refused([f"1: tls_server_config.client_ca: no certificate can be read ({_reason(error)})"]) from error
+        _trust(context, tls.client_ca)
     context.verify_mode = _MODES[tls.client_auth]
     return context
+
+
+def _trust(context: ssl.SSLContext, client_ca: bytes) -> None:
+    try:
+        context.load_verify_locations(cadata=client_ca.decode("ascii", "ignore"))
+    except (ssl.SSLError, ValueError) as error:
+        raise Refused([f"1: tls_server_config.client_ca: no certificate can be read ({_reason(error)})"]) from error
 
 
 def _load_key(context: ssl.SSLContext, tls: Tls) -> None:

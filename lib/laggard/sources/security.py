@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import ssl
 from collections.abc import Iterator
@@ -14,17 +15,17 @@ from kafka.errors import (
     UnsupportedSaslMechanismError,
 )
 
-from laggard.config.security import OAUTHBEARER, PLAIN, WITH_PASSWORD
+from laggard.config.security import OAUTHBEARER, PLAIN
 from laggard.errors import CONFIGURATION, DENIED, LaggardError
 from laggard.secret_files import fingerprint, read_password, read_secret
 from laggard.sources import pem
-from laggard.sources.client_log import silence_client
 from laggard.sources.oauth import Tokens, trusting
 
 if TYPE_CHECKING:
     from laggard.config.security import Security
 
 KEY = "cluster.security."
+_CLIENT = "kafka"
 _VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 _TLS_REFUSAL = re.compile(
     r"\[SSL: (CERTIFICATE_VERIFY_FAILED|\w*ALERT\w*|WRONG_VERSION_NUMBER|NO_PROTOCOLS\w*|UNSUPPORTED_PROTOCOL)\]\s*(.*)"
@@ -37,7 +38,7 @@ class Login:
 
     def __init__(self, security: Security, seconds: float) -> None:
         self._security = security
-        self._tokens = Tokens(security.oauth, seconds) if has_tokens(security) else None
+        self._tokens = Tokens(security.oauth, seconds) if security.has_tokens else None
 
     def renew(self) -> None:
         """Ask for a new token where that is due."""
@@ -53,7 +54,7 @@ class Login:
             found["ssl_context"] = _context(security)
         if security.has_sasl:
             found["sasl_mechanism"] = security.mechanism
-        if has_password(security):
+        if security.has_password:
             found["sasl_plain_username"] = security.username
             found["sasl_plain_password"] = read_password(security.password_file, f"{KEY}password_file")
         if self._tokens is not None:
@@ -62,14 +63,20 @@ class Login:
         return found
 
 
-def has_password(security: Security) -> bool:
-    """True if the client logs in by user and password."""
-    return security.has_sasl and security.mechanism in WITH_PASSWORD
+def silence_client() -> None:
+    """Silence kafka-python, which logs every retry; what matters is raised as an error.
+
+    Its DEBUG lines hold each request, and so the password of a login: they are dropped also where somebody else's
+    settings ask for them. A filter counts for one logger, and a level of `kafka.net` wins over that of `kafka`.
+    """
+    logging.getLogger(_CLIENT).setLevel(logging.CRITICAL)
+    for name, logger in list(logging.root.manager.loggerDict.items()):
+        if f"{name}.".startswith(f"{_CLIENT}.") and isinstance(logger, logging.Logger):
+            logger.addFilter(_is_no_request)  # once only: it knows its filters
 
 
-def has_tokens(security: Security) -> bool:
-    """True if the client logs in by a token."""
-    return security.has_sasl and security.mechanism == OAUTHBEARER
+def _is_no_request(record: logging.LogRecord) -> bool:
+    return record.levelno > logging.DEBUG
 
 
 def check_files(security: Security) -> None:
@@ -80,9 +87,9 @@ def check_files(security: Security) -> None:
     try:
         if security.has_tls:
             _context(security)
-        if has_password(security):
+        if security.has_password:
             read_password(security.password_file, f"{KEY}password_file")
-        if has_tokens(security):
+        if security.has_tokens:
             read_password(security.oauth.client_secret_file, f"{KEY}oauth.client_secret_file")
             trusting(security.oauth.ca_file, f"{KEY}oauth.ca_file")
     except LaggardError as error:
@@ -97,7 +104,7 @@ def warnings(security: Security) -> Iterator[str]:
     if security.protocol == "SASL_PLAINTEXT":
         kind = "the password or token" if security.mechanism in (PLAIN, OAUTHBEARER) else "the login"
         yield f"SASL_PLAINTEXT: {kind} and all data cross the network without encryption"
-    if has_tokens(security) and security.oauth.token_url.lower().startswith("http:"):
+    if security.has_tokens and security.oauth.token_url.lower().startswith("http:"):
         yield "oauth.token_url is http: the client's secret crosses the network without encryption"
 
 

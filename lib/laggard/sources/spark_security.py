@@ -16,7 +16,7 @@ from laggard.config.security import PLAIN, SCRAM
 from laggard.errors import CONFIGURATION, LaggardError
 from laggard.secret_files import MAX_BYTES, read_password
 from laggard.sources import pem
-from laggard.sources.security import KEY, has_password, has_tokens, own_key, read_public
+from laggard.sources.security import KEY, own_key, read_public
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,7 +40,7 @@ _IAM = "software.amazon.msk.auth.iam"  # of the jar aws-msk-iam-auth
 def jvm_properties(security: Security) -> dict[str, str]:
     """System properties of every JVM that reads from Kafka."""
     found = {PROVIDERS_PROPERTY: PROVIDER}
-    return found | ({URLS_PROPERTY: security.oauth.token_url} if has_tokens(security) else {})
+    return found | ({URLS_PROPERTY: security.oauth.token_url} if security.has_tokens else {})
 
 
 def spark_options(security: Security, *, is_local: bool) -> dict[str, str]:
@@ -81,13 +81,13 @@ def _tls(security: Security, refer: Refer) -> dict[str, str]:
 
 def _sasl(security: Security, *, is_local: bool) -> dict[str, str]:
     found = {"sasl.mechanism": security.mechanism}
-    if has_password(security):
+    if security.has_password:
         secret = read_password(security.password_file, f"{KEY}password_file")
         options = {"username": security.username, "password": secret}
         found["sasl.jaas.config"] = _jaas(
             _LOGINS[security.mechanism], options, "password", security.password_file, is_local=is_local
         )
-    elif has_tokens(security):
+    elif security.has_tokens:
         oauth = security.oauth
         secret = read_password(oauth.client_secret_file, f"{KEY}oauth.client_secret_file")
         options = {"clientId": oauth.client_id, "clientSecret": secret}

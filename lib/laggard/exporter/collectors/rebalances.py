@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
 from prometheus_client.core import Metric
@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from laggard.escape import escape_label
 from laggard.exporter import families as fam
 from laggard.exporter.samples import filled, filled_histogram
-from laggard.exporter.snapshot import Snapshot
+from laggard.exporter.snapshot import Row, Snapshot
 from laggard.rebalance.causes import CAUSES
 
 _SCALARS = (
@@ -47,17 +47,20 @@ class RebalanceCollector(Collector):
         ends = ((labels, row["last_rebalance_at"]) for labels, row in rows)
         yield filled(fam.GROUP_LAST_REBALANCE, ((labels, at and at.timestamp()) for labels, at in ends))
         for family, column, keys in _BY_KEY:
-            label = family.labels[-1]
-            yield filled(
-                family,
-                (
-                    ({**labels, label: escape_label(key)}, n)
-                    for labels, row in rows
-                    if row[column] is not None
-                    for key, n in (dict.fromkeys(keys, 0) | row[column]).items()  # a new group publishes 0 first
-                ),
-            )
+            yield filled(family, _by_key(rows, column, family.labels[-1], keys))
         for family, buckets, total in _HISTOGRAMS:
-            known = [(labels, row) for labels, row in rows if None not in (row[buckets], row[total])]
-            cumulative = ((labels, list(accumulate(row[buckets])), row[total]) for labels, row in known)
+            cumulative = (
+                (labels, list(accumulate(row[buckets])), row[total])
+                for labels, row in rows
+                if None not in (row[buckets], row[total])
+            )
             yield filled_histogram(family, cumulative)
+
+
+def _by_key(
+    rows: Iterable[tuple[dict[str, str], Row]], column: str, label: str, keys: Iterable[str]
+) -> Iterator[tuple[dict[str, str], int]]:
+    for labels, row in rows:
+        if row[column] is not None:
+            for key, number in (dict.fromkeys(keys, 0) | row[column]).items():  # a new group publishes 0 first
+                yield {**labels, label: escape_label(key)}, number
