@@ -1,4 +1,4 @@
-"""Changes that a tick's commits made on each partition: commit intervals, how far the offset moved, and counts."""
+"""Changes that a tick's commits made on each partition: commit intervals, how far the offset moved, counts, and lag."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import as_double, both, equal, milliseconds, numbers, seconds_between, when, where
+from laggard.lag.arrays import as_double, both, differ, equal, milliseconds, numbers, seconds_between, when, where
 from laggard.lag.commit_gaps import SUMS, NewCommits, add_gaps, sum_gaps
 from laggard.lag.followed import was_followed
 from laggard.lag.merged import Merged
@@ -15,7 +15,7 @@ from laggard.lag.reached import reached_by
 from laggard.lag.tick import Tick
 
 _MOST_REPEATS = 2**31 - 1
-_LONG = pa.int64()
+_LONG, _DOUBLE = pa.int64(), pa.float64()
 
 
 def commit_rhythm(
@@ -98,3 +98,27 @@ def commit_counts(merged: Merged, fell_by: Any, log_end: Any) -> dict[str, Any]:
         "noop_commits": pc.add(counted("noop_commits"), pc.cast(repeats, _LONG)),
         "rewound_records": pc.add(pc.fill_null(where(is_read, inside), 0), pc.fill_null(fell_by, 0)),
     }
+
+
+def lag_at_commits(before: pa.Table, commit: pa.Table, now: dict[str, Any], is_same_topic: Any, tick: Tick) -> Any:
+    """Smallest lag at the first and the last commit of a tick; the log end is on the line between the two polls.
+
+    Compaction leaves of a tick's commits these two. Null without a commit, or where one of the two log ends is not
+    known or the log became shorter.
+    """
+    is_followed = both(is_same_topic, differ(before["status"], "stale"), pc.equal(now["status"], "ok"))
+    low = where(is_followed, before["log_end_offset"])
+    rise = pc.subtract(now["log_end_offset"], low)
+    rise = where(both(pc.greater_equal(rise, 0), pa.scalar(tick.is_caught_up)), rise)
+    gap = seconds_between(now["sampled_at"], before["sampled_at"])
+
+    def lag_at(offset: str, at: str) -> Any:
+        # a coordinator's clock may be off: a commit that this tick brought was made since the one before
+        share = pc.divide(seconds_between(commit[at], before["sampled_at"]), where(pc.greater(gap, 0), gap))
+        share = pc.min_element_wise(pc.max_element_wise(share, 0.0, skip_nulls=False), 1.0, skip_nulls=False)
+        risen = pc.cast(pc.round(pc.multiply(pc.cast(rise, _DOUBLE, safe=False), share)), _LONG, safe=False)
+        return pc.max_element_wise(pc.subtract(pc.add(low, risen), commit[offset]), 0, skip_nulls=False)
+
+    return pc.min_element_wise(
+        lag_at("first_committed_offset", "first_commit_timestamp"), lag_at("committed_offset", "commit_timestamp")
+    )

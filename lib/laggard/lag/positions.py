@@ -28,8 +28,7 @@ from laggard.lag.arrays import (
     when,
     where,
 )  # fmt: skip
-from laggard.lag.changes import commit_counts, commit_rhythm, moves
-from laggard.lag.envelope import lag_at_commits
+from laggard.lag.changes import commit_counts, commit_rhythm, lag_at_commits, moves
 from laggard.lag.flows import partition_flows
 from laggard.lag.late import Probed, count_late
 from laggard.lag.merged import KEY, UNKNOWN_TOPIC, Merged, Place

@@ -2,13 +2,16 @@
 
 Sources: clients' RangeAssignor, RoundRobinAssignor and AbstractStickyAssignor; group-coordinator's UniformAssignor and
 RangeAssignor (KIP-848). Racks are left out.
+
+The sticky ones keep what members hold. Members with one common subscription follow Kafka's constrained algorithm step
+by step. For differing subscriptions Kafka searches with a heuristic; here the loads are levelled by single moves, so
+there only balance is comparable.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from laggard.rebalance.assignors_sticky import assign_cooperative, assign_sticky, assign_uniform
 from laggard.rebalance.assignors_types import Assignment, Member, TopicPartition, in_order
 
 __all__ = ["ASSIGNORS", "Assignment", "Member", "TopicPartition", "assign"]
@@ -44,6 +47,127 @@ def assign_round_robin(members: Sequence[Member], partitions: Mapping[str, int])
                 turn += 1
             found[circle[turn % len(circle)].member_id].append((topic, partition))
             turn += 1
+    return found
+
+
+def assign_sticky(members: Sequence[Member], partitions: Mapping[str, int]) -> Assignment:
+    """Balanced, with as few moves as balance allows (AbstractStickyAssignor)."""
+    owned = _valid_claims(members, partitions)
+    if len({member.topics for member in members}) > 1:
+        return _level(members, owned, partitions)
+    return _fill_in_turn(owned, _wanted(members, partitions))
+
+
+def assign_cooperative(members: Sequence[Member], partitions: Mapping[str, int]) -> Assignment:
+    """As sticky, but a partition that a living member holds goes to nobody else before that member gave it up."""
+    found = assign_sticky(members, partitions)
+    holder = {place: member for member, held in _valid_claims(members, partitions).items() for place in held}
+    return {
+        member: [place for place in given if holder.get(place, member) == member] for member, given in found.items()
+    }
+
+
+def assign_uniform(members: Sequence[Member], partitions: Mapping[str, int]) -> Assignment:
+    """The broker's own sticky assignor (UniformHomogeneousAssignmentBuilder); `owned` is the current target.
+
+    Who may keep one above the fair share is left to a hash map in Kafka, here it is who has one already: Kafka may
+    move up to one partition per member more.
+    """
+    places = _wanted(members, partitions)
+    known = set(places)
+    owned = {member.member_id: [place for place in member.owned if place in known] for member in members}
+    if len({member.topics for member in members}) > 1:
+        return _level(members, owned, partitions)
+    share, extras = divmod(len(places), max(1, len(members)))
+    found, extras = _keep(owned, share, extras)
+    free = _left(places, found)
+    short = [member for member, held in owned.items() if len(held) <= share]
+    for member in short:  # one member after the other is filled up, unlike the client's turns
+        quota = share
+        if extras:
+            quota, extras = share + 1, extras - 1
+        missing = quota - len(found[member])
+        found[member] += free[:missing]
+        free = free[missing:]
+    return found
+
+
+def _wanted(members: Sequence[Member], partitions: Mapping[str, int]) -> list[TopicPartition]:
+    topics = {topic for member in members for topic in member.topics}
+    return [(topic, place) for topic in sorted(partitions.keys() & topics) for place in range(partitions[topic])]
+
+
+def _valid_claims(members: Sequence[Member], partitions: Mapping[str, int]) -> dict[str, list[TopicPartition]]:
+    """Partitions that each member holds; of two claims the newer generation wins, of two equal ones neither."""
+    claims: dict[TopicPartition, list[Member]] = {}
+    for member in members:
+        for place in member.owned:
+            if place[0] in member.topics and 0 <= place[1] < partitions.get(place[0], 0):
+                claims.setdefault(place, []).append(member)
+    owned: dict[str, list[TopicPartition]] = {member.member_id: [] for member in members}
+    for place, rivals in claims.items():
+        newest = max(member.generation for member in rivals)
+        winners = [member for member in rivals if member.generation == newest]
+        if len(winners) == 1:
+            owned[winners[0].member_id].append(place)
+    return owned
+
+
+def _fill_in_turn(owned: Mapping[str, list[TopicPartition]], places: Sequence[TopicPartition]) -> Assignment:
+    """Members keep up to their quota; what is free goes round the members below theirs."""
+    share, extras = divmod(len(places), max(1, len(owned)))
+    found, extras = _keep({member: sorted(owned[member]) for member in sorted(owned)}, share, extras)
+    free = _left(places, found)
+    while free:
+        below = [member for member in found if len(found[member]) < share]
+        for member in below or [member for member in found if len(found[member]) == share][:extras]:
+            if free:
+                found[member].append(free.pop(0))
+    return found
+
+
+def _keep(owned: Mapping[str, list[TopicPartition]], share: int, extras: int) -> tuple[Assignment, int]:
+    """Members keep a fair share, some one more as long as there are extras; gives also the extras that are left."""
+    found: Assignment = {}
+    for member, held in owned.items():
+        may_keep = share
+        if len(held) > share and extras:
+            may_keep, extras = share + 1, extras - 1
+        found[member] = held[:may_keep]
+    return found, extras
+
+
+def _left(places: Sequence[TopicPartition], found: Assignment) -> list[TopicPartition]:
+    taken = {place for held in found.values() for place in held}
+    return [place for place in places if place not in taken]
+
+
+def _level(
+    members: Sequence[Member], owned: Mapping[str, list[TopicPartition]], partitions: Mapping[str, int]
+) -> Assignment:
+    """For differing subscriptions: what is free to the least loaded reader, then moves while one levels the loads."""
+    topics = {member.member_id: member.topics for member in members}
+    found = {member: list(held) for member, held in owned.items()}
+
+    def readers(place: TopicPartition) -> list[str]:
+        return [member for member in sorted(topics) if place[0] in topics[member]]
+
+    def load(member: str) -> int:
+        return len(found[member])
+
+    free = _left(_wanted(members, partitions), found)
+    for place in sorted(free, key=lambda each: (len(readers(each)), each)):
+        found[min(readers(place), key=load)].append(place)
+    moved = True
+    while moved:
+        moved = False
+        for member in sorted(found, key=load, reverse=True):
+            for place in list(found[member]):
+                lightest = min(readers(place), key=load)
+                if load(member) - load(lightest) >= 2:
+                    found[member].remove(place)
+                    found[lightest].append(place)
+                    moved = True
     return found
 
 

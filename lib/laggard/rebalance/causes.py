@@ -134,12 +134,16 @@ def _cause_in_members(
     static = {change.slot_before[each.member_id] for each in change.before or () if each.group_instance_id}
     restarted = set(slots.restarted) - static  # a static one that restarts in time begins no rebalance (KIP-345)
     left = {*slots.left, *slots.expired}
-    if left and not slots.joined and not restarted:
-        return "static_expired" if left <= static else "member_left"
-    if slots.joined and not left and not restarted:
-        return "static_return" if _are_back(change, slots, earlier, parameters) else "member_join"
-    if left or slots.joined or restarted:
+    if restarted or (left and slots.joined):
         return "replacement"
+    if left:
+        return "static_expired" if left <= static else "member_left"
+    if slots.joined:
+        return "static_return" if _are_back(change, slots, earlier, parameters) else "member_join"
+    return _cause_without_change(change, slots, parameters)
+
+
+def _cause_without_change(change: Change, slots: SlotChanges, parameters: RebalanceParameters) -> str:
     if _may_hide_a_cause(change, slots):
         return UNKNOWN
     if change.assignor == "stream" and _is_probing(change, parameters):

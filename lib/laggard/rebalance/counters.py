@@ -68,14 +68,18 @@ def _counted(before: Mapping[str, Any]) -> Row:
 def measure_recent(recent: Sequence[Mapping[str, Any]], watched_since: datetime | None, now: datetime) -> Row:
     """Columns time_in_rebalance_ratio (the last 10 minutes, or since the group is watched) and ping_pong."""
     moved, returned = (sum(each[name] or 0 for each in recent) for name in ("moved", "returned"))
-    ratio = None
-    if watched_since is not None and watched_since < now:
-        begin = max(now - RATIO_RANGE, watched_since)
-        times = [(each["started_at"], each["ended_at"] or now) for each in recent]
-        times = [(start, end) for start, end in times if end > begin]
-        if all(start is not None for start, _ in times):
-            ratio = union_seconds(times, begin, now) / (now - begin).total_seconds()
+    ratio = None if watched_since is None else _time_ratio(recent, max(now - RATIO_RANGE, watched_since), now)
     return {"time_in_rebalance_ratio": ratio, "ping_pong": returned / moved if moved else None}
+
+
+def _time_ratio(recent: Sequence[Mapping[str, Any]], begin: datetime, now: datetime) -> float | None:
+    if begin >= now:
+        return None
+    times = [(each["started_at"], each["ended_at"] or now) for each in recent]
+    times = [(start, end) for start, end in times if end > begin]
+    if any(start is None for start, _ in times):
+        return None
+    return union_seconds(times, begin, now) / (now - begin).total_seconds()
 
 
 def _count(row: Row, closed: Closed) -> None:

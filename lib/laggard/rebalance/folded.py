@@ -5,7 +5,7 @@ The fields are the columns of that struct in `tables/status_tables.py`, by name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
@@ -110,10 +110,10 @@ class Folded:
             epoch=None if row["epoch"] is None else Epoch(**row["epoch"]),
             members={each["member_id"]: Member(**each) for each in row["members"] or ()},
             roster=None if row["roster"] is None else [Identity(**each) for each in row["roster"]],
-            regexes={each["regex"]: each["topics"] for each in row["regexes"] or ()},
-            topic_names={each["topic_id"]: each["topic"] for each in row["topic_names"] or ()},
+            regexes=_pairs(row["regexes"], "regex", "topics"),
+            topic_names=_pairs(row["topic_names"], "topic_id", "topic"),
             subtopologies={each["subtopology_id"]: each for each in row["subtopologies"] or ()},
-            departed={each["group_instance_id"]: each["member_id"] for each in row["departed"] or ()},
+            departed=_pairs(row["departed"], "group_instance_id", "member_id"),
         )
 
 
@@ -122,6 +122,10 @@ _PLAIN = (
     "was_type", "was_number",
 )  # fmt: skip
 _NAMES = {kind: tuple(each.name for each in fields(kind)) for kind in (Member, Epoch, Identity)}
+
+
+def _pairs(rows: Iterable[Mapping[str, Any]] | None, key: str, value: str) -> dict[Any, Any]:
+    return {each[key]: each[value] for each in rows or ()}
 
 
 def _row(value: Member | Epoch | Identity) -> dict[str, Any]:

@@ -82,8 +82,8 @@ def count_movement(moved: int, before: Held, after: Held, same: Mapping[str, str
     """
     owned = {place for held in after.values() for place in held}
     counts = {slot: len(owned.intersection(held)) for slot, held in before.items()}
-    departed = sum(count for slot, count in counts.items() if slot not in same)
     kept_counts = sorted((count for slot, count in counts.items() if slot in same), reverse=True)
+    departed = sum(counts.values()) - sum(kept_counts)
     share, extra = divmod(len(owned), len(after)) if after else (0, 0)
     surplus = sum(max(0, count - share - (place < extra)) for place, count in enumerate(kept_counts))
     necessary = departed + surplus

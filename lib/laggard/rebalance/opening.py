@@ -28,12 +28,7 @@ def open_rebalance(
     state: RebalanceState, generation: Generation, partitions: Partitions, parameters: RebalanceParameters
 ) -> OpenRebalance:
     """The rebalance that a generation begins."""
-    standing = state.standing
-    if standing is not None and standing.generation_kind != generation.generation_kind:
-        standing = None  # the slots of the two protocols have nothing in common
-    previous_at = None if standing is None else standing.ended_at
-    if standing is None and _is_first(generation):
-        standing = Standing(generation.generation_kind, 0, (), None, generation.recorded_at, is_complete=True)
+    standing, previous_at = _standing(state, generation)
     before = None if standing is None else standing.members
     last_commits = _last_commits(before or (), partitions)
     staying = {member.member_id for member in generation.members}
@@ -46,7 +41,6 @@ def open_rebalance(
     )
     gaps = [facts.commit_gap_p95_seconds for facts in partitions.values() if facts.commit_gap_p95_seconds is not None]
     gap_p95 = max(gaps, default=None)
-    gap = generation.generation_gap
     return OpenRebalance(
         source_offset=generation.source_offset,
         opened_at=generation.recorded_at,
@@ -56,7 +50,7 @@ def open_rebalance(
         start=start,
         ended_at=generation.ended_at,
         sync_seconds=sync_seconds(generation),
-        interrupted=0 if _is_first(generation) else None if gap is None else gap - 1,
+        interrupted=0 if _is_first(generation) else _interrupted(generation),
         live_read=generation.live_read,
         is_complete=is_whole(generation, before),
         pauses=_begin_pauses(generation, standing, partitions),
@@ -64,6 +58,22 @@ def open_rebalance(
         straggler_slot=_straggler(before or (), generation, start.join_seconds, gap_p95, last_commits, parameters),
         flags=_flags(generation, is_skewed=start.high is None),
     )
+
+
+def _standing(state: RebalanceState, generation: Generation) -> tuple[Standing | None, datetime | None]:
+    """The roster to compare with, and the end of the rebalance that left it; None: not known."""
+    standing = state.standing
+    if standing is not None and standing.generation_kind == generation.generation_kind:
+        return standing, standing.ended_at
+    if not _is_first(generation):
+        return None, None  # the slots of two protocols have nothing in common
+    empty = Standing(generation.generation_kind, 0, (), None, generation.recorded_at, is_complete=True)
+    return empty, None
+
+
+def _interrupted(generation: Generation) -> int | None:
+    """Rounds before it that never got to an assignment, by the numbers that no record has."""
+    return None if generation.generation_gap is None else generation.generation_gap - 1
 
 
 def add_generation(rebalance: OpenRebalance, generation: Generation, parameters: RebalanceParameters) -> OpenRebalance:
@@ -158,12 +168,17 @@ def _begin_pauses(
     places = {place for member in standing.members for place in member.assigned or ()}
     if any(member.assigned is None for member in standing.members):
         places |= partitions.keys()
+    none, still = PartitionFacts(), sorted(_wanted(places, generation))
+    return tuple(begin_pause(place, partitions.get(place, none), generation.recorded_at) for place in still)
+
+
+def _wanted(places: set[TopicPartition], generation: Generation) -> set[TopicPartition]:
+    """Those of topics that a member subscribes to: what nobody wants any more does not pause, it ends."""
     topics = [member.topics for member in generation.members]
-    if generation.members and None not in topics:  # what nobody wants any more does not pause, it ends
-        wanted = {topic for each in topics for topic in each or ()}
-        places = {place for place in places if place[0] in wanted}
-    none = PartitionFacts()
-    return tuple(begin_pause(place, partitions.get(place, none), generation.recorded_at) for place in sorted(places))
+    if not topics or None in topics:
+        return places
+    wanted = {topic for each in topics for topic in each or ()}
+    return {place for place in places if place[0] in wanted}
 
 
 def _last_commits(members: Iterable[MemberFacts], partitions: Partitions) -> dict[str, datetime]:

@@ -49,18 +49,14 @@ def find_owners(rows: pa.Table, groups: pa.Table, topics: Topics) -> dict[str, p
     wanted, known = key_codes([rows.select(_KEY), held_by], _KEY)
     at = match(wanted, known)
     owner_at = np.r_[np.array(number, np.int64), -1][at]  # -1 finds the last one, which is nobody
-    found = pa.table([pa.array(each) for each in _columns(owners)], schema=OWNERS)
+    of_owners = list(zip(*owners, strict=True)) or [()] * len(OWNERS)
+    found = pa.table([pa.array(each, kind) for each, kind in zip(of_owners, OWNERS.types, strict=True)], schema=OWNERS)
     chosen = found.take(pa.array(owner_at, mask=owner_at < 0))
     return {name: chosen[name] for name in OWNERS.names}
 
 
 def _names(rows: pa.Table) -> pa.Array:
     return pc.unique(rows["group"])
-
-
-def _columns(owners: list[Owner]) -> list[pa.Array]:
-    columns = list(zip(*owners, strict=True)) or [()] * len(OWNERS)
-    return [pa.array(each, field.type) for each, field in zip(columns, OWNERS, strict=True)]
 
 
 def _members(groups: pa.Table, topics: Topics) -> Iterator[tuple[str, Owner, list[Place]]]:

@@ -68,7 +68,7 @@ def read_partitions(
         **rates,
         "lag_at_commit": pc.max_element_wise(pc.subtract(end, before["committed_offset"]), 0, skip_nulls=False),
         "gap_p95": gap_seconds(before["commit_gaps"], 0.95),
-        "material": _is_material(before, rates["arrival"], tick, parameters),
+        "material": pc.greater(as_double(before["lag"]), floor_records(before, rates["arrival"], tick, parameters)),
     }
     found: dict[str, dict[TopicPartition, PartitionFacts]] = defaultdict(dict)
     for key, *values in zip(_keys(before), *(column.to_pylist() for column in columns.values()), strict=True):
@@ -117,7 +117,3 @@ def floor_records(rows: pa.Table, arrival: Any, tick: Tick, parameters: Rebalanc
     interval = pc.coalesce(rows["commit_interval_seconds"], pa.scalar(float(tick.window_seconds)))
     floor = pc.add(pc.multiply(pc.multiply(arrival, interval), parameters.floor_intervals), 1.0)
     return pc.max_element_wise(floor, float(parameters.min_lag_records), skip_nulls=False)
-
-
-def _is_material(rows: pa.Table, arrival: Any, tick: Tick, parameters: RebalanceParameters) -> Any:
-    return pc.greater(as_double(rows["lag"]), floor_records(rows, arrival, tick, parameters))

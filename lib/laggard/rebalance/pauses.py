@@ -133,11 +133,6 @@ class Cost:
     seconds: tuple[float, ...] = ()  # the single pauses, as far as they are known
     is_complete: bool = True
 
-    @property
-    def lag_jump(self) -> int | None:
-        """Lag that the rebalance added."""
-        return None if self.lag_after is None or self.lag_before is None else self.lag_after - self.lag_before
-
 
 def begin_pause(place: TopicPartition, facts: PartitionFacts, began_at: datetime) -> PartitionPause:
     """A partition at the begin of a rebalance; a commit of after the begin is too late to be the last one before."""

@@ -15,7 +15,6 @@ REASONS = ("poll_timeout", "session_expiry", "deploy", "crash", "scale_in")
 Posterior: TypeAlias = dict[str, float]
 Weights: TypeAlias = tuple[float, float, float, float, float]
 
-WEIGHTS_VERSION = 1
 _SHARING_ROUNDS = 50  # after which the mixture of a hundred departures changes in the third digit at most
 PRIOR: Weights = (0.20, 0.20, 0.30, 0.10, 0.20)
 LIKELIHOOD: Mapping[str, Mapping[str, Weights]] = {

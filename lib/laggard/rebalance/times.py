@@ -28,12 +28,6 @@ class Start:
         """Length of the join phase by the estimate."""
         return seconds_between(self.high, self.est)
 
-    @property
-    def join_bounds_seconds(self) -> tuple[float, float] | None:
-        """Shortest and longest join phase that the records allow."""
-        longest = seconds_between(self.high, self.low)
-        return None if longest is None else (0.0, longest)
-
 
 def find_start(
     generation: Generation,

@@ -5,12 +5,75 @@ Layouts follow Kafka's generated record classes; group-coordinator/src/main/reso
 
 from dataclasses import dataclass
 
-from laggard.wire import schemas_classic as classic
 from laggard.wire import schemas_consumer as consumer
 from laggard.wire import schemas_modern as modern
 from laggard.wire import schemas_share as share
 from laggard.wire import schemas_streams as streams
-from laggard.wire.structs import Table
+from laggard.wire.primitives import (
+    array_of,
+    compact_array_of,
+    read_bytes,
+    read_compact_bytes,
+    read_compact_lossy_string,
+    read_compact_nullable_string,
+    read_compact_string,
+    read_int32,
+    read_int64,
+    read_lossy_string,
+    read_nonzero_uuid,
+    read_nullable_string,
+    read_string,
+)
+from laggard.wire.structs import Field, Nested, Table
+
+# offset commits and the groups of the classic protocol
+OFFSET_COMMIT_KEY = (  # OffsetCommitKey.json, LegacyOffsetCommitKey.json
+    Field("group", read_string),
+    Field("topic", read_string),
+    Field("partition", read_int32),
+)
+
+OFFSET_COMMIT_VALUE = (  # OffsetCommitValue.json; v4 since 4.1 (KAFKA-19141)
+    Field("offset", read_int64),
+    Field("leader_epoch", read_int32, since=3, default=-1),
+    Field("metadata", read_lossy_string, until=3),
+    Field("metadata", read_compact_lossy_string, since=4),
+    Field("commit_timestamp", read_int64),
+    Field("expire_timestamp", read_int64, since=1, until=1, default=-1),
+    Field("topic_id", read_nonzero_uuid, since=4, tag=0),
+)
+
+GROUP_METADATA_KEY = (Field("group", read_string),)  # GroupMetadataKey.json
+
+GROUP_MEMBER = (  # MemberMetadata in GroupMetadataValue.json
+    Field("member_id", read_string, until=3),
+    Field("member_id", read_compact_string, since=4),
+    Field("group_instance_id", read_nullable_string, since=3, until=3),
+    Field("group_instance_id", read_compact_nullable_string, since=4),
+    Field("client_id", read_string, until=3),
+    Field("client_id", read_compact_string, since=4),
+    Field("client_host", read_string, until=3),
+    Field("client_host", read_compact_string, since=4),
+    Field("rebalance_timeout", read_int32, since=1, default=-1),  # -1: use the session timeout
+    Field("session_timeout", read_int32),
+    Field("subscription", read_bytes, until=3),
+    Field("subscription", read_compact_bytes, since=4),
+    Field("assignment", read_bytes, until=3),
+    Field("assignment", read_compact_bytes, since=4),
+)
+
+GROUP_METADATA_VALUE = (  # GroupMetadataValue.json; brokers write v3, v4 is only read
+    Field("protocol_type", read_string, until=3),
+    Field("protocol_type", read_compact_string, since=4),
+    Field("generation", read_int32),
+    Field("protocol", read_nullable_string, until=3),
+    Field("protocol", read_compact_nullable_string, since=4),
+    Field("leader", read_nullable_string, until=3),
+    Field("leader", read_compact_nullable_string, since=4),
+    Field("current_state_timestamp", read_int64, since=2, default=-1),
+    Field("members", Nested(array_of, GROUP_MEMBER), until=3),
+    Field("members", Nested(compact_array_of, GROUP_MEMBER), since=4),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +107,9 @@ def _of_member(name: str, value: Table) -> RecordType:
 
 RECORD_TYPES = {
     # Kafka 4.1+ refuses type 0 with a newer value; older brokers wrote either key with any version
-    LEGACY_OFFSET_COMMIT: _classic("LegacyOffsetCommit", classic.OFFSET_COMMIT_KEY, classic.OFFSET_COMMIT_VALUE),
-    OFFSET_COMMIT: _classic("OffsetCommit", classic.OFFSET_COMMIT_KEY, classic.OFFSET_COMMIT_VALUE),
-    GROUP_METADATA: _classic("GroupMetadata", classic.GROUP_METADATA_KEY, classic.GROUP_METADATA_VALUE),
+    LEGACY_OFFSET_COMMIT: _classic("LegacyOffsetCommit", OFFSET_COMMIT_KEY, OFFSET_COMMIT_VALUE),
+    OFFSET_COMMIT: _classic("OffsetCommit", OFFSET_COMMIT_KEY, OFFSET_COMMIT_VALUE),
+    GROUP_METADATA: _classic("GroupMetadata", GROUP_METADATA_KEY, GROUP_METADATA_VALUE),
     3: _of_group("ConsumerGroupMetadata", consumer.GROUP_METADATA_VALUE),
     4: _of_group("ConsumerGroupPartitionMetadata", consumer.PARTITION_METADATA_VALUE),
     5: _of_member("ConsumerGroupMemberMetadata", consumer.MEMBER_METADATA_VALUE),
