@@ -48,11 +48,9 @@ def resolve(into: Path) -> list[str]:
         tail = done.stdout.decode(errors="replace").strip().splitlines()[-12:]
         what = "Ivy could not find the jars of conf/ivy.xml"
         raise LaggardError(what, cause="\n  ".join(tail), fix="mend conf/ivy.xml", exit_code=UNREACHABLE)
-    return [_line(path, into / "jars") for conf in CONFS for path in _sorted(into / "jars" / conf)]
-
-
-def _sorted(folder: Path) -> list[Path]:
-    return sorted(folder.rglob("*.jar"), key=lambda path: path.name)
+    folder = into / "jars"
+    jars = [sorted((folder / conf).rglob("*.jar"), key=lambda path: path.name) for conf in CONFS]
+    return [_line(path, folder) for each in jars for path in each]
 
 
 def _line(path: Path, base: Path) -> str:

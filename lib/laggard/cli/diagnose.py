@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from laggard.cli.compared import Comparison, compare, stored_findings
@@ -60,19 +61,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Evaluate, print, and compare or write what was asked for."""
-    from laggard.config import load_config
-
-    if args.param:
-        sets = [*args.set, *(f"diagnosis.{each}" for each in args.param)]
-        config = load_config(args.config, sets, os.environ)
+    config = _with_thresholds(args, config)
     root, seconds = config.job.tables, config.job.window_seconds
     begin_ms, end_ms = _asked_windows(args, root, seconds)
     if args.output:
         _refuse_tables_at(args.output)
     steps, before = _replayed(args, config, begin_ms, end_ms)
-    findings = [row for step in steps for row in step.findings]
+    findings = [*chain.from_iterable(step.findings for step in steps)]
     if steps:
-        refuse_empty(args.group, [*findings, *(row for step in steps for row in step.windows)])
+        refuse_empty(args.group, [*findings, *chain.from_iterable(step.windows for step in steps)])
     compared = compare(stored_findings(root, begin_ms, end_ms, seconds, args.group), findings) if args.compare else None
     if args.output:
         _write(args.output, steps)
@@ -84,8 +81,15 @@ def run(args: argparse.Namespace, config: Config) -> int:
     return DIFFERENT if compared is not None and not compared.is_equal else OK
 
 
+def _with_thresholds(args: argparse.Namespace, config: Config) -> Config:
+    from laggard.config import load_config
+
+    sets = [f"diagnosis.{each}" for each in args.param]
+    return load_config(args.config, [*args.set, *sets], os.environ) if sets else config
+
+
 def _asked_windows(args: argparse.Namespace, root: str, seconds: int) -> tuple[int, int]:
-    """Begin in ms of the first and of the last window; up to the newest tick at most."""
+    """Give the begin in ms of the first and of the last window; up to the newest tick at most."""
     polled_at = published_batch(root).polled_at
     asked_end = args.end(polled_at)
     found = window_range(args.begin(polled_at), min(asked_end, polled_at), seconds)
@@ -97,7 +101,7 @@ def _asked_windows(args: argparse.Namespace, root: str, seconds: int) -> tuple[i
 def _replayed(
     args: argparse.Namespace, config: Config, begin_ms: int, end_ms: int
 ) -> tuple[list[Step], datetime | None]:
-    """The windows evaluated again, and the end of the one whose memory they begin with; None: from nothing."""
+    """Evaluate the windows again; gives also the end of the one whose memory they begin with, None: from nothing."""
     from laggard.stream.reading import Options
     from laggard.stream.replay import memory_before, replay
 

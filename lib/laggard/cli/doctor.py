@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Container, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from laggard.cli import terminal
@@ -180,16 +181,12 @@ def report_lines(results: Sequence[Result], shown: Container[str] = ()) -> list[
 
     Of checks that are `shown` also the fact, first of all.
     """
-    ahead = [result for result in results if result.is_ahead]
-    good = [result.check for result in results if result.level == "ok" and result.check not in shown]
-    lines = [line for result in results if result.check in shown and result.level == "ok" for line in _lines(result)]
-    lines += [
-        line
-        for level in ("fail", "warn")
-        for result in results
-        if result.level == level and not result.is_ahead
-        for line in _lines(result)
-    ]
+    of_kind: dict[str, list[Result]] = {"shown": [], "fail": [], "warn": [], "ok": [], "ahead": []}
+    for result in results:
+        level = "shown" if result.level == "ok" and result.check in shown else result.level
+        of_kind["ahead" if result.is_ahead else level].append(result)
+    lines = [*chain.from_iterable(_lines(each) for kind in ("shown", "fail", "warn") for each in of_kind[kind])]
+    ahead, good = of_kind["ahead"], [result.check for result in of_kind["ok"]]
     if ahead:
         facts = "; ".join(f"{result.check}: {result.fact}" for result in ahead)
         lines += [*paragraph(facts, "later ", "      "), f"      fix: {ahead[0].remedy}"]

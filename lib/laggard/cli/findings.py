@@ -74,15 +74,19 @@ def run(args: argparse.Namespace, config: Config) -> int:
     chosen = [row for row in found.rows if is_wanted(row, args)]
     refuse_unknown_code(args.code, found.rows)
     if not chosen and args.group != "*":
-        known = [*read_where(config.job.tables, batch, GROUP_STATUS.name, ("group",)), *found.rows]
-        names = [row["group"] for row in known if row["group"] is not None]
-        refuse_empty(args.group, [name for name in names if fnmatchcase(name, args.group)], names)
+        rows = read_where(config.job.tables, batch, GROUP_STATUS.name, ("group",))
+        _refuse_unknown_group(args.group, [*rows, *found.rows])
     if args.json:
         print(printable_json({"v": 1, "ok": True, "data": to_data(replace(found, rows=chosen))}, datetime.isoformat))
     else:
         terminal.show(finding_tables(chosen, found.evaluated_to, found.behind), no_color=args.no_color)
     is_known = is_any_known(config.job.tables, batch.polled_at, config.job.window_seconds, args.group)
     return exit_code(chosen, args.fail_on, is_known=is_known)
+
+
+def _refuse_unknown_group(glob: str, rows: Sequence[Row]) -> None:
+    names = [row["group"] for row in rows if row["group"] is not None]
+    refuse_empty(glob, [name for name in names if fnmatchcase(name, glob)], names)
 
 
 def refuse_unknown_code(code: str | None, rows: Sequence[Row]) -> None:

@@ -56,7 +56,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         _drop_output()
         return OK
     except Exception as error:  # noqa: BLE001 - the last one to see it
-        _show_traceback(is_wanted=is_verbose and getattr(error, "exit_code", INTERNAL) != USAGE)
+        if is_verbose and getattr(error, "exit_code", INTERNAL) != USAGE:
+            import traceback
+
+            traceback.print_exc()
         return report(error, is_json="--json" in words, is_verbose=is_verbose)
     return code
 
@@ -91,13 +94,6 @@ def report(error: Exception, *, is_json: bool, is_verbose: bool = False) -> int:
 def _drop_output() -> None:
     """Send what is left of the output to nobody: Python would fail at it once more when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _show_traceback(*, is_wanted: bool) -> None:
-    if is_wanted:
-        import traceback
-
-        traceback.print_exc()
 
 
 def _run(words: Sequence[str]) -> int:

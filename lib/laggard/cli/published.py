@@ -30,13 +30,19 @@ Row = dict[str, Any]
 T = TypeVar("T")
 
 
-def published_batch(root: str) -> Batch:
-    """The newest batch that may be shown."""
+def any_batch(root: str) -> Batch:
+    """Read the newest batch, also one of the job that is still catching up."""
     batch = newest_batch(root)
     if batch is None:
         raise LaggardError(
             "nothing is published yet", cause=f"{root}/batches has no tick", fix="laggard run", exit_code=TEMPORARY
         )
+    return batch
+
+
+def published_batch(root: str) -> Batch:
+    """The newest batch that may be shown."""
+    batch = any_batch(root)
     if batch.kind == BACKFILL:
         raise LaggardError(
             "the job is still catching up",

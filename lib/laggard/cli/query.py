@@ -15,6 +15,7 @@ import pyarrow as pa
 from deltalake import QueryBuilder
 from deltalake.exceptions import DeltaError
 
+from laggard.cli.published import any_batch
 from laggard.cli.query_notes import (
     Range,
     described,
@@ -33,9 +34,9 @@ from laggard.cli.terminal import waiting
 from laggard.cli.times import HELP, accept_spans
 from laggard.cli.views import named_views, read_views
 from laggard.cli.words import aligned, count
-from laggard.errors import OK, TEMPORARY, USAGE, LaggardError
+from laggard.errors import OK, USAGE, LaggardError
 from laggard.escape import printable, printable_json, printable_lines
-from laggard.tables.published import Batch, newest_batch
+from laggard.tables.published import Batch
 from laggard.tables.readers import TableMissing, TableUnreadable, open_table, sentence_of
 from laggard.tables.schemas import BATCHES, TABLES, Table
 
@@ -124,7 +125,7 @@ def _write(args: argparse.Namespace, rows: pa.Table, notes: Sequence[str]) -> No
 
 
 def _answer_question(root: str, name: str, values: Mapping[str, str]) -> tuple[pa.Table, list[str]]:
-    question, batch = find_question(name), _newest(root)
+    question, batch = find_question(name), any_batch(root)
     sql, asked = fill(question, values, batch.polled_at), range_of(question, values, batch.polled_at)
     rows = run_query(root, sql)
     if not rows.num_rows and "group" in values and values["group"] not in (known := known_groups(root, batch)):
@@ -137,7 +138,7 @@ def _answer_sql(root: str, text: str, values: Mapping[str, str]) -> tuple[pa.Tab
         return tables_shown(), []
     if found := _DESCRIBE.fullmatch(text):
         return described(found[1].lower()), []
-    batch = _newest(root)
+    batch = any_batch(root)
     sql, asked = fill_names(text, values, batch.polled_at), range_of(None, values, batch.polled_at)
     rows = run_query(root, sql, asked)
     touched = asked if values.keys() & {"from", "to"} else touched_range(root, batch, sql, rows)
@@ -165,7 +166,7 @@ def given_values(args: argparse.Namespace) -> dict[str, str]:
 
 def run_question(root: str, name: str, values: Mapping[str, str]) -> pa.Table:
     """Rows of a shipped question; times that are not said go back from the newest tick."""
-    return run_query(root, fill(find_question(name), values, _newest(root).polled_at))
+    return run_query(root, fill(find_question(name), values, any_batch(root).polled_at))
 
 
 def question_lines() -> list[str]:
@@ -208,7 +209,7 @@ def run_query(root: str, sql: str, asked: Range | None = None) -> pa.Table:
 def open_session(root: str, asked: Range | None = None) -> Callable[[str], pa.Table]:
     """Give the function that answers SQL of ours or of a user, for several questions about the same versions."""
     builder = QueryBuilder()
-    for name, version in _versions(_newest(root)).items():
+    for name, version in _versions(any_batch(root)).items():
         with suppress(TableMissing) if version is None else nullcontext():  # an older job made none
             _register(builder, root, TABLES[name], version, asked or Range())
     made: set[str] = set()
@@ -227,7 +228,7 @@ def open_session(root: str, asked: Range | None = None) -> Callable[[str], pa.Ta
 
 
 def _failure(error: Exception, root: str, sql: str) -> LaggardError:
-    """The error that says if the tables cannot be read or the query is wrong."""
+    """Make the error that says if the tables cannot be read or the query is wrong."""
     cause = sentence_of(error)
     if any(word in cause for word in _OF_FILES) and "CastError" not in cause:
         return TableUnreadable(root, cause)
@@ -236,7 +237,10 @@ def _failure(error: Exception, root: str, sql: str) -> LaggardError:
 
 
 def _versions(batch: Batch) -> dict[str, int | None]:
-    return {**published_versions(batch), **{name: None for name, table in TABLES.items() if table.is_of_diagnosis}}
+    """Map table to version: `batches` itself at that of the row, tables of the diagnosis at their newest, as None."""
+    named = {name: version for name, version in batch.table_versions.items() if name in TABLES}
+    newest = {name: None for name, table in TABLES.items() if table.is_of_diagnosis}
+    return {**named, BATCHES.name: batch.version, **newest}
 
 
 def _register(builder: QueryBuilder, root: str, table: Table, version: int | None, asked: Range) -> None:
@@ -257,21 +261,6 @@ def _interruptible(work: Callable[[], pa.Table]) -> pa.Table:
     while not wait([future], _LOOK_SECONDS).done:  # a signal that another thread got does not end a wait without limit
         pass
     return future.result()
-
-
-def _newest(root: str) -> Batch:
-    batch = newest_batch(root)
-    if batch is None:
-        raise LaggardError(
-            "nothing is published yet", cause=f"{root}/batches has no tick", fix="laggard run", exit_code=TEMPORARY
-        )
-    return batch
-
-
-def published_versions(batch: Batch) -> dict[str, int]:
-    """Table to version; `batches` itself at the version the row was read at."""
-    named = {name: version for name, version in batch.table_versions.items() if name in TABLES}
-    return {**named, BATCHES.name: batch.version}
 
 
 def question_list() -> list[dict[str, Any]]:

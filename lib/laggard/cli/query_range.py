@@ -37,7 +37,7 @@ def conditions(table: Table, asked: Range) -> list[str]:
 
 
 def _of_ticks(column: str, begin: datetime | None, end: datetime | None) -> list[str]:
-    """Ticks of the range, and gaps that overlap it: a gap is found by the tick after it, often after the range."""
+    """Keep ticks of the range, and gaps that overlap it: a gap is found by the tick after it, often after the range."""
     kept = [f"{column} >= {_literal(begin)}"] if begin else []
     kept += [f"{column} <= {_literal(end)}"] if end else []
     met = [f"coalesce(gap_to, {column}) > {_literal(begin)}"] if begin else []
@@ -53,15 +53,15 @@ def touched_range(root: str, batch: Batch, sql: str, rows: pa.Table) -> Range:
         return Range()
     for is_wanted in (_is_time, pa.types.is_date):
         if any(map(is_wanted, rows.schema.types)):
-            known = [each for name, column in _columns(rows, is_wanted) for each in _ends(name, column)]
+            known = _ends_of(rows, is_wanted)
             return Range(min(known), max(known)) if known else Range()
     days = _days(root, set(history).difference(_WHOLE))
     return Range(_midnight(min(days)), batch.polled_at) if days else Range()
 
 
-def _columns(rows: pa.Table, is_wanted: Callable[[pa.DataType], bool]) -> list[tuple[str, pa.ChunkedArray]]:
-    named = zip(rows.column_names, rows.columns, strict=True)
-    return [(name, column) for name, column in named if is_wanted(column.type)]
+def _ends_of(rows: pa.Table, is_wanted: Callable[[pa.DataType], bool]) -> list[datetime]:
+    columns = zip(rows.column_names, rows.columns, strict=True)
+    return [each for name, column in columns if is_wanted(column.type) for each in _ends(name, column)]
 
 
 def _ends(name: str, column: pa.ChunkedArray) -> list[datetime]:
@@ -78,7 +78,7 @@ def _is_time(kind: pa.DataType) -> bool:
 
 
 def _days(root: str, names: Iterable[str]) -> list[Any]:
-    """Days that the tables have rows of."""
+    """List the days that the tables have rows of."""
     found: list[Any] = []
     for name in names:
         with suppress(TableMissing):  # an older job made none

@@ -48,7 +48,7 @@ def fleet_page(root: str, batch: Batch, asked: Range, window_seconds: int, *, is
 def _rows(
     worst: Sequence[Row], parts: Sequence[Mapping[str, Row]], span: Span, points: Sequence[Row]
 ) -> list[dict[str, Any]]:
-    """A row for each group, with its lag over time as a small chart."""
+    """Make a row for each group, with its lag over time as a small chart."""
     drawn: dict[str, list[tuple[datetime, float | None]]] = defaultdict(list)
     for row in points:
         drawn[row["group"]].append((row["at"], None if row["unknown"] else row["lag"]))

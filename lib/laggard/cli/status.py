@@ -238,15 +238,13 @@ def _group_line(row: Row, topics: list[Row], worst: str) -> GroupLine:
         time_lag_seconds=row["max_time_lag_seconds"],
         # a topic where nothing was ever committed has no time lag, and none is missing
         time_lag_is_exact=row["max_time_lag_seconds"] is not None
-        and all(topic["time_lag"] is not None or not _has_commits(topic) for topic in topics),
+        and all(
+            topic["time_lag"] is not None or not (topic["partitions_bad"] or topic["status_ok"]) for topic in topics
+        ),
         worst_partition=worst,
         generation=generation_or_epoch(row),
         status=row["status"],
     )
-
-
-def _has_commits(topic: Row) -> bool:
-    return bool(topic["partitions_bad"] or topic["status_ok"])
 
 
 def worst_partitions(snapshot: Snapshot) -> dict[str, Row]:

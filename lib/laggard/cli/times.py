@@ -53,7 +53,11 @@ def when(text: str) -> Written:
         if back > _LONGEST:
             raise ArgumentTypeError(f"too long ago: {text!r}")
         return Written(text, lambda now: now - back)
-    plain = _ZONE.sub("+00:00", plain)
+    return _time(text, _ZONE.sub("+00:00", plain))
+
+
+def _time(text: str, plain: str) -> Written:
+    """Read a time of the day, or a moment; `text` is as it was written."""
     try:
         if _OF_DAY.fullmatch(plain):
             of_day = _aware(f"2000-01-02T{plain if plain[2] == ':' else '0' + plain}")

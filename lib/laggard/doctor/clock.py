@@ -28,7 +28,11 @@ def check_clock(cluster: Cluster) -> Iterable[Result]:
     sent_ms = cluster.clock() * 1000
     response = cluster.brokers.ask("describe_quorum", _request())
     received_ms = cluster.clock() * 1000
-    problem = response if isinstance(response, str) else _error(response)
+    problem = (
+        response
+        if isinstance(response, str)
+        else error_name(response.error_code or response.topics[0].partitions[0].error_code)
+    )
     if problem in DENIED:
         command = allow(cluster.config, "Describe", resource=("--cluster",))
         yield Result("warn", CHECK, f"unknown: Describe on the cluster is denied ({problem})", command)
@@ -67,8 +71,3 @@ def _request() -> DescribeQuorumRequest:
     topic = DescribeQuorumRequest.TopicData
     part = topic.PartitionData(partition_index=0)
     return DescribeQuorumRequest(topics=[topic(topic_name="__cluster_metadata", partitions=[part])])
-
-
-def _error(response: object) -> str | None:
-    code = response.error_code or response.topics[0].partitions[0].error_code  # type: ignore[attr-defined]
-    return error_name(code)

@@ -83,13 +83,10 @@ def fit(
 def _shed(families: Sequence[Metric], level: str, snapshot: Snapshot) -> list[Metric]:
     found = _severities(snapshot)
     if level == "topics":
-        lags = _known_lags(snapshot)
-        quiet = {pair for pair, lag in lags.items() if lag == 0} | (_counted_topics(snapshot) - lags.keys())
-        shed = {pair for pair in quiet if pair[0] not in found}
-        return [_without_topics(metric, shed) for metric in families]
+        quiet = {pair for pair in _quiet_topics(snapshot) if pair[0] not in found}
+        return [_without_topics(metric, quiet) for metric in families]
     if level == "groups":
-        busy = {group for (group, _), lag in _known_lags(snapshot).items() if lag != 0}
-        quiet_groups = {escape_label(row["group"]) for row in snapshot.groups} - busy - found.keys()
+        quiet_groups = _quiet_groups(snapshot) - found.keys()
         return [_without_groups(metric, quiet_groups) for metric in families]
     return [metric for metric in families if _LEVEL_OF.get(metric.name) != level]
 
@@ -111,13 +108,20 @@ def _known_lags(snapshot: Snapshot) -> dict[tuple[str, str], int | None]:
     return {(escape_label(g), escape_label(t)): lag for g, t, lag in zip(folded.group, folded.topic, lags, strict=True)}
 
 
-def _counted_topics(snapshot: Snapshot) -> set[tuple[str, str]]:
-    """Group–topics as labelled that have counters, which outlive their partitions."""
-    return {
+def _quiet_groups(snapshot: Snapshot) -> set[str]:
+    busy = {group for (group, _), lag in _known_lags(snapshot).items() if lag != 0}
+    return {escape_label(row["group"]) for row in snapshot.groups} - busy
+
+
+def _quiet_topics(snapshot: Snapshot) -> set[tuple[str, str]]:
+    """Find group–topics as labelled without lag, and those of which only the counters are left."""
+    lags = _known_lags(snapshot)
+    counted = {
         (escape_label(row["group"]), escape_label(each["topic"]))
         for row in snapshot.groups
         for each in row["topic_counters"] or ()
     }
+    return {pair for pair, lag in lags.items() if lag == 0} | (counted - lags.keys())
 
 
 def _shed_least_lag(families: Sequence[Metric], snapshot: Snapshot, max_series: int) -> list[Metric]:

@@ -31,7 +31,7 @@ def desired_consumers(
     group = rows[0]
     if not _is_known(rows):
         return None
-    is_asleep = all(row["lag"] == 0 and row["arrival_rate"] == 0 for row in rows)
+    is_asleep = all((row["lag"], row["arrival_rate"]) == (0, 0) for row in rows)
     if policy.scale_to_zero and is_asleep and (idle_seconds >= policy.idle_seconds or not group["members"]):
         return 0
     wanted: int | None = policy.min_consumers
@@ -40,10 +40,9 @@ def desired_consumers(
     if wanted is None:
         return None
     needs_one = policy.scale_to_zero and not is_asleep
-    least = max(policy.min_consumers, 1) if needs_one else policy.min_consumers
     # neither what the policy forbids nor members that could not get a partition
-    limits = [limit for limit in (policy.max_consumers, group["members_ceiling"]) if limit]
-    return min([max(wanted, least), *limits])
+    limits: list[int] = [*filter(None, (policy.max_consumers, group["members_ceiling"]))]
+    return min([max(wanted, policy.min_consumers, int(needs_one)), *limits])
 
 
 def _subscribed(rows: Sequence[Row]) -> Sequence[Row]:

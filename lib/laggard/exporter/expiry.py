@@ -35,6 +35,6 @@ def offsets_expiry(
     elif members and group["topics"] is None:
         return None
     else:
-        read = set(group["topics"] or ()) if members else set()
-        since = min((at for topic, at in commits.items() if topic not in read), default=None)
+        read = frozenset(group["topics"] if members else ())
+        since = min(map(commits.__getitem__, commits.keys() - read), default=None)
     return None if since is None else since + 60.0 * retention_minutes

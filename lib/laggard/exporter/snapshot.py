@@ -164,7 +164,7 @@ def make_snapshot(
 def _exported(
     partitions: pa.Table, policies: Mapping[str, Policy], selection: Selection, held: Held | None, at: float
 ) -> tuple[pa.Table, pa.Table]:
-    """The partitions that have series of their own, and those of groups of which none is exported for its lag."""
+    """Choose the partitions with series of their own, and those of groups of which none is exported for its lag."""
     whole = [name for name in policies if policies[name].exports_all or matches(name, selection.partition_always)]
     hidden = [name for name in policies if policies[name].exports_none]
     is_hidden = pc.is_in(partitions["group"], value_set=pa.array(hidden, pa.string()))

@@ -23,7 +23,7 @@ _MODES = {
 def make_context(tls: Tls) -> ssl.SSLContext:
     """A server's context; `Refused` names the key whose content does not do."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    chosen = [CIPHERS[name] for name in tls.ciphers if CIPHERS[name]]
+    chosen = [*filter(None, map(CIPHERS.__getitem__, tls.ciphers))]
     if chosen:
         context.set_ciphers(":".join(chosen))
     # of a list with names of TLS 1.3 only, nothing is left to agree on in TLS 1.2

@@ -58,7 +58,7 @@ def make_board(
     entries = {}
     for line in group_lines(snapshot, healths):
         name = line.group
-        mine = topics.get(name, [])
+        mine, policy = topics.get(name, []), snapshot.policies.get(name, Policy())
         row = {
             **named("cluster", snapshot.cluster),
             **named("group", name),
@@ -66,7 +66,9 @@ def make_board(
             **_evaluated(line, healths.get(name)),
             "desired_consumers": wanted.get(name),
             "worst": _worst(worst.get(name)),
-            **_declared(snapshot.policies.get(name, Policy())),
+            "owner": policy.owner or None,
+            "team": policy.team or None,
+            "in_maintenance": policy.in_maintenance,
             **_history(history.get(name, [])),
         }
         entries[name] = Entry(line, row, mine)
@@ -130,7 +132,3 @@ def _worst(row: Row | None) -> dict[str, Any] | None:
         return None
     of_row = {name: row[name] for name in ("partition", "lag", "time_lag_seconds")}
     return {**named("topic", row["topic"]), **of_row, "verdict": row["verdict"]}
-
-
-def _declared(policy: Policy) -> dict[str, Any]:
-    return {"owner": policy.owner or None, "team": policy.team or None, "in_maintenance": policy.in_maintenance}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -98,20 +98,25 @@ def group_series(root: str, group: str, topic: str | None, starts: Sequence[date
     for row in rows:
         if row["window_start"] in by_start:  # else of windows that were longer or shorter
             by_start[row["window_start"]].append(row)
-    lacking = _lacking([{row["topic"] for row in each} for each in by_start.values()])
-    found: Series = {name: [] for name in ("lag", "lag_known", "time_lag_seconds", "time_lag_is_exact")}
-    for each, lacks in zip(by_start.values(), lacking, strict=True):
-        seconds = _known(each, "max_time_lag_seconds", max)
-        is_sound = all(row["status"] == "ok" and not row["time_lag_censored"] for row in each)
-        found["lag"].append(None if lacks else _whole(each, "lag"))
-        found["lag_known"].append(_known(each, "lag_known", sum))
-        found["time_lag_seconds"].append(seconds)
-        found["time_lag_is_exact"].append(not lacks and seconds is not None and is_sound)
-    return found
+    lacking = _lacking(by_start.values())
+    windows = [_of_window(each, lacks=lacks) for each, lacks in zip(by_start.values(), lacking, strict=True)]
+    return {name: [window[name] for window in windows] for name in windows[0]}
 
 
-def _lacking(topics: Sequence[set[str]]) -> list[bool]:
+def _of_window(rows: Sequence[Mapping[str, Any]], *, lacks: bool) -> dict[str, Any]:
+    seconds = _known(rows, "max_time_lag_seconds", max)
+    is_sound = all(row["status"] == "ok" and not row["time_lag_censored"] for row in rows)
+    return {
+        "lag": None if lacks else _whole(rows, "lag"),
+        "lag_known": _known(rows, "lag_known", sum),
+        "time_lag_seconds": seconds,
+        "time_lag_is_exact": not lacks and seconds is not None and is_sound,
+    }
+
+
+def _lacking(windows: Iterable[Sequence[Mapping[str, Any]]]) -> list[bool]:
     """True of a window without a topic that was there before and came again: its sums are lower bounds."""
+    topics = [{row["topic"] for row in rows} for rows in windows]
     before: list[set[str]] = []
     for each in topics:
         before.append((before[-1] | each) if before else each)

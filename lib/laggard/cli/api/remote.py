@@ -71,14 +71,18 @@ def findings(args: argparse.Namespace) -> int:
         evaluated_to = None if evaluated["evaluated_to"] is None else _time(evaluated["evaluated_to"])
         found = Found(_time(pages[0]["data_timestamp"]), evaluated_to, evaluated["windows_behind"], rows)
         text = "\n".join(finding_lines(rows, evaluated_to, found.behind))
-        is_known = False
-        if args.fail_on or (not rows and parameters["group"] is not None):
-            groups = [row for page in remote.pages("groups", group=parameters["group"]) for row in page["groups"]]
-            refuse_empty(args.group, groups)
-            is_known = any(row["health"] != UNKNOWN for row in groups)
+        is_asked = args.fail_on or (not rows and args.group != "*")
+        is_known = is_asked and _is_any_known(remote, args.group, parameters["group"])
     refuse_unknown_code(args.code, rows)
     _print(to_data(found), text, is_json=args.json)
     return exit_code(rows, args.fail_on, is_known=is_known)
+
+
+def _is_any_known(remote: Remote, glob: str, group: str | None) -> bool:
+    """True if it is known of one of the groups whether it is in trouble; a glob that fits none is refused."""
+    groups = [row for page in remote.pages("groups", group=group) for row in page["groups"]]
+    refuse_empty(glob, groups)
+    return any(row["health"] != UNKNOWN for row in groups)
 
 
 def status(args: argparse.Namespace) -> Page:
@@ -118,7 +122,7 @@ def _status(args: argparse.Namespace, pages: Sequence[Document]) -> Page:
 
 
 def _rebalance_lines(rows: Sequence[Row]) -> list[RebalanceLine]:
-    """Lines in their order; groups whose rebalances the exporter cannot read are named on standard error."""
+    """Make the lines, in their order; name groups whose rebalances the exporter cannot read on standard error."""
     lines, lost = [], []
     for row in rows:
         group, facts = name_of(row, "group"), row["rebalances"]

@@ -66,7 +66,7 @@ def _and_of_group(findings: Sequence[Row], topic: str) -> list[Row]:
 
 
 def _topic_named(explained: Explained, name: str) -> str:
-    """The topic of the group with this name, as it is or as it is shown."""
+    """Find the topic of the group with this name, as it is or as it is shown."""
     topics: list[str] = sorted({*(explained.group["topics"] or ()), *(row["topic"] for row in explained.partitions)})
     for topic in topics:
         if name in (topic, escape_label(topic)):

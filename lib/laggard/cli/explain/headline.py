@@ -76,7 +76,7 @@ def _lag_now(explained: Explained) -> str:
 
 
 def _without_windows(explained: Explained) -> str:
-    """The end of a sentence about the lag now, of which the rules say nothing that holds."""
+    """End a sentence about the lag now, of which the rules say nothing that holds."""
     is_of_before = is_overtaken(explained)
     unread = ", and no member reads them" if is_of_before and not explained.group["members"] else ""
     if not explained.diagnosis.is_current:
@@ -98,7 +98,7 @@ def _trouble(diagnosis: Diagnosis) -> str:
 
 
 def _without_lag(explained: Explained) -> str:
-    """The end of a sentence that begins with the group's name."""
+    """End a sentence that begins with the group's name."""
     diagnosis = explained.diagnosis
     verdict = str(diagnosis.windows[0]["scale_verdict"])
     if explained.group["members"] == 0 and explained.group["lag_known"] and leading(diagnosis) is None:
@@ -110,7 +110,7 @@ def _without_lag(explained: Explained) -> str:
     trouble = _trouble(diagnosis)
     if trouble:
         return f" has no significant lag{'' if is_known else ' as far as is known'}, but: {trouble}"
-    lag = _keeps_up(diagnosis) if is_known else "has no lag that counts, as far as is known"
+    lag = _keeps_up(diagnosis, is_known=is_known)
     notes = f" now, {count(len(diagnosis.findings), 'note')} below" if diagnosis.findings else ""
     return f" {lag}: nothing to do{notes}"
 
@@ -123,7 +123,9 @@ def _not_evaluable(diagnosis: Diagnosis) -> str:
     return f"{word}{_trouble(diagnosis) or 'none of its lag is known'}"
 
 
-def _keeps_up(diagnosis: Diagnosis) -> str:
+def _keeps_up(diagnosis: Diagnosis, *, is_known: bool) -> str:
+    if not is_known:
+        return "has no lag that counts, as far as is known"
     lag = "keeps up" if all(row["status"] == "ok" for row in diagnosis.windows) else "keeps up where its lag is known"
     is_leaving = any(is_left(row) and row["lag_known"] for row in diagnosis.windows)
     return f"{lag} with the topics that it reads" if is_leaving else lag

@@ -39,7 +39,7 @@ def member_lines(explained: Explained) -> list[MemberLine]:
 
 
 def _asked_for(explained: Explained) -> Iterator[Row]:
-    """The members; of one topic those that have its partitions, with these alone, and those that may have some."""
+    """Give the members; of one topic those that have its partitions, with these alone, and those that may have some."""
     for row in explained.members or ():
         if explained.topic is None or row["assigned"] is None:
             yield row

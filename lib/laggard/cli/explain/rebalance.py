@@ -54,7 +54,7 @@ def how_long(row: Row) -> str:
 
 
 def _estimate(est: float, low: float | None, high: float) -> str:
-    """The estimate, and its bounds unless they read like it; `high` and `low` are by the latest and earliest begin."""
+    """Give the estimate, and its bounds unless they read like it; `high` is that of the latest begin."""
     least = [] if high < NOTHING else [f"at least {short_duration(high)}"]
     bounds = ", ".join(least if low is None else [*least, f"at most {short_duration(low)}"])
     if low is not None and short_duration(low) == short_duration(high if least else est):
@@ -89,12 +89,10 @@ def _members(row: Row, names: Mapping[str, str]) -> Iterator[str]:
     if row["joined"] is None or row["left"] is None:
         yield f"Which members joined and left is not known; {count(row['members_after'], 'member')} after."
         return
-    gone = [slot for slot in row["left"] if slot not in (row["replaced"] or ())]
-    changes = (("joined", row["joined"]), ("left", gone), ("restarted or replaced", row["replaced"]))
-    shown = [f"{word}: {listed(names.get(slot, slot) for slot in slots)}" for word, slots in changes if slots]
+    shown = _changes(row, names)
     before = "unknown" if row["members_before"] is None else row["members_before"]
     if shown or row["members_after"]:
-        text = "; ".join(shown) if shown else "the same members before and after"
+        text = "; ".join(shown) or "the same members before and after"
         yield f"{text[0].upper()}{text[1:]} ({before} → {count(row['members_after'], 'member')})."
     else:
         yield "No member before it and none after."
@@ -102,6 +100,12 @@ def _members(row: Row, names: Mapping[str, str]) -> Iterator[str]:
         yield f"{count(row['interrupted'], 'round')} before it never got to an assignment."
     if row["straggler_slot"]:
         yield f"Until its timeout it waited for {short(row['straggler_slot'])}."
+
+
+def _changes(row: Row, names: Mapping[str, str]) -> list[str]:
+    gone = [slot for slot in row["left"] if slot not in (row["replaced"] or ())]
+    changes = (("joined", row["joined"]), ("left", gone), ("restarted or replaced", row["replaced"]))
+    return [f"{word}: {listed(names.get(slot, slot) for slot in slots)}" for word, slots in changes if slots]
 
 
 def _reason(row: Row, limits: RebalanceParameters) -> Iterator[str]:

@@ -40,8 +40,7 @@ def _carriers(explained: Explained, row: Row, reader: Mapping[Place, Row]) -> It
     """A line for each reader: of all partitions where lag is spread, else of those that hold 70 % of it."""
     rows = {each["partition"]: each for each in explained.partitions if each["topic"] == row["topic"]}
     total = sum(each["lag"] or 0 for each in rows.values())  # of those known
-    chosen = rows if row["shape"] == "spread" or _is_new_spread(row) else row["top_partitions"] or ()
-    worst = _by_reader(map(rows.get, sorted(chosen)), reader, no_reader(explained, row["topic"]))
+    worst = _by_reader(map(rows.get, _carrying(row, rows)), reader, no_reader(explained, row["topic"]))
     cells = [_carrier(name, held, total) for (name, _), held in worst]
     if cells:
         titles = ("READ BY", "PARTITIONS", "LAG", "SHARE", "TIME LAG")
@@ -50,10 +49,15 @@ def _carriers(explained: Explained, row: Row, reader: Mapping[Place, Row]) -> It
         yield f"    … and {len(cells) - _SHOWN} more"
 
 
+def _carrying(row: Row, partitions: Iterable[int]) -> list[int]:
+    is_spread = row["shape"] == "spread" or _is_new_spread(row)
+    return sorted(partitions if is_spread else row["top_partitions"] or ())
+
+
 def _by_reader(
     partitions: Iterable[Row | None], reader: Mapping[Place, Row], nobody: str
 ) -> list[tuple[tuple[str, str], list[Row]]]:
-    """Rows with lag by name and member id of who reads them, most lag first; several may share client id and host."""
+    """Group rows with lag by name and member id of the reader, most lag first; several may share client id and host."""
     found: dict[tuple[str, str], list[Row]] = {}
     for row in partitions:
         if row is not None and row["lag"]:

@@ -217,7 +217,7 @@ def _of_rebalances(explained: Explained) -> Iterator[Gap]:
         return
     if group["members"] is None:
         return
-    if explained.rebalances is None or group["rebalances_total"] is None:
+    if None in (explained.rebalances, group["rebalances_total"]):
         yield _gap("older_job")
     if group["rebalancing_since"] is not None:
         yield _gap("under_way", since=moment(group["rebalancing_since"]))
@@ -228,7 +228,7 @@ def _of_rebalances(explained: Explained) -> Iterator[Gap]:
 
 
 def _without_flag(explained: Explained) -> Iterator[Gap]:
-    """Numbers of single rebalances that are missing without a flag that explains it."""
+    """Name numbers of single rebalances that are missing without a flag that explains it."""
     bare = [row for row in explained.rebalances or () if row["live_read"] and not row["flags"]]
     for code, (name, words) in MISSING.items():
         rows = [row for row in bare if row[name] in (None, UNKNOWN)]

@@ -50,12 +50,13 @@ def cost_of(now: Signals, plan: Plan, change: Change, members: int, rebalances: 
     if change.assignor in _EAGER and mode != "incremental":  # it is the eager one of both that all can do
         mode = "eager"
     paused = float(whole) if mode == "eager" else nan if mode is None else moved.value
-    return Cost(1, most, moved, paused, pause, recorded, _delayed(plan, pause, paused / whole if whole else nan))
+    return Cost(1, most, moved, paused, pause, recorded, _delayed(plan, pause, paused, whole))
 
 
-def _delayed(plan: Plan, pause: Span, share: float) -> Span:
-    """Records that arrive in a pause of a share of the partitions."""
+def _delayed(plan: Plan, pause: Span, paused: float, whole: int) -> Span:
+    """Count records that arrive in a pause of so many of all partitions."""
     arrival = sum(load.arrival for load in plan.loads.values())
+    share = paused / whole if whole else nan
     return Span(*(each * share * arrival for each in pause))
 
 
@@ -90,7 +91,7 @@ def _moved(now: Signals, plan: Plan, members: int) -> Span:
 
 
 def _drawn_moves(now: Signals, plan: Plan, members: int, assignor: str) -> list[float]:
-    """Partitions that move in each of some orders of members."""
+    """Count partitions that move in each of some orders of members."""
     chance = np.random.default_rng(0)  # the same answer each time
     # as range deals them out: the first partitions are with the first member
     held = sorted((each.partitions for each in now.members.values()), key=lambda each: min(each, default=("", 0)))

@@ -124,7 +124,7 @@ def _unread(topics: Sequence[TopicSignals]) -> dict[TopicPartition, float]:
 
 
 def _intervals(signals: Signals) -> list[float]:
-    """Seconds between the commits of each partition; a window where they are not known."""
+    """Give the seconds between the commits of each partition; a window where they are not known."""
     known = (float(interval) for topic in signals.topics for interval in topic.interval)
     return [signals.frame.window_seconds if isnan(each) else each for each in known]
 
@@ -152,11 +152,8 @@ class Plan:
         seconds = self.rates.commit_seconds
         if members != self._now:
             seconds += self._pause
-        held = {
-            name: tuple((place, self.loads[place]) for place in places if place in self.loads)
-            for name, places in self._held(members).items()
-        }
-        shares = [self._share(name, each, seconds) for name, each in held.items() if each]
+        held = self._held(members)
+        shares = [self._share(*each, seconds) for each in held.items() if not self.loads.keys().isdisjoint(each[1])]
         unowned = tuple(self.loads.keys() - {place for each in shares for place in each.partitions})
         left, drain = (nan, Span(nan)) if unowned else self._end(shares)
         return Outcome(
@@ -169,7 +166,7 @@ class Plan:
         )
 
     def _end(self, shares: Sequence[Share]) -> tuple[float, Span]:
-        """Records that are unread after the drain target, and seconds until the slowest member has drained."""
+        """Give the records that are unread after the drain target, and seconds until the slowest member has drained."""
         if not self.loads or isnan(self.rates.capacity.value):
             return nan, Span(nan)
         target = self.signals.policy.drain_target_seconds
@@ -203,9 +200,10 @@ class Plan:
             for number, places in enumerate(found.values())
         }
 
-    def _share(self, name: str, held: Sequence[tuple[TopicPartition, Load]], seconds: float) -> Share:
-        arrival, lag = sum(load.arrival for _, load in held), sum(load.lag for _, load in held)
-        places = tuple(place for place, _ in held)
+    def _share(self, name: str, held: Sequence[TopicPartition], seconds: float) -> Share:
+        places = tuple(place for place in held if place in self.loads)
+        loads = [self.loads[place] for place in places]
+        arrival, lag = sum(load.arrival for load in loads), sum(load.lag for load in loads)
         drain = self._drain(Load(arrival, lag, nan), self.capacity(name), seconds)
         if not set(places).isdisjoint(self._hot):
             drain = Span(inf, inf, inf)

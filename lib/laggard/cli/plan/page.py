@@ -131,7 +131,7 @@ def _drain(found: Answer) -> Iterator[str]:
 
 
 def _limits(found: Answer) -> Iterator[str]:
-    """The partitions that set a limit which no number of members lifts."""
+    """Name the partitions that set a limit which no number of members lifts."""
     hot = found.plan.hot()
     if hot:
         names = listed(f"{topic}-{number}" for topic, number in hot)

@@ -112,7 +112,7 @@ def _change(args: argparse.Namespace, counts: dict[str, int]) -> Change:
 
 
 def _topic_with_more(topic: str | None, partitions: int, counts: dict[str, int]) -> str:
-    """The topic that gets so many partitions: the one that is asked for, or the only one of the group."""
+    """Find the topic that gets so many partitions: the one that is asked for, or the only one of the group."""
     if topic is None and len(counts) == 1:
         topic = next(iter(counts))
     if topic is None or topic not in counts:

@@ -44,8 +44,8 @@ class RebalanceCollector(Collector):
         rows = [({"cluster": cluster, "group": escape_label(row["group"])}, row) for row in self._snapshot.groups]
         for family, column in _SCALARS:
             yield filled(family, ((labels, row[column]) for labels, row in rows))
-        ends = ((labels, row["last_rebalance_at"]) for labels, row in rows)
-        yield filled(fam.GROUP_LAST_REBALANCE, ((labels, at and at.timestamp()) for labels, at in ends))
+        ends = ((labels, (at := row["last_rebalance_at"]) and at.timestamp()) for labels, row in rows)
+        yield filled(fam.GROUP_LAST_REBALANCE, ends)
         for family, column, keys in _BY_KEY:
             yield filled(family, _by_key(rows, column, family.labels[-1], keys))
         for family, buckets, total in _HISTOGRAMS:
