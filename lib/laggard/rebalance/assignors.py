@@ -127,7 +127,7 @@ def _fill_in_turn(owned: Mapping[str, list[TopicPartition]], places: Sequence[To
 
 
 def _keep(owned: Mapping[str, list[TopicPartition]], share: int, extras: int) -> tuple[Assignment, int]:
-    """Members keep a fair share, some one more as long as there are extras; gives also the extras that are left."""
+    """Let members keep a fair share, and one more as long as there are extras; gives also the extras that are left."""
     found: Assignment = {}
     for member, held in owned.items():
         may_keep = share

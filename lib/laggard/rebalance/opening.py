@@ -61,7 +61,7 @@ def open_rebalance(
 
 
 def _standing(state: RebalanceState, generation: Generation) -> tuple[Standing | None, datetime | None]:
-    """The roster to compare with, and the end of the rebalance that left it; None: not known."""
+    """Find the roster to compare with, and the end of the rebalance that left it; None: not known."""
     standing = state.standing
     if standing is not None and standing.generation_kind == generation.generation_kind:
         return standing, standing.ended_at
@@ -72,7 +72,7 @@ def _standing(state: RebalanceState, generation: Generation) -> tuple[Standing |
 
 
 def _interrupted(generation: Generation) -> int | None:
-    """Rounds before it that never got to an assignment, by the numbers that no record has."""
+    """Count rounds before it that never got to an assignment, by the numbers that no record has."""
     return None if generation.generation_gap is None else generation.generation_gap - 1
 
 
@@ -173,7 +173,7 @@ def _begin_pauses(
 
 
 def _wanted(places: set[TopicPartition], generation: Generation) -> set[TopicPartition]:
-    """Those of topics that a member subscribes to: what nobody wants any more does not pause, it ends."""
+    """Keep those of topics that a member subscribes to: what nobody wants any more does not pause, it ends."""
     topics = [member.topics for member in generation.members]
     if not topics or None in topics:
         return places

@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -138,7 +139,7 @@ class Coordinators:
                     del part[broker]  # nothing was sent, so nobody had a turn
                 if error != TIMEOUT or broker in self._brokers.silent:  # not merely the end of the poll's own time
                     answers.error_of |= dict.fromkeys([*part.get(broker, ()), *rest], error)
-            for group in [group for groups in part.values() for group in groups]:
+            for group in chain.from_iterable(part.values()):
                 self._known[group].turn = self._round  # also after an error: it must not keep others from theirs
             queues = {broker: queue for broker, queue in queues.items() if queue}
             if time.monotonic() >= until:

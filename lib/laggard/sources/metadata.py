@@ -50,12 +50,7 @@ class Metadata:
             return
         started = time.monotonic()
         try:
-            metadata = self._brokers.metadata(None)
-            # internal topics and topics that vanished are asked for by name: only then "unknown" is the broker's word
-            listed = {topic["name"] for topic in metadata["topics"]}
-            known = {topic for topic, _ in self.partitions}
-            by_name = sorted({self._offsets_topic or kafka.UNUSED_NAME, *known} - listed)
-            named = self._brokers.metadata(by_name)["topics"] if by_name else []
+            metadata, named = self._ask()
         except LaggardError:
             if force:  # the old leaders gave errors already: keep the errors, ask again at the next poll
                 self._read_at = 0.0
@@ -65,6 +60,17 @@ class Metadata:
         self.addresses = {each["node_id"]: _address(each["host"], each["port"]) for each in metadata["brokers"]}
         self.cluster_id = metadata.get("cluster_id") or ""
         self._take_topics([*metadata["topics"], *named], _errors_of(named))
+
+    def _ask(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """Ask for metadata of all that the broker lists, and for topics by name.
+
+        These are internal ones and those that vanished: only then "unknown" is the broker's word.
+        """
+        metadata = self._brokers.metadata(None)
+        listed = {topic["name"] for topic in metadata["topics"]}
+        known = {topic for topic, _ in self.partitions}
+        by_name = sorted({self._offsets_topic or kafka.UNUSED_NAME, *known} - listed)
+        return metadata, self._brokers.metadata(by_name)["topics"] if by_name else []
 
     def _take_topics(self, topics: list[dict[str, Any]], named_errors: Mapping[str, str | None]) -> None:
         errors, found = _errors_of(topics), self._believed(read_partitions(topics))

@@ -168,11 +168,11 @@ class Poller:
         metadata.refresh(poll_id, force=True)
         again = {key for key, found in metadata.everything.items() if found != before.get(key)}
         again |= {key for key, _ in ends.failures()}
-        return ends | self._ask_ends(
-            {key: found for key, found in metadata.partitions.items() if key in again},
-            {key: found for key, found in metadata.offsets_topic.items() if key in again},
-            new_window=new_window,
+        watched, offsets_topic = (
+            {key: found for key, found in parts.items() if key in again}
+            for parts in (metadata.partitions, metadata.offsets_topic)
         )
+        return ends | self._ask_ends(watched, offsets_topic, new_window=new_window)
 
     def _contradicts(self, ends: _Ends) -> bool:
         """True if an answer contradicts the metadata: an error, or a log end that fell (recreated or truncated)."""

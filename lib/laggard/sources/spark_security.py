@@ -9,18 +9,23 @@ from __future__ import annotations
 
 import os
 import re
-from functools import cache
+import socket
+from collections.abc import Iterator
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from laggard.config.security import PLAIN, SCRAM
-from laggard.errors import CONFIGURATION, LaggardError
+from laggard.errors import CONFIGURATION, DENIED, LaggardError
 from laggard.secret_files import MAX_BYTES, read_password
 from laggard.sources import pem
-from laggard.sources.security import KEY, own_key, read_public
+from laggard.sources.security import KEY, check_files, files, own_key, read_public, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import TypeAlias
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
 
     from laggard.config.security import Security
 
@@ -58,6 +63,31 @@ def spark_options(security: Security, *, is_local: bool) -> dict[str, str]:
         found["config.providers.laggard.class"] = PROVIDER
         found["config.providers.laggard.param.allowed.paths"] = ",".join(sorted(folders))
     return {f"kafka.{name}": value for name, value in found.items()}
+
+
+def check_executors(spark: SparkSession, security: Security) -> None:
+    """Raise if a node lacks a file: Kafka's client would log in with the text of the reference, and name no file."""
+    if files(security):
+        _check_nodes(spark, security, version_of(security))
+
+
+@lru_cache(maxsize=1)  # once for each start, and for each exchange of a secret
+def _check_nodes(spark: SparkSession, security: Security, _: str) -> None:
+    def check_here(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        try:
+            check_files(security)
+        except LaggardError as error:  # as a row: a task that fails is tried again, perhaps on a node that has the file
+            row = {"what": error.what, "cause": f"{error.cause}, on the node {socket.gethostname()}", "fix": error.fix}
+            yield pa.RecordBatch.from_pylist([row])
+
+    cores = spark.sparkContext.defaultParallelism
+    rows = spark.range(0, cores, 1, cores).mapInArrow(check_here, "what string, cause string, fix string").collect()
+    for row in rows:
+        # not a mistake of the configuration: while a secret is exchanged a node may lack it
+        fix = f"{row.fix}; every node needs the file under this path"
+        raise LaggardError(row.what, cause=row.cause, fix=fix, exit_code=DENIED)
 
 
 def _tls(security: Security, refer: Refer) -> dict[str, str]:

@@ -81,8 +81,8 @@ def advance(
     facts, history = known.facts, known.history
     merged = merge(partition_status, batch.commits, poll.positions, _subscribed(facts), batch.room, batch.refused)
     if policies is not None and policies.reads_committed(tick.cluster):
-        names = set(merged.keys["group"].to_pylist())
-        merged = readable_ends(merged, {name for name in names if _reads_committed(policies, name, tick)})
+        of = {name: policies.of(tick.cluster, name, tick.now) for name in set(merged.keys["group"].to_pylist())}
+        merged = readable_ends(merged, {name for name, policy in of.items() if policy.isolation == READ_COMMITTED})
     probed = _probed(merged.keys, poll, policies, tick)
     partitions, changes = advance_positions(
         merged, tick, arrow_schema(schemas.PARTITION_STATUS), probed, answers.errors, answers.withheld
@@ -144,10 +144,6 @@ def _lasting_errors(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Errors of the groups' newest answers, which say why they are not known until the next one."""
     found = {group: row["error"] for group, row in groups.items()}
     return {group: error for group, error in found.items() if error not in (None, ADVANCE_FAILED)}
-
-
-def _reads_committed(policies: Policies, group: str, tick: Tick) -> bool:
-    return policies.of(tick.cluster, group, tick.now).isolation == READ_COMMITTED
 
 
 def _probed(keys: pa.Table, poll: Poll, policies: Policies | None, tick: Tick) -> Probed | None:

@@ -88,16 +88,12 @@ class Batches:
         self._identity = identity
         self._options = options
         newest = newest_batch(writer.root)
-        self.last: dict[str, Any] | None = dict(newest.values) if newest else None  # the newest published `batches` row
         is_rebuilt = follows_another(identity, newest.values["checkpoint_id"] if newest else None)
-        # a rebuild goes on counting, but the state and the positions are perhaps of a topic that is no more
         self._begins_again = is_rebuilt and not identity.continues
+        self.last: dict[str, Any] | None = dict(newest.values) if newest else None  # the newest published `batches` row
         self._rereads: frozenset[int] = frozenset()  # offsets partitions that were read before, to be read again
-        if self.last is not None and is_rebuilt and identity.continues:
-            self._rereads = frozenset(fallen(self.last))
-            self.last |= {"source_to": positions_to_go_on(self.last)}
-        if self.last is not None and self._begins_again:
-            self.last |= {"source_to": {}, "kind": BACKFILL}
+        if self.last is not None and is_rebuilt:
+            self.last, self._rereads = _rebuilt(self.last, continues=identity.continues)
         self._has_history = False
         if newest is not None and not self._begins_again:
             self._has_history = newest.kind == TICK or has_batch_where(writer.root, "kind", TICK)
@@ -324,3 +320,11 @@ class Batches:
         self._rereads -= row["source_to"].keys()
         self.published += 1
         self.on_published(rows[0])
+
+
+def _rebuilt(last: Mapping[str, Any], *, continues: bool) -> tuple[dict[str, Any], frozenset[int]]:
+    """Give the newest row as a new checkpoint goes on from it, and the offsets partitions to be read again."""
+    if continues:
+        return {**last, "source_to": positions_to_go_on(last)}, frozenset(fallen(last))
+    # it goes on counting, but the state and the positions are perhaps of a topic that is no more
+    return {**last, "source_to": {}, "kind": BACKFILL}, frozenset()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import pickle
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Event
@@ -145,9 +145,7 @@ class Diagnosis:
         ):
             if rows:
                 self._writer.write(table, to_arrow(table, [{**row, **same} for row in rows]), window.batch_id)
-        for row in findings:
-            if row["event"] != "updated" and row["role"] in ("primary", "contributing", "symptom"):
-                log.info("%s %s %s of %s", row["event"], row["severity"], row["code"], row["group"] or "the cluster")
+        _log(findings)
 
 
 class DiagnoseQuery:
@@ -286,3 +284,9 @@ def in_shard(groups: pa.Array | pa.ChunkedArray, shard: int, shards: int) -> npt
     codes, names = coded(groups)
     mine: npt.NDArray[np.bool_] = shards_of(pa.array([*names, None], pa.string()), shards) == shard
     return mine[codes]  # without a group, -1, as the last one
+
+
+def _log(findings: Sequence[Row]) -> None:
+    for row in findings:
+        if row["event"] != "updated" and row["role"] in ("primary", "contributing", "symptom"):
+            log.info("%s %s %s of %s", row["event"], row["severity"], row["code"], row["group"] or "the cluster")

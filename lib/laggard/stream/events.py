@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -107,10 +108,11 @@ def new_rewinds(rewinds: Sequence[Mapping[str, Any]], before: pa.Table, now: pa.
         (row["group"], row["topic"], row["partition"], row["commit_source_partition"]): row["commit_source_offset"]
         for row in known.select([*KEY, "commit_source_partition", "commit_source_offset"]).to_pylist()
     }
-    ends = {tuple(row[name] for name in KEY): row["log_end_offset"] for row in now.select([*KEY, _END]).to_pylist()}
+    place = itemgetter(*KEY)
+    ends = {place(row): row["log_end_offset"] for row in now.select([*KEY, _END]).to_pylist()}
     found: list[Mapping[str, Any]] = []
     for row in rewinds:
-        key = tuple(row[name] for name in KEY)
+        key = place(row)
         if row["source_offset"] > (folded.get((*key, row["source_partition"])) or -1):
             records = _records(row["from_offset"], row["to_offset"], ends.get(key))
             found.append({**row, "records": records})

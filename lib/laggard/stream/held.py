@@ -144,13 +144,13 @@ def _is_later(commit: Row, row: Mapping[str, Any]) -> bool:
 
 def _unknown_group(group: str, tick: Tick) -> Row:
     """The columns that are never null of a group that no tick has seen yet."""
-    counters = {column.name: 0 for column in schemas.GROUP_STATUS.columns if _is_count(column.name, column.type)}
+    counters = {
+        column.name: 0
+        for column in schemas.GROUP_STATUS.columns
+        if column.name.endswith("_total") and column.type in ("bigint", "int")
+    }
     state = {"group_state": "Unknown", "state_source": "none", "is_held": False, **_sampled(tick)}
     return {**counters, "cluster": tick.cluster, "group": group, **state}
-
-
-def _is_count(name: str, kind: str) -> bool:
-    return name.endswith("_total") and kind in ("bigint", "int")
 
 
 def _fold(inputs: Inputs, positions: Any, tick: Tick) -> tuple[Row, Tables]:

@@ -29,7 +29,7 @@ def offsets_topic_events(
     known = count_known(last["source_to"], last["source_high_watermark"] or ())
     polled = count_known(snapshot.offsets_partitions["offsets_partition"].to_pylist())
     detail = []
-    if known and polled and (known < polled or (rebuild and known > polled)):  # one topic only grows
+    if known and polled and (known != polled if rebuild else known < polled):  # one topic only grows
         detail += [("partitions_from", str(known)), ("partitions_to", str(polled))]
     is_same_source = rebuild is not None and rebuild.rebuild_reason == OFFSETS_TOPIC_RECREATED
     if rebuild is not None and rebuild.replaced_topic_id and is_same_source:  # an older job did not keep it

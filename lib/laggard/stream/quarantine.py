@@ -136,7 +136,8 @@ def advance_apart(inputs: Inputs, run: Callable[[Inputs], Tables]) -> Settled:
     `run` gives rows per table, ready to be written. An error that comes without any group as well is raised: no group
     is to blame. So is want of memory.
     """
-    quarantined = _quarantined(inputs.group_status)
+    rows: Any = inputs.group_status.filter(pc.equal(inputs.group_status["error"], ADVANCE_FAILED))
+    quarantined = set(rows["group"].to_pylist())
     parts = [inputs]
     if quarantined:
         parts = [inputs.of(set(inputs.groups) - quarantined), inputs.of(quarantined)]
@@ -171,11 +172,6 @@ def join(found: Sequence[Tables]) -> Tables:
         return found[0]
     names = {name: None for tables in found for name in tables}
     return {name: pa.concat_tables([tables[name] for tables in found if name in tables]) for name in names}
-
-
-def _quarantined(group_status: pa.Table) -> set[str]:
-    rows: Any = group_status.filter(pc.equal(group_status["error"], ADVANCE_FAILED))
-    return set(rows["group"].to_pylist())
 
 
 def _fails_alone(run: Callable[[Inputs], Tables], inputs: Inputs) -> bool:

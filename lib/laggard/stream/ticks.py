@@ -37,12 +37,12 @@ def next_tick(
     was_live = last is not None and last["kind"] == TICK
     moment = place(last, snapshot)
     parts = snapshot.offsets_partitions
-    is_caught_up = _has_read_all(snapshot, source_to, silent, was_live=was_live, has_history=has_history)
     unread = unanswered(parts) | silent
-    if not has_history and unread - source_to.keys():
-        is_caught_up = False
+    is_caught_up = (has_history or unread <= source_to.keys()) and _has_read_all(
+        snapshot, source_to, silent, was_live=was_live, has_history=has_history
+    )
     truncated = truncated_partitions(last["source_to"] if last else {}, source_to)
-    frozen = parts.filter(pc.is_valid(parts["blocked_since"]))["offsets_partition"].to_pylist()
+    blocked, blocked_before = _blocked(parts, unread)
     tick = Tick(
         cluster=cluster,
         batch_id=batch_id,
@@ -54,9 +54,9 @@ def next_tick(
         opens_window=False,
         closes_windows=False,
         has_history=has_history,
-        blocked_partitions=tuple(number for number in frozen if number not in unread),
+        blocked_partitions=blocked,
         unread_partitions=unread,
-        silent_partitions=tuple(number for number in frozen if number in unread),
+        silent_partitions=blocked_before,
         truncated_partitions=tuple((number, source_to[number]) for number in truncated),
         wall=moment.wall,
         polls_commits=snapshot.pending_groups is not None,
@@ -67,6 +67,12 @@ def next_tick(
     # a window is closed once, also where ticks went on in it after it had to end early
     closes = was_live and (opens or not tick.counts) and is_open(last, tick.window_seconds)
     return replace(tick, opens_window=opens, closes_windows=closes)
+
+
+def _blocked(parts: pa.Table, unread: frozenset[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Find offsets partitions behind an open transaction; apart from them those that were, and do not answer now."""
+    found = parts.filter(pc.is_valid(parts["blocked_since"]))["offsets_partition"].to_pylist()
+    return tuple(each for each in found if each not in unread), tuple(each for each in found if each in unread)
 
 
 def _has_read_all(

@@ -92,12 +92,8 @@ def time_gaps(
     `frozen`: seconds for which this process did not run since the poll before.
     """
     since = last["polled_at"]
-    if moment.is_held:  # nothing is counted until the clock is where it was before
-        before = _time(reading_of(last).wall_ms)
-        is_set_back = moment.elapsed is not None and moment.wall < before + moment.elapsed - 2 * SLACK
-        if not was_held(last):
-            return [_gap(CLOCK, moment.wall, since)]
-        return [_gap(CLOCK, moment.wall, before)] if is_set_back and moment.wall < before else []
+    if moment.is_held:
+        return _gaps_while_held(last, moment)
     span = moment.now - since
     if span <= window:
         return []
@@ -126,6 +122,15 @@ def backfill_gaps(last: Mapping[str, Any], tick: Tick) -> list[Gap]:
     since = last["polled_at"] if since <= done else since
     until = tick.window_start if tick.opens_window or not tick.is_caught_up else tick.window_start + tick.window
     return [_gap(CATCHING_UP, since, until)] if since < until else []
+
+
+def _gaps_while_held(last: Mapping[str, Any], moment: Moment) -> list[Gap]:
+    """Find the gap of a tick that counts nothing, as the clock is not yet where it was before."""
+    before = _time(reading_of(last).wall_ms)
+    is_set_back = moment.elapsed is not None and moment.wall < before + moment.elapsed - 2 * SLACK
+    if not was_held(last):
+        return [_gap(CLOCK, moment.wall, last["polled_at"])]
+    return [_gap(CLOCK, moment.wall, before)] if is_set_back and moment.wall < before else []
 
 
 def is_open(last: Mapping[str, Any] | None, window_seconds: int) -> bool:
