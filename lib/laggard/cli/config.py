@@ -39,11 +39,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace, _: Config) -> int:
     """Load the configuration itself, since `sample` helps most when it cannot be loaded."""
     if (args.action == "policy") != (args.group is not None):
-        raise LaggardError(
-            "only the action policy takes a group",
-            fix="laggard config policy GROUP",
-            exit_code=USAGE,
-        )
+        raise LaggardError("only the action policy takes a group", fix="laggard config policy GROUP", exit_code=USAGE)
     if args.action == "sample":
         sample = conf_file("reference.toml").read_text(encoding="utf-8")
         print(_answer({"toml": sample}) if args.json else sample.rstrip("\n"))

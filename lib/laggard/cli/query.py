@@ -80,10 +80,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     accept_spans(parser)
     parser.add_argument("--from", metavar="TIME", dest="begin", help=f"begin of the range: {HELP}")
     parser.add_argument(
-        "--to",
-        metavar="TIME",
-        dest="end",
-        help="end of the range, exclusive (default: the newest tick)",
+        "--to", metavar="TIME", dest="end", help="end of the range, exclusive (default: the newest tick)"
     )
 
 

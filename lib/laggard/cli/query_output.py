@@ -45,10 +45,7 @@ def write_rows(rows: pa.Table, kind: str, place: str | None) -> None:
             save(place, lambda path: _write(rows, kind, path), "rows.csv")
     except pa.ArrowNotImplementedError as error:
         raise LaggardError(
-            f"{kind} cannot hold these rows",
-            cause=str(error),
-            fix="save them as text: -o rows.csv",
-            exit_code=USAGE,
+            f"{kind} cannot hold these rows", cause=str(error), fix="save them as text: -o rows.csv", exit_code=USAGE
         ) from error
 
 

@@ -60,12 +60,7 @@ class Child:
 
 
 def start_children(
-    stack: ExitStack,
-    folder: Path,
-    bootstrap: str,
-    listen: str | None,
-    remove_if_orphaned: Path | None,
-    drill: str = "",
+    stack: ExitStack, folder: Path, bootstrap: str, listen: str | None, remove_if_orphaned: Path | None, drill: str = ""
 ) -> dict[str, Child]:
     """Start load, exporter and job, by name; the configuration is in the folder, the stack ends them."""
     config = str(folder / "laggard.toml")

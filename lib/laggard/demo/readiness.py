@@ -53,11 +53,7 @@ def _is_ready(node: Node, expected_ids: set[int]) -> bool:
 
 
 def _start_failure(node: Node, what: str) -> LaggardError:
-    return LaggardError(
-        f"Kafka node {node.id} {what}",
-        cause=log_tail(node.printed()),
-        fix=f"cat {node.settings}",
-    )
+    return LaggardError(f"Kafka node {node.id} {what}", cause=log_tail(node.printed()), fix=f"cat {node.settings}")
 
 
 def log_tail(text: str) -> str:

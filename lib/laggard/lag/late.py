@@ -13,18 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import (
-    TIMESTAMP,
-    both,
-    differ,
-    equal,
-    key_codes,
-    match,
-    repeat,
-    seconds_between,
-    take,
-    where,
-)
+from laggard.lag.arrays import TIMESTAMP, both, differ, equal, key_codes, match, repeat, seconds_between, take, where
 from laggard.lag.tick import Tick
 
 _KEY = ("slo_seconds", "topic", "partition")

@@ -11,17 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import (
-    add_saturating,
-    as_double,
-    both,
-    build,
-    equal,
-    repeat,
-    seconds_between,
-    when,
-    where,
-)
+from laggard.lag.arrays import add_saturating, as_double, both, build, equal, repeat, seconds_between, when, where
 from laggard.lag.followed import was_followed
 from laggard.lag.tick import Tick
 

@@ -62,10 +62,7 @@ class Change:
 
 
 def find_cause(
-    change: Change,
-    surroundings: Surroundings,
-    earlier: Iterable[Departure],
-    parameters: RebalanceParameters,
+    change: Change, surroundings: Surroundings, earlier: Iterable[Departure], parameters: RebalanceParameters
 ) -> str:
     """The first of the list that fits; `earlier` are departures of before this rebalance.
 

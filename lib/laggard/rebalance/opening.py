@@ -33,11 +33,7 @@ def open_rebalance(
     last_commits = _last_commits(before or (), partitions)
     staying = {member.member_id for member in generation.members}
     start = find_start(
-        generation,
-        before,
-        previous_at,
-        [at for member, at in last_commits.items() if member in staying],
-        parameters,
+        generation, before, previous_at, [at for member, at in last_commits.items() if member in staying], parameters
     )
     gaps = [facts.commit_gap_p95_seconds for facts in partitions.values() if facts.commit_gap_p95_seconds is not None]
     gap_p95 = max(gaps, default=None)

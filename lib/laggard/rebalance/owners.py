@@ -95,12 +95,6 @@ def _modern(state: Folded, topics: Topics) -> Iterator[tuple[Owner, list[Place]]
     for member in state.members.values():
         held = resolve(state, member.assigned, topics) or ()
         yield (
-            (
-                member.member_id,
-                slot_of[member.member_id],
-                member.client_id,
-                member.client_host,
-                state.assignment_epoch,
-            ),
+            (member.member_id, slot_of[member.member_id], member.client_id, member.client_host, state.assignment_epoch),
             [(each["topic"], each["partition"]) for each in held],
         )

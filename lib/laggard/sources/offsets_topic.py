@@ -191,11 +191,7 @@ class OffsetsSource:
         return Piece(partition, begin, end, records)
 
     def _read(
-        self,
-        spark: SparkSession,
-        ranges: Mapping[int, tuple[int, int]],
-        snapshot: Snapshot,
-        silent: frozenset[int],
+        self, spark: SparkSession, ranges: Mapping[int, tuple[int, int]], snapshot: Snapshot, silent: frozenset[int]
     ) -> DataFrame:
         """Records of one range per partition.
 

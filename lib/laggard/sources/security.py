@@ -9,11 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kafka.errors import (
-    IllegalSaslStateError,
-    SaslAuthenticationFailedError,
-    UnsupportedSaslMechanismError,
-)
+from kafka.errors import IllegalSaslStateError, SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 
 from laggard.config.security import OAUTHBEARER, PLAIN
 from laggard.errors import CONFIGURATION, DENIED, LaggardError

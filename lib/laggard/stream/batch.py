@@ -22,30 +22,13 @@ from laggard.sources.odd_records import named_record
 from laggard.sources.offsets_topic import OffsetsSource, Piece, begin_positions, positions_in, unanswered
 from laggard.sources.snapshot import Snapshot
 from laggard.sources.spool import Spool, offset_in
-from laggard.stream.advance_stage import (
-    ROWS_PER_SHARD,
-    STATUS_TABLES,
-    Advanced,
-    State,
-    advance_frame,
-    gather,
-)
+from laggard.stream.advance_stage import ROWS_PER_SHARD, STATUS_TABLES, Advanced, State, advance_frame, gather
 from laggard.stream.commit_times import clock_skew
 from laggard.stream.identity import Identity, follows_another
-from laggard.stream.offsets_topic_events import (
-    check_same_topic,
-    check_truncated,
-    offsets_topic_events,
-    with_events,
-)
+from laggard.stream.offsets_topic_events import check_same_topic, check_truncated, offsets_topic_events, with_events
 from laggard.stream.progress import Totals, find_gaps
 from laggard.stream.pulse import Pulse
-from laggard.stream.source_positions import (
-    count_readers,
-    fallen,
-    find_truncations,
-    positions_to_go_on,
-)
+from laggard.stream.source_positions import count_readers, fallen, find_truncations, positions_to_go_on
 from laggard.stream.stopwatch import Stopwatch
 from laggard.stream.ticks import batch_row, next_tick
 from laggard.stream.timeline import backfill_gaps, is_unwritten, place, reading_of, time_gaps

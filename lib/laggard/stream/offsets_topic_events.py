@@ -51,8 +51,7 @@ def check_same_topic(known_id: str, found_id: str) -> None:
     """Refuse to read on if the topic is another one: positions in the old one mean nothing in it."""
     if known_id and found_id not in ("", known_id):
         raise RebuildError(
-            "the offsets topic was deleted and made again",
-            cause=f"its topic id was {known_id}, now it is {found_id}",
+            "the offsets topic was deleted and made again", cause=f"its topic id was {known_id}, now it is {found_id}"
         )
 
 

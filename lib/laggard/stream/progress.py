@@ -123,14 +123,7 @@ def find_gaps(
         return []
     gaps: list[dict[str, Any]] = []
     if reason:
-        gaps.append(
-            {
-                "gap_scope": "all",
-                "gap_from": last["polled_at"],
-                "gap_to": tick.now,
-                "gap_reason": reason,
-            }
-        )
+        gaps.append({"gap_scope": "all", "gap_from": last["polled_at"], "gap_to": tick.now, "gap_reason": reason})
     for part in snapshot.offsets_partitions.to_pylist():
         position, start = last["source_to"].get(part["offsets_partition"]), part["log_start_offset"]
         if position is not None and start is not None and start > position:

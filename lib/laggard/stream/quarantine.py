@@ -108,10 +108,7 @@ class Quarantine:
 
     def columns(self) -> dict[str, Any]:
         """Columns of `batches`."""
-        return {
-            "quarantined_groups": self.groups,
-            "quarantined": {each.group: each.exception for each in self.named},
-        }
+        return {"quarantined_groups": self.groups, "quarantined": {each.group: each.exception for each in self.named}}
 
     def log(self) -> None:
         """One line per group that came into it, none while it stays."""

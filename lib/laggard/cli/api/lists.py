@@ -73,11 +73,7 @@ def findings(boards: Sequence[Board], asked: Parameters, window_seconds: int) ->
     """Findings that are open, then those that ended, each with its evidence and what to do."""
     window = timedelta(seconds=window_seconds)
     wanted = Namespace(
-        all=asked["suppressed"],
-        group="*",
-        code=None,
-        severity=asked["severity"],
-        open=asked["state"] == "open",
+        all=asked["suppressed"], group="*", code=None, severity=asked["severity"], open=asked["state"] == "open"
     )
     for board in boards:
         refuse_long(asked["since"], board.snapshot.batch.polled_at)

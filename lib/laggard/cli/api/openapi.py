@@ -40,12 +40,7 @@ _PATHS: tuple[tuple[str, str, str, Sequence[Parameter]], ...] = (
         "One group, named by a parameter: every name can be, also . and ..",
         questions.GROUP_BY_LABEL,
     ),
-    (
-        "/api/v1/groups/{group}",
-        "OneGroup",
-        "One group with partitions, members and rebalances",
-        questions.ONE_GROUP,
-    ),
+    ("/api/v1/groups/{group}", "OneGroup", "One group with partitions, members and rebalances", questions.ONE_GROUP),
     ("/api/v1/explain/{group}", "Explain", "What `laggard explain` says of a group", questions.EXPLAIN),
     ("/api/v1/findings", "Findings", "Findings, open ones first", questions.FINDINGS),
     ("/api/v1/openapi.json", "", "This document", questions.OPENAPI),
@@ -66,10 +61,7 @@ def openapi() -> dict[str, Any]:
         "servers": [{"url": "/"}],
         "security": [{}, {"password": []}],
         "paths": {path: {"get": _operation(path, answer, text, known)} for path, answer, text, known in _PATHS},
-        "components": {
-            "schemas": dict(SCHEMAS),
-            "securitySchemes": {"password": {"type": "http", "scheme": "basic"}},
-        },
+        "components": {"schemas": dict(SCHEMAS), "securitySchemes": {"password": {"type": "http", "scheme": "basic"}}},
     }
 
 

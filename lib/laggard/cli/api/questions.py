@@ -164,12 +164,7 @@ LABEL = Parameter(
 PAGE_LINES = Parameter(
     "page", "true: also the lines that `laggard explain` prints", _flag, {"type": "boolean"}, default="false"
 )
-ONE_GROUP = (
-    ONE_CLUSTER,
-    TOPIC,
-    _number("limit", "most partitions, the worst first", MAX_PAGE, FIRST_PAGE),
-    PAGE_LINES,
-)
+ONE_GROUP = (ONE_CLUSTER, TOPIC, _number("limit", "most partitions, the worst first", MAX_PAGE, FIRST_PAGE), PAGE_LINES)
 GROUP_BY_LABEL = (LABEL, *ONE_GROUP)
 EXPLAIN = (
     ONE_CLUSTER,

@@ -91,8 +91,7 @@ def status(args: argparse.Namespace) -> Page:
     with remote.reading():
         group = None if args.group == "*" else args.group
         return _status(
-            args,
-            remote.pages("groups", group=group, sort=args.sort, rebalances="true" if args.rebalances else None),
+            args, remote.pages("groups", group=group, sort=args.sort, rebalances="true" if args.rebalances else None)
         )
 
 

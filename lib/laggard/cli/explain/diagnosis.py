@@ -26,16 +26,7 @@ from laggard.cli.explain.now import lag_of_topic
 from laggard.cli.explain.rows import Explained
 from laggard.cli.explain.shape import shape_lines
 from laggard.cli.published import Row
-from laggard.cli.words import (
-    UNKNOWN,
-    count,
-    duration,
-    known,
-    moment,
-    paragraph,
-    short,
-    short_duration,
-)
+from laggard.cli.words import UNKNOWN, count, duration, known, moment, paragraph, short, short_duration
 
 
 def diagnosis_sections(explained: Explained) -> Iterator[tuple[str, Iterator[str]]]:

@@ -35,10 +35,7 @@ _DISTRIBUTIONS = (
     (fam.GROUP_LAG_DISTRIBUTION, "lag_le_", "lag_known"),
     (fam.GROUP_TIME_LAG_DISTRIBUTION, "seconds_le_", "time_lag_total"),
 )
-_PARTITION_SCALARS = (
-    (fam.PARTITION_TIME_LAG, "time_lag_seconds"),
-    (fam.PARTITION_COMMITTED, "committed_offset"),
-)
+_PARTITION_SCALARS = ((fam.PARTITION_TIME_LAG, "time_lag_seconds"), (fam.PARTITION_COMMITTED, "committed_offset"))
 _LOG_SCALARS = ((fam.PARTITION_LOG_END, "log_end_offset"), (fam.PARTITION_LOG_START, "log_start_offset"))
 
 

@@ -24,11 +24,7 @@ _SCALARS = (
     (fam.GROUP_SLO_BREACH, "slo_breach_seconds"),
     (fam.GROUP_LOSS, "loss_seconds"),
 )
-_STATES = (
-    (fam.GROUP_ARRIVAL_SHAPE, "arrival_shape"),
-    (fam.GROUP_LAG_SHAPE, "shape"),
-    (fam.GROUP_LAG_TREND, "trend"),
-)
+_STATES = ((fam.GROUP_ARRIVAL_SHAPE, "arrival_shape"), (fam.GROUP_LAG_SHAPE, "shape"), (fam.GROUP_LAG_TREND, "trend"))
 _MAY_BE_NEVER = (fam.GROUP_DRAIN, fam.GROUP_LOSS)
 
 
