@@ -152,6 +152,15 @@ def commit_back(rows: list[Row], random: Random) -> Row:
     return row
 
 
+def count_twice(rows: list[Row], random: Random) -> Row:
+    """Let the sums of a group hold a partition twice."""
+    row = random.choice([row for row in rows if is_ok(row) and row["partitions_ok"]])
+    row["lag"] = row["lag_known"] = 2 * row["lag"]
+    row["partitions_total"] += 1
+    row["partitions_ok"] += 1
+    return row
+
+
 def leave_out(rows: list[Row], random: Random) -> Row:
     """Let a batch begin after the end of the batch before it."""
     row = random.choice(rows[1:])
@@ -182,6 +191,8 @@ DAMAGES = {
     "an unknown lag of an ok partition": Damage("I5", "lag_windows", put("lag", lambda _: None, is_ok)),
     "a group's sum": Damage("I6", "group_history", late(add("lag_known"))),
     "a group's sum of now": Damage("I6", "group_status", add("lag_known")),
+    "a group's partition that is counted twice": Damage("I6", "group_status", count_twice),
+    "a group's partition that is not counted": Damage("I6", "group_history", late(add("partitions_total", -1))),
     "a group's largest lag": Damage("I6", "group_windows", add("lag_max"), "evaluated"),
     "a group's commits": Damage("I6", "group_windows", add("commits"), "evaluated"),
     "a group's lag though one is unknown": Damage("I6", "group_history", late(put("lag", lambda _: None, is_ok))),

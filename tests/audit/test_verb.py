@@ -170,7 +170,8 @@ def test_an_exporter_is_compared_with_the_batch_that_it_names(
     write(tmp_path / "t")
     with exporter_of(tmp_path / "t") as words:
         partitions = [partition_row("checkout", "orders", 0, ahead_records=0, committed_offset=950)]
-        write_batch(tmp_path / "t", 43, NOW + timedelta(seconds=10), partitions=partitions, groups=[])
+        groups = [group_row("checkout", lag=50, lag_known=50)]
+        write_batch(tmp_path / "t", 43, NOW + timedelta(seconds=10), partitions=partitions, groups=groups)
         assert audit(tmp_path / "t", "--json", *words) == OK
     assert data_of(capsys)["by"]["I9"]["checked"] == 4
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laggard.audit.result import Tally, differ
-from laggard.tables.schemas import Table
+from laggard.tables.schemas import GROUP_STATUS, Table
 
 TOTAL = "partitions_total"
 _PARTITIONS = " of partitions"
@@ -17,19 +17,29 @@ _PARTITIONS = " of partitions"
 def check_sums(partitions: pa.Table, stored: pa.Table, by: Sequence[str], table: Table, tally: Tally) -> None:
     """Compare each sum that a table of groups or topics stores with the fold of its partitions, grouped by `by`.
 
-    A partition joins `lag_windows` with its first whole window, so a group whose number of partitions differs is not
-    compared; nor are two topics of one name, one of them recreated, which are one row of `group_windows`.
+    Rows of `partition_status` are all that a group has. A partition joins `lag_windows` with its first whole window,
+    so the row of a window may count more of them than there are, and then no sum is compared. Nor are two topics of one
+    name, one of them recreated, which are one row of `group_windows`. `by` holds `sampled_at` where a partition that
+    ended in the window is not in the row of its group.
     """
-    met = stored.join(_folded(partitions, by), list(by), join_type="inner", right_suffix=_PARTITIONS)
-    met = met.filter(pc.and_(pc.equal(met[TOTAL], met[TOTAL + _PARTITIONS]), pc.less(met["ids"], 2)))
+    is_whole = table is GROUP_STATUS
+    join = "full outer" if is_whole else "inner"
+    met = stored.join(_folded(partitions, by), list(by), join_type=join, right_suffix=_PARTITIONS)
+    counted = pc.fill_null(met[TOTAL + _PARTITIONS], 0)  # a group of members only
     tally.checked += met.num_rows
+    if is_whole or "sampled_at" in by:
+        is_short = differ(met[TOTAL], counted) if is_whole else pc.less(met[TOTAL], counted)
+        tally.add(met, is_short, table.name, table.key, TOTAL, counted, met[TOTAL])
+    is_equal = pc.and_(pc.equal(met[TOTAL], counted), pc.less(pc.fill_null(met["ids"], 0), 2))
+    met = met.filter(is_equal)
     for name in stored.column_names:
         beside = name + _PARTITIONS
         if beside in met.column_names and name != TOTAL:
-            tally.add(met, differ(met[name], met[beside]), table.name, by, name, met[beside], met[name])
+            sums = pc.fill_null(met[beside], 0) if name.startswith("partitions_") else met[beside]
+            tally.add(met, differ(met[name], sums), table.name, table.key, name, sums, met[name])
     if "lag" in met.column_names:
         whole = pc.if_else(pc.equal(met["status"], "ok"), met["lag_known"], pa.scalar(None, pa.int64()))
-        tally.add(met, differ(met["lag"], whole), table.name, by, "lag", whole, met["lag"])
+        tally.add(met, differ(met["lag"], whole), table.name, table.key, "lag", whole, met["lag"])
 
 
 def _folded(rows: pa.Table, by: Sequence[str]) -> pa.Table:

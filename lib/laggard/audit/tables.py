@@ -178,9 +178,10 @@ def _check_windows(reader: Reader, audit: Audit) -> Iterator[Audit]:
             before, earlier, later = windows.check_neighbours(before, rows, LAG_WINDOWS, tallies)
             windows.check_order(earlier, later, tallies, excuses)
             windows.check_source(rows, tallies["I4"], _read_to(reader, rows, begin, end))
-            for table, columns in ((GROUP_HISTORY, _HISTORY), (GROUP_WINDOWS, _EVALUATED)):
+            for table, columns in ((GROUP_HISTORY, (*_HISTORY, "sampled_at")), (GROUP_WINDOWS, _EVALUATED)):
                 stored = reader.rows(table, (*table.key, *columns), begin, end)
-                check_sums(rows, stored, table.key, table, tallies["I6"])
+                by = (*table.key, *({"sampled_at"} & {*columns}))
+                check_sums(rows, stored, by, table, tallies["I6"])
             for each in pc.value_counts(rows["status"]).to_pylist():
                 audit.totals.statuses[each["values"]] += each["counts"]
             audit.totals.ahead += int(pc.sum(pc.greater(rows["ahead_records"], 0)).as_py() or 0)

@@ -15,10 +15,10 @@ from laggard.lag.arrays import key_codes
 from laggard.tables.schemas import LAG_WINDOWS, Table
 
 COLUMNS = (
-    *LAG_WINDOWS.key, "window_end", "status", "batch_id", "commit_source_partition", "commit_source_offset",
-    "committed_offset", "log_end_offset", "log_start_offset", "ahead_records", "ticks", "ok_ticks", "lag", "lag_min",
-    "lag_max", "produced", "consumed", "commits", "noop_commits", "headroom_records", "matured_records",
-    "late_records",
+    *LAG_WINDOWS.key, "window_end", "status", "batch_id", "sampled_at", "commit_source_partition",
+    "commit_source_offset", "committed_offset", "log_end_offset", "log_start_offset", "ahead_records", "ticks",
+    "ok_ticks", "lag", "lag_min", "lag_max", "produced", "consumed", "commits", "noop_commits", "headroom_records",
+    "matured_records", "late_records",
 )  # fmt: skip
 _ORDERED = (  # pairs of columns, the first at most the second
     ("ok_ticks", "ticks"),
