@@ -37,7 +37,8 @@ def write_root(root: Path, workload: str, seed: int) -> None:
             versions[name] = write_arrow(root, name, job.tables[name])
         elif job.history.get(name):
             versions[name] = write_arrow(root, name, to_arrow(table, job.history[name]))
-    batches[-1]["table_versions"] = versions
+    closed_to = max((row["window_start"] for row in job.history["lag_windows"]), default=None)
+    batches[-1] |= {"table_versions": versions, "windows_closed_to": closed_to}
     write_arrow(root, BATCHES.name, to_arrow(BATCHES, batches))
 
 

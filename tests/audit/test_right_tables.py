@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from audit.lives import Life
 from audit.test_audit import audited, broken
+from laggard.stream import advance_stage
+from laggard.stream.quarantine import Inputs
 from stream.simulation import commit, generation
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=timezone.utc)
@@ -36,3 +40,39 @@ def test_a_group_may_have_members_and_no_partition(life: Life) -> None:
     audit = audited(Path(life.root))
     assert broken(audit) == {}
     assert audit.tallies["I6"].checked > 3
+
+
+@pytest.mark.parametrize("batches", [1, pytest.param(2, marks=pytest.mark.full)])
+def test_a_group_may_be_in_quarantine(batches: int, life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From any tick of a window on, while it lasts and after it."""
+    advance = advance_stage.advance
+
+    def fail(poll: Any, groups: Any, batch: Any, *rest: Any) -> Any:
+        if "g" in Inputs(poll, groups, batch).groups:
+            raise OverflowError
+        return advance(poll, groups, batch, *rest)
+
+    others = [commit(7, group=f"other {number}") for number in range(8)]
+    for _ in range(5 + batches):
+        life.go({0: 50}, others)
+    monkeypatch.setattr(advance_stage, "advance", fail)
+    for _ in range(6):
+        life.go({0: 50})
+    assert {row["status"] for row in life.rows("partition_status") if row["group"] == "g"} == {"stale"}
+    assert broken(audited(Path(life.root))) == {}
+    monkeypatch.setattr(advance_stage, "advance", advance)
+    for _ in range(5):
+        life.go({0: 50})
+    assert broken(audited(Path(life.root))) == {}
+
+
+def test_rows_of_batches_may_end_before_those_of_windows(tmp_path: Path) -> None:
+    """With `windows_days` above `batches_days`, the gap rows go before the windows that they explain."""
+    life = Life(tmp_path, window_seconds=60, now=NOON.replace(hour=23, minute=50))
+    for seconds in [30] * 6 + [240] + [30] * 20:
+        life.go({0: 50}, seconds=seconds)
+    assert audited(Path(life.root)).totals.gaps_known_since is None
+    DeltaTable(f"{life.root}/batches").delete("date <= '2026-11-20'")
+    audit = audited(Path(life.root))
+    assert broken(audit) == {}
+    assert audit.totals.gaps_known_since == min(row["polled_at"] for row in life.rows("batches"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from laggard.audit.result import Tally
@@ -28,6 +29,7 @@ class Totals:
     records: int = 0
     unknown_records: int = 0
     reconciled: int = 0
+    gaps_known_since: datetime | None = None  # if `lag_windows` is older than the oldest row of `batches`
     ahead: int = 0  # rows of lag_windows whose commit is newer than the poll
     gap_seconds: Counter[str] = field(default_factory=Counter)
     gaps: Counter[str] = field(default_factory=Counter)

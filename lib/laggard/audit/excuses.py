@@ -1,44 +1,79 @@
-"""Reasons why a window may be missing: time that was not watched, and offsets that were deleted."""
+"""Reasons why a window may be missing: time that was not watched, quarantine, and offsets that were deleted."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime, timezone
 from typing import Any
 
 ENDS = ("group_deleted", "offset_deleted", "topic_recreated")  # kinds of group_events after which rows may end
-_CLOCKS = timedelta(minutes=1)  # by which the broker's clock, on which a deletion is recorded, may differ from ours
+QUARANTINED, RECOVERED = "quarantined", "quarantine_ended"
+FIRST, LAST = datetime.min.replace(tzinfo=timezone.utc), datetime.max.replace(tzinfo=timezone.utc)
+_ALL = "all"
+Span = tuple[datetime, datetime]
+Row = Mapping[str, Any]
 
 
 class Excuses:
-    """Gaps of `batches`, and the events of `group_events` that end rows of a group."""
+    """Gaps of `batches`, and the events of `group_events` that end or hold rows of a group.
 
-    def __init__(self, gaps: Iterable[tuple[datetime, datetime]], events: Iterable[Mapping[str, Any]]) -> None:
-        self._gaps = merge_spans(gaps)
-        self._begins = [begin for begin, _ in self._gaps]
-        self._ends: dict[str, list[tuple[datetime, str | None, int | None]]] = defaultdict(list)
-        for event in events:
-            self._ends[event["group"]].append((event["event_at"], event["topic"], event["partition"]))
+    `since`: poll of the oldest row of `batches`; what was not watched before is not known.
+    """
 
-    def is_gap(self, begin: datetime, end: datetime) -> bool:
-        """True if some time between two moments was not watched."""
-        place = bisect_right(self._begins, end) - 1
-        return place >= 0 and self._gaps[place][1] >= begin
+    def __init__(self, gaps: Iterable[Row], events: Iterable[Row], since: datetime = FIRST) -> None:
+        self._ends: dict[str, list[Row]] = defaultdict(list)
+        spans: dict[tuple[str, str], list[Span]] = defaultdict(list)  # ("gap", its scope) or ("group", name)
+        for gap in gaps:
+            spans["gap", gap["gap_scope"]].append((gap["gap_from"], gap["gap_to"]))
+        spans["gap", _ALL].append((FIRST, since))
+        for event in sorted(events, key=lambda event: event["event_at"]):
+            held = spans["group", event["group"]] if event["kind"] in (QUARANTINED, RECOVERED) else []
+            if event["kind"] == QUARANTINED:
+                held.append((event["event_at"], LAST))
+            elif held:
+                held[-1] = held[-1][0], event["event_at"]
+            elif event["kind"] in ENDS:
+                self._ends[event["group"]].append(event)
+        self._spans = {key: merge_spans(each) for key, each in spans.items()}
 
-    def covers(self, group: str, topic: str, partition: int, begin: datetime, end: datetime) -> bool:
-        """True if a gap, or a deletion of the offset, explains that a partition has no rows between two moments."""
-        early = begin - (end - begin) - _CLOCKS
-        return self.is_gap(begin, end) or any(
-            early <= at <= end and of_topic in (None, topic) and of_partition in (None, partition)
-            for at, of_topic, of_partition in self._ends.get(group, ())
-        )
+    def gaps(self, row: Row, begin: datetime, end: datetime) -> list[Span]:
+        """Spans between two moments in which the offsets partition of a row of `lag_windows` was not watched."""
+        scope = f"offsets partition {row['commit_source_partition']}"
+        return [*self._between(("gap", _ALL), begin, end), *self._between(("gap", scope), begin, end)]
+
+    def covers(self, row: Row, end: datetime) -> bool:
+        """True if each window of a partition is explained from the one after `row`, its last one, to a moment."""
+        moment, window = row["window_end"], row["window_end"] - row["window_start"]
+        spans = self.gaps(row, moment, end)
+        # the tick that failed first would have written the window before it
+        held = self._between(("group", row["group"]), moment, end + window)
+        spans += [(begin - window, until) for begin, until in held]
+        # a window in which the offset was deleted may have a row
+        spans += [
+            (event["event_at"], end)
+            for event in self._ends.get(row["group"], ())
+            if moment - window <= event["event_at"] < end
+            and event["topic"] in (None, row["topic"])
+            and event["partition"] in (None, row["partition"])
+        ]
+        for since, until in sorted(spans):
+            if since >= moment + window:
+                break
+            if until > moment:
+                moment -= (moment - min(until, end)) // window * window  # whole windows, the last one included
+        return bool(moment >= end)
+
+    def _between(self, key: tuple[str, str], begin: datetime, end: datetime) -> list[Span]:
+        spans = self._spans.get(key, [])
+        first = bisect_right(spans, begin, key=lambda span: span[1])
+        return spans[first : bisect_left(spans, end, key=lambda span: span[0])]
 
 
-def merge_spans(spans: Iterable[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:
+def merge_spans(spans: Iterable[Span]) -> list[Span]:
     """Put spans in order, those that overlap joined into one."""
-    found: list[tuple[datetime, datetime]] = []
+    found: list[Span] = []
     for begin, end in sorted(spans):
         if found and begin <= found[-1][1]:
             found[-1] = found[-1][0], max(found[-1][1], end)

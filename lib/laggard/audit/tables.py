@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from pyarrow.dataset import field as column
 
 from laggard.audit import batches, windows
-from laggard.audit.excuses import ENDS, Excuses
+from laggard.audit.excuses import ENDS, QUARANTINED, RECOVERED, Excuses
 from laggard.audit.result import Tally, new_tallies
 from laggard.audit.sums import check_sums
 from laggard.tables.arrow import arrow_type
@@ -168,7 +168,7 @@ def _check_topics(reader: Reader, audit: Audit) -> Iterator[Audit]:
 
 
 def _check_windows(reader: Reader, audit: Audit) -> Iterator[Audit]:
-    excuses, before, tallies = _excuses(reader), None, audit.tallies
+    excuses, before, tallies = _excuses(reader, audit.totals), None, audit.tallies
     for day in reader.days(LAG_WINDOWS):
         parts = _parts(reader, day)
         for part in range(parts):
@@ -186,13 +186,22 @@ def _check_windows(reader: Reader, audit: Audit) -> Iterator[Audit]:
                 audit.totals.statuses[each["values"]] += each["counts"]
             audit.totals.ahead += int(pc.sum(pc.greater(rows["ahead_records"], 0)).as_py() or 0)
             yield audit
+    if before is not None and (closed_to := reader.batch.values["windows_closed_to"]) is not None:
+        living = reader.whole(PARTITION_STATUS, PARTITION_STATUS.key)
+        windows.check_newest(before, living, closed_to, tallies["I2"], excuses)
 
 
-def _excuses(reader: Reader) -> Excuses:
-    rows = reader.whole(BATCHES, ("kind", "gap_from", "gap_to")).filter(column("kind") == batches.GAP)
-    gaps = [(row["gap_from"], row["gap_to"]) for row in rows.to_pylist() if row["gap_from"] and row["gap_to"]]
+def _excuses(reader: Reader, totals: batches.Totals) -> Excuses:
+    columns = ("kind", "polled_at", "gap_scope", "gap_from", "gap_to")
+    rows = reader.whole(BATCHES, columns)
+    oldest = pc.min(rows["polled_at"]).as_py() or reader.begin
+    kept = rows.filter((column("kind") == batches.GAP) & column("gap_from").is_valid() & column("gap_to").is_valid())
+    days = reader.days(LAG_WINDOWS)
+    if days and days[0] < oldest.date():
+        totals.gaps_known_since = oldest
     events = reader.whole(GROUP_EVENTS, ("group", "kind", "event_at", "topic", "partition"))
-    return Excuses(gaps, events.filter(column("kind").isin(ENDS)).to_pylist())
+    kinds = (*ENDS, QUARANTINED, RECOVERED)
+    return Excuses(kept.to_pylist(), events.filter(column("kind").isin(kinds)).to_pylist(), oldest)
 
 
 def _read_to(reader: Reader, rows: pa.Table, begin: datetime, end: datetime) -> Callable[[int, int], int | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 from laggard.audit.excuses import Excuses
 from laggard.audit.result import Tallies, Tally, differ
 from laggard.lag.arrays import key_codes
-from laggard.tables.schemas import LAG_WINDOWS, Table
+from laggard.tables.schemas import LAG_WINDOWS, PARTITION_STATUS, Table
 
 COLUMNS = (
     *LAG_WINDOWS.key, "window_end", "status", "batch_id", "sampled_at", "commit_source_partition",
@@ -47,7 +48,9 @@ def check_rows(rows: pa.Table, table: Table, tallies: Tallies) -> None:
     unequal(lag, "lag", pc.if_else(is_ok, behind, pa.scalar(None, pa.int64())))
     lag.add(rows, pc.and_(is_ok, pc.is_null(behind)), table.name, table.key, "status", "not ok: no offset", "ok")
     derived.checked += rows.num_rows
-    unequal(derived, "ahead_records", pc.max_element_wise(pc.subtract(committed, end), 0, skip_nulls=False))
+    ahead = pc.max_element_wise(pc.subtract(committed, end), 0, skip_nulls=False)
+    is_stale = pc.equal(rows["status"], "stale")  # nothing of it is computed
+    unequal(derived, "ahead_records", pc.if_else(is_stale, rows["ahead_records"], ahead))
     is_below = pc.and_(is_ok, pc.less(committed, start))
     derived.add(rows, is_below, table.name, table.key, "status", "below_log_start", "ok")
     if "headroom_records" in rows.column_names:
@@ -91,29 +94,38 @@ def check_neighbours(
 
 def check_order(earlier: pa.Table, later: pa.Table, tallies: Tallies, excuses: Excuses) -> None:
     """I2 and I4 between windows of `lag_windows` that follow each other: no hole, and no commit that goes back."""
-    key = LAG_WINDOWS.key
-    tallies["I2"].checked += later.num_rows
-    # a row without an offset lasts as long as the partition is assigned or subscribed
-    is_hole = pc.and_(
-        pc.greater(later["window_start"], earlier["window_end"]), pc.is_valid(earlier["committed_offset"])
-    )
-    for place in pc.indices_nonzero(is_hole).to_pylist():
-        row, begin = later.slice(place, 1).to_pylist()[0], earlier["window_end"][place].as_py()
-        end = row["window_start"]
-        if not excuses.covers(row["group"], row["topic"], row["partition"], begin, end):
-            named = {name: row[name] for name in key} | {"window_start": begin}
-            tallies["I2"].refute(LAG_WINDOWS.name, named, "windows", f"each up to {end}", "none, and no recorded gap")
+    check_holes(earlier, later["window_start"], tallies["I2"], excuses)
     falls = pc.and_(
         pc.less(later["commit_source_offset"], earlier["commit_source_offset"]),
         pc.equal(later["commit_source_partition"], earlier["commit_source_partition"]),
     )
     tallies["I4"].checked += _count(pc.is_valid(falls))
     for place in pc.indices_nonzero(pc.fill_null(falls, False)).to_pylist():
-        begin, end = earlier["window_start"][place].as_py(), later["window_end"][place].as_py()
-        if not excuses.is_gap(begin, end):
-            named = {name: later[name][place].as_py() for name in key}
+        row, end = _row(earlier, place), later["window_end"][place].as_py()
+        if not excuses.gaps(row, row["window_start"], end):
+            named = {name: later[name][place].as_py() for name in LAG_WINDOWS.key}
             sides = (each["commit_source_offset"][place].as_py() for each in (earlier, later))
             tallies["I4"].refute(LAG_WINDOWS.name, named, "commit_source_offset, at least", *sides)
+
+
+def check_newest(last: pa.Table, living: pa.Table, closed_to: datetime, tally: Tally, excuses: Excuses) -> None:
+    """I2: partitions that have a row in `partition_status` have windows up to the newest one, which begins then."""
+    codes, alive = key_codes([last, living], PARTITION_STATUS.key)
+    kept = last.filter(pa.array(np.isin(codes, alive)))
+    lengths = pc.subtract(kept["window_end"], kept["window_start"])
+    check_holes(kept, pc.add(pa.scalar(closed_to, kept["window_start"].type), lengths), tally, excuses)
+
+
+def check_holes(rows: pa.Table, ends: Any, tally: Tally, excuses: Excuses) -> None:
+    """I2: no window is missing without a reason between rows of `lag_windows` and moments parallel to them."""
+    tally.checked += rows.num_rows
+    # a row without an offset lasts as long as the partition is assigned or subscribed
+    is_hole = pc.and_(pc.greater(ends, rows["window_end"]), pc.is_valid(rows["committed_offset"]))
+    for place in pc.indices_nonzero(is_hole).to_pylist():
+        row, end = _row(rows, place), ends[place].as_py()
+        if not excuses.covers(row, end):
+            named = {name: row[name] for name in LAG_WINDOWS.key} | {"window_start": row["window_end"]}
+            tally.refute(LAG_WINDOWS.name, named, "windows", f"each up to {end}", "none, and no recorded reason")
 
 
 def check_source(rows: pa.Table, tally: Tally, read_to: SourceTo) -> None:
@@ -135,6 +147,11 @@ def check_unique(rows: pa.Table, table: Table, tally: Tally, key: Sequence[str])
     doubled = rows.take(pa.array(first[times > 1]))
     is_bad = pa.array(np.ones(doubled.num_rows, bool))
     tally.add(doubled, is_bad, table.name, key, "rows", 1, pa.array(times[times > 1]))
+
+
+def _row(rows: pa.Table, place: int) -> dict[str, Any]:
+    row: dict[str, Any] = rows.slice(place, 1).to_pylist()[0]
+    return row
 
 
 def _count(mask: Any) -> int:

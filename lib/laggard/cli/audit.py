@@ -154,6 +154,8 @@ def _fact_lines(audit: Audit) -> Iterator[str]:
     facts = [f"not watched: {reason} {duration(seconds)}" for reason, seconds in totals.gap_seconds.items()]
     facts += [f"gap {reason}: {number:,}" for reason, number in totals.gaps.items() if reason not in totals.gap_seconds]
     facts += [f"dead letters, {reason}: {number:,}" for reason, number in totals.dead_letters.items()]
+    if totals.gaps_known_since:
+        facts.append(f"not looked for: missing windows before {moment(totals.gaps_known_since)}, as batches has no row")
     if totals.unknown_records:
         facts.append(f"records of unknown types: {totals.unknown_records:,} of {totals.records:,}")
     if totals.reconciled:
