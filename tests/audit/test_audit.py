@@ -10,12 +10,15 @@ from random import Random
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from audit.roots import change, write_root
 from cli.evaluated_run import evaluate, even, hot, record
+from laggard.audit import tables
 from laggard.audit.result import Tally
 from laggard.audit.tables import Audit, Reader, audit_tables, chosen_tables, count_steps
 from laggard.tables.published import newest_batch
+from laggard.tables.readers import open_table
 from simulator.workloads import WORKLOADS
 from tables.fixtures import Row
 
@@ -24,12 +27,12 @@ SOON = ("events", "modern_events", "topic_recreated", "group_deleted", "transact
 RUNS = [pytest.param(each, marks=() if each in SOON else pytest.mark.full) for each in WORKLOADS]
 
 
-def audited(root: Path, tables: tuple[str, ...] = ()) -> Audit:
+def audited(root: Path, names: tuple[str, ...] = ()) -> Audit:
     batch = newest_batch(str(root))
     assert batch is not None
     begin = datetime(2020, 1, 1, tzinfo=timezone.utc)
     reader = Reader(str(root), batch, begin, batch.polled_at + timedelta(days=1))
-    chosen = chosen_tables(tables)
+    chosen = chosen_tables(names)
     *steps, last = audit_tables(reader, chosen)
     assert len(steps) + 1 == count_steps(reader, chosen)
     return last
@@ -289,3 +292,17 @@ def test_facts_that_are_no_violation_are_counted(simulated: Path) -> None:
     assert totals.records > 100
     assert totals.statuses["ok"] > 100
     assert totals.gaps == {}
+
+
+def test_each_table_is_opened_once(simulated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a bucket that takes longer than to read some hours of it."""
+    opened: list[str] = []
+
+    def open_noted(root: str, name: str, version: int | None) -> DeltaTable:
+        opened.append(name)
+        return open_table(root, name, version)
+
+    monkeypatch.setattr(tables, "open_table", open_noted)
+    audited(simulated)
+    assert sorted(opened) == sorted({*opened})
+    assert len(opened) > 5

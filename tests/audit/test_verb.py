@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from shutil import copytree, ignore_patterns
 from typing import Any
 
 import pytest
@@ -135,9 +136,51 @@ def test_tables_that_are_missing_cannot_be_checked(tmp_path: Path, capsys: pytes
     assert "no table at" in capsys.readouterr().err
 
 
-def test_brokers_that_do_not_answer_cannot_be_asked(simulated: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert audit(simulated, "--live") == UNCHECKED
-    assert "127.0.0.1" in capsys.readouterr().err
+@pytest.mark.parametrize("name", ["lag_windows", "group_history", "partition_status"])
+def test_a_table_that_the_batch_names_and_that_is_missing_is_not_checked(
+    name: str, simulated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copytree(simulated, tmp_path / "t", ignore=ignore_patterns(name))
+    assert audit(tmp_path / "t") == UNCHECKED
+    page = " ".join(capsys.readouterr().out.split())
+    assert "I1 each key is in one row: not checked: batch 16 names a version of tables that are missing" in page
+    assert f" is not checked either: {name} " in page
+    assert audit(tmp_path / "t", "--table", "batches") == OK
+    assert audit(tmp_path / "t", "--table", "lag_windows") == UNCHECKED
+
+
+def test_a_time_after_the_newest_poll_is_a_slip(simulated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert audit(simulated, "--since", "2999-01-01") == USAGE
+    found = capsys.readouterr()
+    assert (found.out, "2999-01-01 00:00" in found.err) == ("", True)
+    assert audit(simulated, "--since", "now") == OK
+
+
+PLACES = ["--url", "--live"]
+
+
+def words_of(option: str) -> tuple[str, ...]:
+    """The option, with a place at which nobody answers."""
+    return (option, f"http://127.0.0.1:{closed_port()}") if option == "--url" else (option,)
+
+
+@pytest.mark.parametrize("option", PLACES)
+def test_what_does_not_answer_cannot_be_asked(option: str, simulated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert audit(simulated, *words_of(option)) == UNCHECKED
+    page = capsys.readouterr().out
+    assert f"warn  {'I9 ' if option == '--url' else 'I10'} " in page
+    assert "127.0.0.1" in page
+    assert page.splitlines()[-1] == "all that were checked hold; 1 could not be checked"
+
+
+@pytest.mark.parametrize("option", PLACES)
+def test_wrong_rows_are_printed_though_something_does_not_answer(
+    option: str, simulated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert audit(wrong_lag(simulated, tmp_path / "t"), "--json", *words_of(option)) == VIOLATED
+    found = data_of(capsys)["by"]
+    assert found["I5"]["violations"] == 1
+    assert "127.0.0.1" in found["I9" if option == "--url" else "I10"]["unchecked"]
 
 
 def write(root: Path, **values: Any) -> None:
@@ -203,8 +246,3 @@ def test_an_exporter_of_other_tables_cannot_be_compared(tmp_path: Path, capsys: 
         assert audit(tmp_path / "t", *words) == UNCHECKED
     page = " ".join(capsys.readouterr().out.split())
     assert "I9 the exporter shows the batch that it names: not checked: the exporter shows batch 7, which" in page
-
-
-def test_an_exporter_that_is_not_there_cannot_be_compared(simulated: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert audit(simulated, "--url", f"http://127.0.0.1:{closed_port()}") == UNCHECKED
-    assert "ConnectionRefusedError" in capsys.readouterr().err

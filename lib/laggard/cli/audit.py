@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -70,9 +70,18 @@ def run(args: argparse.Namespace, config: Config) -> int:
 def _audit(args: argparse.Namespace, config: Config) -> tuple[Reader, Audit]:
     from laggard.audit.tables import Reader, audit_tables, chosen_tables, count_steps
     from laggard.cli.published import published_batch
+    from laggard.config import require_brokers
 
     batch = published_batch(config.job.tables)
     begin = args.since(batch.polled_at) if args.since else _EPOCH
+    if begin > batch.polled_at:
+        raise LaggardError(
+            "--since names a time that nothing was recorded after",
+            cause=f"{moment(begin)} is later than the newest poll, {moment(batch.polled_at)}",
+            exit_code=USAGE,
+        )
+    if args.live:
+        require_brokers(config)
     # rows of a window are written by the first batch after it; events may have the time of a client's clock
     reader = Reader(config.job.tables, batch, begin, batch.polled_at + timedelta(days=1))
     tables = chosen_tables(args.table)
@@ -83,19 +92,30 @@ def _audit(args: argparse.Namespace, config: Config) -> tuple[Reader, Audit]:
     if args.url:
         from laggard.audit.served import check_exporter
 
-        check_exporter(Remote(args).ask, reader, audit.tallies["I9"])
+        with _unchecked(audit.tallies["I9"]):
+            check_exporter(Remote(args).ask, reader, audit.tallies["I9"])
     if args.live:
-        _check_live(reader, config, audit.tallies["I10"])
+        with _unchecked(audit.tallies["I10"]):
+            _check_live(reader, config, audit.tallies["I10"])
     return reader, audit
+
+
+@contextmanager
+def _unchecked(tally: Tally) -> Iterator[None]:
+    """Let what cannot be reached be a line of the page: what the tables say is printed all the same."""
+    try:
+        yield
+    except LaggardError as error:
+        if error.exit_code in (USAGE, CONFIGURATION):
+            raise
+        tally.unchecked = error.sentence
 
 
 def _check_live(reader: Reader, config: Config, tally: Tally) -> None:
     from laggard.audit.live import check_coordinators
-    from laggard.config import require_brokers
     from laggard.sources.brokers import Brokers
     from laggard.tables.freshness import max_age
 
-    require_brokers(config)
     patience = max_age(config.job.tick_seconds, config.exporter.max_age_seconds)
     with closing(Brokers.of(config.cluster)) as brokers:
         check_coordinators(reader, brokers, config.cluster.request_timeout_seconds, patience, tally)
@@ -132,9 +152,9 @@ def page_lines(reader: Reader, audit: Audit) -> Iterator[str]:
         if tally.violations:
             yield f"fail  {rule}: not in {tally.violations:,} of {tally.checked:,}"
             yield from map(_sample_line, tally.samples[:_SHOWN])
-        elif tally.unchecked:
+        if tally.unchecked:
             yield from paragraph(f"{rule}: not checked: {tally.unchecked}", "warn  ", "      ")
-        elif tally.checked:
+        elif tally.checked and not tally.violations:
             yield f"ok    {rule}: {tally.checked:,} checked"
     yield from _fact_lines(audit)
     broken = sum(bool(tally.violations) for tally in audit.tallies.values())
