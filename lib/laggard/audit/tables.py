@@ -65,22 +65,16 @@ class Reader:
     batch: Batch
     begin: datetime
     end: datetime
-    _opened: dict[tuple[str, int | None], DeltaTable] = field(default_factory=dict, init=False, compare=False)
+    _opened: dict[tuple[str, int | None], DeltaTable | None] = field(default_factory=dict, init=False, compare=False)
 
     def lacks(self, table: Table) -> bool:
         """True if a table is missing of which the batch names a version."""
-        try:
-            self._open(table)
-        except TableMissing:
-            return table is BATCHES or table.name in self.batch.table_versions
-        return False
+        return self._open(table) is None and table.name in self.batch.table_versions
 
     def rows(self, table: Table, columns: Sequence[str], begin: datetime, end: datetime) -> pa.Table:
         """Rows whose time lies between two moments, the end not included; none if the table is missing."""
         begin, end = max(begin, self.begin), min(end, self.end)
-        try:
-            delta = self._open(table)
-        except TableMissing:
+        if (delta := self._open(table)) is None:
             return _empty(table, columns)
         at = column(table.time_column)
         last = (end - timedelta(microseconds=1)).date()
@@ -95,31 +89,33 @@ class Reader:
 
     def days(self, table: Table) -> list[date]:
         """Dates of the range that have rows."""
-        try:
-            known = map(date.fromisoformat, dates_of(self._open(table)))
-        except TableMissing:
-            return []
+        delta = self._open(table)
+        known = map(date.fromisoformat, dates_of(delta) if delta else ())
         last = (self.end - timedelta(microseconds=1)).date()
         return [each for each in known if self.begin.date() <= each <= last]
 
     def count(self, table: Table, day: date) -> int:
         """Rows of a day, by the statistics of its files."""
-        found = pa.table(self._open(table).get_add_actions(flatten=True))
+        delta = self._open(table)
+        if delta is None:
+            return 0
+        found = pa.table(delta.get_add_actions(flatten=True))
         numbers = found.filter(pc.equal(pc.cast(found["partition.date"], pa.string()), str(day)))["num_records"]
         return int(pc.sum(numbers).as_py() or 0)
 
     def whole(self, table: Table, columns: Sequence[str], version: int | None = None) -> pa.Table:
         """All rows, whatever their time, as this batch or a version names them; none if the table is missing."""
-        try:
-            return read_declared(self._open(table, version), self.root, table.name, columns)
-        except TableMissing:
-            return _empty(table, columns)
+        delta = self._open(table, version)
+        return read_declared(delta, self.root, table.name, columns) if delta else _empty(table, columns)
 
-    def _open(self, table: Table, version: int | None = None) -> DeltaTable:
+    def _open(self, table: Table, version: int | None = None) -> DeltaTable | None:
         named = self.batch.version if table is BATCHES else self.batch.table_versions.get(table.name)
         key = table.name, named if version is None else version
         if key not in self._opened:  # in a bucket, opening takes longer than reading
-            self._opened[key] = open_table(self.root, *key)
+            try:
+                self._opened[key] = open_table(self.root, *key)
+            except TableMissing:
+                self._opened[key] = None
         return self._opened[key]
 
 
