@@ -229,6 +229,20 @@ def test_an_exporter_that_shows_another_lag_is_named(tmp_path: Path, capsys: pyt
     assert [by_name["laggard_partition_lag_records"][side] for side in ("expected", "found")] == [100, 101.0]
 
 
+def test_lag_that_an_exporter_cannot_know_or_show_is_not_missed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A group with partitions that had no room in the table, and a lag that a sample cannot hold."""
+    of_full = partition_row("full", "orders", 0, ahead_records=0)
+    huge = partition_row("huge", "orders", 0, ahead_records=0, committed_offset=0, log_end_offset=2**53 + 10)
+    lag = {"lag": huge["lag"], "lag_known": huge["lag"]}
+    groups = [group_row("full", status="partial", lag=None, shed_keys=3), group_row("huge", **lag)]
+    write_batch(tmp_path / "t", 42, partitions=[of_full, huge], groups=groups)
+    with exporter_of(tmp_path / "t") as words:
+        assert audit(tmp_path / "t", "--json", *words) == OK
+    assert data_of(capsys)["by"]["I9"]["checked"] >= 2
+
+
 @pytest.mark.parametrize("max_series", [60, 90, 120])
 def test_what_an_exporter_had_to_withhold_is_not_missed(
     max_series: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]

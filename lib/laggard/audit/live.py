@@ -6,13 +6,17 @@ import glob
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 from pyarrow.dataset import field as column
 
+from laggard.audit.excuses import FIRST
 from laggard.audit.result import Tally
 from laggard.audit.tables import Reader
+from laggard.lag.arrays import TIMESTAMP
 from laggard.names import NameFilter
 from laggard.sources.brokers import Brokers
 from laggard.sources.coordinators import Coordinators
@@ -30,7 +34,8 @@ def check_coordinators(
 ) -> None:
     """Compare offsets that are the same in the batch before the question and in one polled after it.
 
-    `seconds`: for the answers; `patience`: for a batch that was polled after them.
+    `seconds`: for the answers; `patience`: for each of the two batches after them, in seconds. The first may have been
+    polled before them; no clock is compared, as the job may run on another machine.
     """
     before = _rows(reader)
     names = sorted({group for group, _, _ in before})
@@ -40,44 +45,53 @@ def check_coordinators(
         return
     asked, failed = _ask(brokers, chosen, seconds)
     answered = [group for group in chosen if group not in failed]
-    at = time.time()
-    later = _wait(lambda: newest_batch(reader.root), at, patience)
+    known = newest_batch(reader.root) or reader.batch
+    later = _wait(lambda: newest_batch(reader.root), known.batch_id + 2, 2 * patience)
     if later is None:
-        tally.unchecked = f"the job published no batch that was polled in the {patience:.0f} s after the answers"
+        tally.unchecked = f"the job did not publish two batches in the {2 * patience:.0f} s after the answers"
     elif not answered:
         tally.unchecked = f"no coordinator answered: {', '.join(sorted(set(failed.values())))}"
     else:
-        _compare(before, _rows(replace(reader, batch=later)), asked, set(answered), tally)
+        # a job that polls coordinators does not ask all groups at each tick
+        after = _rows(replace(reader, batch=later), answered_since=later.polled_at)
+        _compare(before, after, asked, set(answered), tally)
 
 
-def _rows(reader: Reader) -> dict[Place, tuple[Any, ...]]:
-    """Committed offset and its place in the offsets topic, by group, topic and partition."""
-    rows = reader.whole(PARTITION_STATUS, _COLUMNS).filter(column("committed_offset").is_valid()).to_pylist()
+def _rows(reader: Reader, answered_since: datetime = FIRST) -> dict[Place, tuple[Any, ...]]:
+    """Committed offset and its place in the offsets topic, by group, topic and partition, of rows read to the end.
+
+    `answered_since`: of rows that a coordinator's answer gave only those answered then or later.
+    """
+    kept = column("committed_offset").is_valid() & column("status").isin(("ok", "below_log_start"))
+    kept &= column("answered_at").is_null() | (column("answered_at") >= pa.scalar(answered_since, TIMESTAMP))
+    rows = reader.whole(PARTITION_STATUS, (*_COLUMNS, "status", "answered_at")).filter(kept).to_pylist()
     return {
         (row["group"], row["topic"], row["partition"]): tuple(row[name] for name in _COLUMNS[len(_KEY) :])
         for row in rows
     }
 
 
-def _ask(brokers: Brokers, groups: Sequence[str], seconds: float) -> tuple[dict[Place, int], dict[str, str]]:
-    """Give the offsets that coordinators hold, and the errors of groups that they gave none of."""
+def _ask(brokers: Brokers, groups: Sequence[str], seconds: float) -> tuple[dict[Place, int | None], dict[str, str]]:
+    """Give the offsets that coordinators hold, None where they gave an error, and the errors of whole groups."""
     brokers.begin()
     ids = [each["node_id"] for each in brokers.metadata([])["brokers"]]
     names = NameFilter(tuple(glob.escape(group) for group in groups), topics_ignore=())
     found = Coordinators(brokers, names, seconds, groups).ask(ids)
     given = {row["group"] for row in found.answers.to_pylist() if row["is_asked"] and row["error"] is None}
     errors = {row["group"]: row["error"] for row in found.answers.to_pylist() if row["error"] is not None}
-    rows = [row for row in found.committed.to_pylist() if row["error"] is None]
-    offsets = {(row["group"], row["topic"], row["partition"]): row["committed_offset"] for row in rows}
+    offsets = {
+        (row["group"], row["topic"], row["partition"]): row["committed_offset"] if row["error"] is None else None
+        for row in found.committed.to_pylist()
+    }
     return offsets, {group: errors.get(group, "no answer in time") for group in groups if group not in given}
 
 
-def _wait(newest: Callable[[], Any], at: float, patience: float) -> Any:
-    """The first batch polled after a moment; None if none comes in time."""
+def _wait(newest: Callable[[], Any], batch_id: int, patience: float) -> Any:
+    """The newest batch once it is this one or a later one; None if none comes in time."""
     until = time.monotonic() + patience
     while time.monotonic() < until:
         batch = newest()
-        if batch is not None and batch.clock_at.timestamp() > at:
+        if batch is not None and batch.batch_id >= batch_id:
             return batch
         time.sleep(0.5)
     return None
@@ -86,12 +100,19 @@ def _wait(newest: Callable[[], Any], at: float, patience: float) -> Any:
 def _compare(
     before: dict[Place, tuple[Any, ...]],
     after: dict[Place, tuple[Any, ...]],
-    asked: dict[Place, int],
+    asked: dict[Place, int | None],
     groups: set[str],
     tally: Tally,
 ) -> None:
+    """Compare offsets of groups that answered.
+
+    A coordinator leaves out what was deleted, and without a word topics that the asker may not describe: where it gave
+    none of a topic, it is not known which.
+    """
+    topics = {(group, topic) for group, topic, _ in asked}
     for place, values in before.items():
-        if place[0] in groups and after.get(place) == values:  # it rests
+        is_answered = asked[place] is not None if place in asked else place[:2] in topics
+        if place[0] in groups and is_answered and after.get(place) == values:  # it rests
             tally.checked += 1
             if asked.get(place) != values[1]:
                 key = dict(zip(_KEY, place, strict=True))

@@ -13,12 +13,15 @@ from laggard.audit.tables import Reader
 from laggard.errors import UNREACHABLE, LaggardError
 from laggard.escape import escape_label
 from laggard.exporter import families as fam
-from laggard.tables.schemas import BATCHES, PARTITION_STATUS
+from laggard.exporter.fold import PARTITION_COLUMNS
+from laggard.lag.status import KNOWN_STATUSES
+from laggard.tables.schemas import BATCHES, GROUP_STATUS, PARTITION_STATUS
+from laggard.tables.sift import Skipped, sift_columns
 
 Ask = Callable[[str], tuple[int, bytes]]  # path to status and body
 Served = dict[tuple[str, ...], float]  # values of labels to value
 _READ = (fam.BATCH_ID, fam.GROUP_LAG, fam.PARTITION_LAG, fam.SERIES_WITHHELD)
-_SOURCE = ("group", "topic", "partition", "status", "lag")
+_KEY = ("group", "topic", "partition")
 
 
 def check_exporter(ask: Ask, reader: Reader, tally: Tally) -> None:
@@ -35,10 +38,13 @@ def check_exporter(ask: Ask, reader: Reader, tally: Tally) -> None:
     if versions is None:
         tally.unchecked = f"the exporter shows batch {named:.0f}, which these tables do not have: is it another root?"
         return
-    rows = reader.whole(PARTITION_STATUS, _SOURCE, versions[PARTITION_STATUS.name])
+    rows = reader.whole(PARTITION_STATUS, PARTITION_COLUMNS, versions[PARTITION_STATUS.name])
+    rows = sift_columns(rows, PARTITION_STATUS.name, _KEY, Skipped())  # what cannot be shown is unknown there
+    groups = reader.whole(GROUP_STATUS, ("group", "shed_keys"), versions[GROUP_STATUS.name])
+    shed = groups.filter(pc.greater(groups["shed_keys"], 0))["group"]  # some of its partitions have no row
     withheld = {level for (level,), number in found[fam.SERIES_WITHHELD.name].items() if number}
     is_whole = not withheld & {fam.GROUP_LAG.level, "groups"}  # the last level leaves out whole groups
-    _compare(_sums(rows, cluster), found[fam.GROUP_LAG.name], fam.GROUP_LAG, tally, is_whole=is_whole)
+    _compare(_sums(rows, shed, cluster), found[fam.GROUP_LAG.name], fam.GROUP_LAG, tally, is_whole=is_whole)
     _compare(_lags(rows, cluster), found[fam.PARTITION_LAG.name], fam.PARTITION_LAG, tally, is_whole=False)
 
 
@@ -63,9 +69,11 @@ def _versions(reader: Reader, batch: int) -> dict[str, int] | None:
     return dict(kept["table_versions"][0].as_py()) if kept.num_rows else None
 
 
-def _sums(rows: pa.Table, cluster: str) -> dict[tuple[str, ...], float | None]:
-    """Lag by group and topic; None if it is not known of a partition that has a commit."""
-    known = rows.append_column("is_known", pc.is_in(rows["status"], pa.array(["ok", "no_commit"])))
+def _sums(rows: pa.Table, shed: pa.ChunkedArray, cluster: str) -> dict[tuple[str, ...], float | None]:
+    """Lag by group and topic; None if it is not known of a partition that has a commit, or of some group."""
+    is_whole = pc.invert(pc.is_in(rows["group"], shed.combine_chunks()))
+    is_known = pc.and_(is_whole, pc.is_in(rows["status"], pa.array(KNOWN_STATUSES)))
+    known = rows.append_column("is_known", is_known)
     found = known.group_by(["group", "topic"]).aggregate([("lag", "sum"), ("is_known", "min")])
     names = zip(found["group"].to_pylist(), found["topic"].to_pylist(), strict=True)
     values = zip(found["lag_sum"].to_pylist(), found["is_known_min"].to_pylist(), strict=True)
