@@ -294,6 +294,21 @@ def test_facts_that_are_no_violation_are_counted(simulated: Path) -> None:
     assert totals.gaps == {}
 
 
+def test_history_that_is_read_in_many_parts_gives_the_same(
+    simulated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(simulated, tmp_path / "t", "lag_windows", lambda rows: drop_middle(rows, Random(4)))
+    change(tmp_path / "t", tmp_path / "u", "group_events", lambda rows: double(rows, Random(4)))
+    whole = audited(tmp_path / "u")
+    monkeypatch.setattr(tables, "ROWS", 7)
+    monkeypatch.setattr(tables, "HASHES", 5)
+    parts = audited(tmp_path / "u")
+    assert {"I1", "I2"} <= {*broken(whole)}
+    assert parts.totals == whole.totals
+    counts = {code: (tally.checked, tally.violations) for code, tally in whole.tallies.items()}
+    assert {code: (tally.checked, tally.violations) for code, tally in parts.tallies.items()} == counts
+
+
 def test_each_table_is_opened_once(simulated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a bucket that takes longer than to read some hours of it."""
     opened: list[str] = []

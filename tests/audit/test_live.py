@@ -78,8 +78,9 @@ def test_an_offset_that_was_deleted_is_named(tmp_path: Path, monkeypatch: pytest
 def test_offsets_that_are_not_known_on_both_sides_are_not_compared(
     status: str, asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tally = check(tmp_path, [[row(status=status)]] * 3, asked, monkeypatch)
-    assert (tally.violations, tally.checked) == (0, 0)
+    rows = [row(status=status), partition_row("g", "another", 0)]
+    tally = check(tmp_path, [rows] * 3, {("g", "another", 0): 900, **asked}, monkeypatch)
+    assert (tally.violations, tally.checked, tally.unchecked) == (0, 1, "")
 
 
 @pytest.mark.parametrize("ahead", [timedelta(0), timedelta(days=400)])

@@ -41,7 +41,7 @@ def check_coordinators(
     names = sorted({group for group, _, _ in before})
     chosen = Random(reader.batch.batch_id).sample(names, min(groups, len(names)))  # noqa: S311 - no secret
     if not chosen:
-        tally.unchecked = "no group has an offset yet"
+        tally.unchecked = "no group has an offset that was read to the end"
         return
     asked, failed = _ask(brokers, chosen, seconds)
     answered = [group for group in chosen if group not in failed]

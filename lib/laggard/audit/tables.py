@@ -1,23 +1,26 @@
-"""Walk over the tables of one root, oldest first and some hours at a time: memory does not grow with the history."""
+"""Walk over the tables of one root, oldest first and a part at a time: memory does not grow with the history."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta, timezone
+from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyarrow.dataset import field as column
 
 from laggard.audit import batches, windows
-from laggard.audit.excuses import ENDS, QUARANTINED, RECOVERED, Excuses
+from laggard.audit.excuses import ENDS, QUARANTINED, RECOVERED, Excuses, Span
 from laggard.audit.result import Tally, new_tallies
 from laggard.audit.sums import check_sums
 from laggard.tables.arrow import arrow_type
 from laggard.tables.published import Batch
-from laggard.tables.readers import TableMissing, dates_of, open_table, read_declared, scan_known, table_uri
+from laggard.tables.readers import Scan, TableMissing, open_table, read_declared, scan_known, table_uri
 from laggard.tables.schemas import (
     BATCHES,
     GROUP_EVENTS,
@@ -31,7 +34,9 @@ from laggard.tables.schemas import (
     Table,
 )
 
-ROWS = 100_000  # of lag_windows at a time
+ROWS = 100_000  # of windows at a time
+HASHES = 4_000_000  # of keys at a time
+MINUTES = 24 * 60
 DAY = timedelta(days=1)
 _MOVING = (*TOPIC_WINDOWS.key, "window_end", "log_end_offset", "produced")
 _HISTORY = (
@@ -73,35 +78,53 @@ class Reader:
 
     def rows(self, table: Table, columns: Sequence[str], begin: datetime, end: datetime) -> pa.Table:
         """Rows whose time lies between two moments, the end not included; none if the table is missing."""
-        begin, end = max(begin, self.begin), min(end, self.end)
-        if (delta := self._open(table)) is None:
+        found = self.scan(table, columns, (max(begin, self.begin), min(end, self.end)))
+        if found is None:
             return _empty(table, columns)
-        at = column(table.time_column)
-        last = (end - timedelta(microseconds=1)).date()
-        files = f"date >= '{begin.date()}' AND date <= '{last}'"
-        found = scan_known(
-            delta, table_uri(self.root, table.name), columns, (at >= pa.scalar(begin)) & (at < pa.scalar(end)), files
-        )
         rows = pa.Table.from_batches(found.to_batches(), found.schema)
         for name in {*columns} - {*rows.column_names}:  # a column that an older job did not write
             rows = rows.append_column(name, pa.nulls(rows.num_rows, _type(table, name)))
         return rows.select(list(columns))
 
-    def days(self, table: Table) -> list[date]:
-        """Dates of the range that have rows."""
-        delta = self._open(table)
-        known = map(date.fromisoformat, dates_of(delta) if delta else ())
-        last = (self.end - timedelta(microseconds=1)).date()
-        return [each for each in known if self.begin.date() <= each <= last]
+    def scan(self, table: Table, columns: Sequence[str], span: Span | None) -> Scan | None:
+        """The same batch by batch, without columns that an older job did not write; None if the table is missing.
 
-    def count(self, table: Table, day: date) -> int:
-        """Rows of a day, by the statistics of its files."""
+        `span`: two moments; without it all rows, also those whose time is outside the calendar.
+        """
+        if (delta := self._open(table)) is None:
+            return None
+        if span is None:
+            return scan_known(delta, table_uri(self.root, table.name), columns)
+        at, (begin, end) = column(table.time_column), span
+        last = (end - timedelta(microseconds=1)).date()
+        files = f"date >= '{begin.date()}' AND date <= '{last}'"
+        condition = (at >= pa.scalar(begin)) & (at < pa.scalar(end))
+        return scan_known(delta, table_uri(self.root, table.name), columns, condition, files)
+
+    def counts(self, table: Table) -> dict[str, int]:
+        """Rows by date, those of an overwritten table by one empty date, as the statistics of the files say."""
         delta = self._open(table)
-        if delta is None:
-            return 0
-        found = pa.table(delta.get_add_actions(flatten=True))
-        numbers = found.filter(pc.equal(pc.cast(found["partition.date"], pa.string()), str(day)))["num_records"]
-        return int(pc.sum(numbers).as_py() or 0)
+        found = pa.table(delta.get_add_actions(flatten=True)) if delta else pa.table({})
+        if not found.num_rows:
+            return {}
+        dates = [""] * found.num_rows if table.overwritten else map(str, found["partition.date"].to_pylist())
+        counts: Counter[str] = Counter()
+        for day, rows in zip(dates, found["num_records"].to_pylist(), strict=True):
+            counts[day] += rows or 0
+        return counts
+
+    def spans(self, table: Table) -> list[Span]:
+        """The days of the range that have rows, cut so that each part has about `ROWS` if it is not one window.
+
+        All rows of a window have the same time, so none is cut.
+        """
+        found = []
+        for name, rows in sorted(self.counts(table).items()):
+            day = datetime.combine(date.fromisoformat(name), time(), timezone.utc)
+            parts = min(-(-rows // ROWS) or 1, MINUTES)
+            edges = [day + DAY * part / parts for part in range(parts + 1)]
+            found += [each for each in pairwise(edges) if each[1] > self.begin and each[0] < self.end]
+        return found
 
     def whole(self, table: Table, columns: Sequence[str], version: int | None = None) -> pa.Table:
         """All rows, whatever their time, as this batch or a version names them; none if the table is missing."""
@@ -148,25 +171,33 @@ def audit_tables(reader: Reader, tables: Sequence[Table]) -> Iterator[Audit]:
 
 def count_steps(reader: Reader, tables: Sequence[Table]) -> int:
     """Count the steps of `audit_tables`."""
-    found = len(tables) + sum(len(reader.days(table)) for table in (BATCHES, TOPIC_WINDOWS) if table in tables)
+    walked = [table for table in (BATCHES, TOPIC_WINDOWS) if table in tables]
     if any(table in tables for table in (LAG_WINDOWS, GROUP_HISTORY, GROUP_WINDOWS)):
-        found += sum(_parts(reader, day) for day in reader.days(LAG_WINDOWS))
-    return found
+        walked.append(LAG_WINDOWS)
+    return len(tables) + sum(len(reader.spans(table)) for table in walked)
 
 
 def _check_keys(reader: Reader, table: Table, tally: Tally) -> None:
-    if table.time_column not in table.key:
-        windows.check_unique(reader.whole(table, table.key), table, tally, table.key)
+    """I1, by a hash of each key: the keys of all rows may be more than memory holds."""
+    scan = reader.scan(table, table.key, (reader.begin, reader.end) if table.time_column in table.key else None)
+    if scan is None:
         return
-    for day in reader.days(table):
-        begin = _midnight(day)
-        windows.check_unique(reader.rows(table, table.key, begin, begin + DAY), table, tally, table.key)
+    parts = 1 + sum(reader.counts(table).values()) // HASHES
+    for part in range(parts):
+        found = [each[each % parts == part] for each in map(windows.hash_rows, scan.to_batches())]
+        hashes = np.concatenate([np.zeros(0, np.uint64), *found])
+        tally.checked += len(hashes)
+        hashes.sort()
+        doubled = hashes[1:][hashes[1:] == hashes[:-1]]
+        if len(doubled):
+            kept = [each.filter(pa.array(np.isin(windows.hash_rows(each), doubled))) for each in scan.to_batches()]
+            windows.check_unique(pa.Table.from_batches(kept), table, tally)
 
 
 def _check_batches(reader: Reader, audit: Audit) -> Iterator[Audit]:
     before = None
-    for day in reader.days(BATCHES):
-        rows = reader.rows(BATCHES, batches.COLUMNS, _midnight(day), _midnight(day) + DAY).to_pylist()
+    for span in reader.spans(BATCHES):
+        rows = reader.rows(BATCHES, batches.COLUMNS, *span).to_pylist()
         before = batches.check_batches(rows, before, audit.tallies["I7"], audit.totals)
         yield audit
 
@@ -181,31 +212,28 @@ def _check_status(reader: Reader, audit: Audit) -> None:
 
 def _check_topics(reader: Reader, audit: Audit) -> Iterator[Audit]:
     before = None
-    for day in reader.days(TOPIC_WINDOWS):
-        rows = reader.rows(TOPIC_WINDOWS, _MOVING, _midnight(day), _midnight(day) + DAY)
+    for span in reader.spans(TOPIC_WINDOWS):
+        rows = reader.rows(TOPIC_WINDOWS, _MOVING, *span)
         before, _, _ = windows.check_neighbours(before, rows, TOPIC_WINDOWS, audit.tallies)
         yield audit
 
 
 def _check_windows(reader: Reader, audit: Audit) -> Iterator[Audit]:
     excuses, before, tallies = _excuses(reader, audit.totals), None, audit.tallies
-    for day in reader.days(LAG_WINDOWS):
-        parts = _parts(reader, day)
-        for part in range(parts):
-            begin, end = (_midnight(day) + DAY / parts * place for place in (part, part + 1))
-            rows = reader.rows(LAG_WINDOWS, windows.COLUMNS, begin, end)
-            windows.check_rows(rows, LAG_WINDOWS, tallies)
-            before, earlier, later = windows.check_neighbours(before, rows, LAG_WINDOWS, tallies)
-            windows.check_order(earlier, later, tallies, excuses)
-            windows.check_source(rows, tallies["I4"], _read_to(reader, rows, begin, end))
-            for table, columns in ((GROUP_HISTORY, (*_HISTORY, "sampled_at")), (GROUP_WINDOWS, _EVALUATED)):
-                stored = reader.rows(table, (*table.key, *columns), begin, end)
-                by = (*table.key, *({"sampled_at"} & {*columns}))
-                check_sums(rows, stored, by, table, tallies["I6"])
-            for each in pc.value_counts(rows["status"]).to_pylist():
-                audit.totals.statuses[each["values"]] += each["counts"]
-            audit.totals.ahead += int(pc.sum(pc.greater(rows["ahead_records"], 0)).as_py() or 0)
-            yield audit
+    for begin, end in reader.spans(LAG_WINDOWS):
+        rows = reader.rows(LAG_WINDOWS, windows.COLUMNS, begin, end)
+        windows.check_rows(rows, LAG_WINDOWS, tallies)
+        before, earlier, later = windows.check_neighbours(before, rows, LAG_WINDOWS, tallies)
+        windows.check_order(earlier, later, tallies, excuses)
+        windows.check_source(rows, tallies["I4"], _read_to(reader, rows, begin, end))
+        for table, columns in ((GROUP_HISTORY, (*_HISTORY, "sampled_at")), (GROUP_WINDOWS, _EVALUATED)):
+            stored = reader.rows(table, (*table.key, *columns), begin, end)
+            by = (*table.key, *({"sampled_at"} & {*columns}))
+            check_sums(rows, stored, by, table, tallies["I6"])
+        for each in pc.value_counts(rows["status"]).to_pylist():
+            audit.totals.statuses[each["values"]] += each["counts"]
+        audit.totals.ahead += int(pc.sum(pc.greater(rows["ahead_records"], 0)).as_py() or 0)
+        yield audit
     if before is not None and (closed_to := reader.batch.values["windows_closed_to"]) is not None:
         living = reader.whole(PARTITION_STATUS, PARTITION_STATUS.key)
         windows.check_newest(before, living, closed_to, tallies["I2"], excuses)
@@ -216,8 +244,7 @@ def _excuses(reader: Reader, totals: batches.Totals) -> Excuses:
     rows = reader.whole(BATCHES, columns)
     oldest = pc.min(rows["polled_at"]).as_py() or reader.begin
     kept = rows.filter((column("kind") == batches.GAP) & column("gap_from").is_valid() & column("gap_to").is_valid())
-    days = reader.days(LAG_WINDOWS)
-    if days and days[0] < oldest.date():
+    if (spans := reader.spans(LAG_WINDOWS)) and spans[0][0].date() < oldest.date():
         totals.gaps_known_since = oldest
     events = reader.whole(GROUP_EVENTS, ("group", "kind", "event_at", "topic", "partition"))
     kinds = (*ENDS, QUARANTINED, RECOVERED)
@@ -233,22 +260,12 @@ def _read_to(reader: Reader, rows: pa.Table, begin: datetime, end: datetime) -> 
     return lambda batch, partition: found.get(batch, {}).get(partition)
 
 
-def _parts(reader: Reader, day: date) -> int:
-    """Slices of a day: a divisor of its hours, so that windows of up to an hour are whole."""
-    rows = reader.count(LAG_WINDOWS, day)
-    return next((parts for parts in (1, 2, 3, 4, 6, 8, 12) if rows <= parts * ROWS), 24)
-
-
 def _empty(table: Table, columns: Sequence[str]) -> pa.Table:
     return pa.table({name: pa.array([], _type(table, name)) for name in columns})
 
 
 def _type(table: Table, name: str) -> pa.DataType:
     return arrow_type(next(each.type for each in table.columns if each.name == name))
-
-
-def _midnight(day: date) -> datetime:
-    return datetime.combine(day, time(), timezone.utc)
 
 
 def chosen_tables(names: Sequence[str]) -> list[Table]:
