@@ -27,9 +27,11 @@ SOON = ("events", "modern_events", "topic_recreated", "group_deleted", "transact
 RUNS = [pytest.param(each, marks=() if each in SOON else pytest.mark.full) for each in WORKLOADS]
 
 
-def audited(root: Path, names: tuple[str, ...] = ()) -> Audit:
+def audited(root: Path, names: tuple[str, ...] = (), **versions: int) -> Audit:
+    """Audit the tables, some at versions that the newest batch does not name."""
     batch = newest_batch(str(root))
     assert batch is not None
+    batch.values["table_versions"].update(versions)
     begin = datetime(2020, 1, 1, tzinfo=timezone.utc)
     reader = Reader(str(root), batch, begin, batch.polled_at + timedelta(days=1))
     chosen = chosen_tables(names)
@@ -162,6 +164,14 @@ def move(name: str) -> Edit:
     return edit
 
 
+def fall(rows: list[Row], random: Random) -> Row:
+    """Let less than nothing be produced in the first window, which has none before it to compare with."""
+    first = min(row["window_start"] for row in rows)
+    row = random.choice([row for row in rows if row["window_start"] == first])
+    row["produced"] = -1
+    return row
+
+
 def commit_back(rows: list[Row], random: Random) -> Row:
     """Let a window name a record of the offsets topic before that of the window before it."""
     row = random.choice([each for each in inner(rows) if (each["commit_source_offset"] or 0) > 0])
@@ -198,6 +208,8 @@ DAMAGES = {
     "a window that is missing": Damage("I2", "lag_windows", drop_middle),
     "the newest windows that are missing": Damage("I2", "lag_windows", drop_newest),
     "records produced too many": Damage("I3", "lag_windows", move("produced")),
+    "fewer records produced than none": Damage("I3", "lag_windows", fall),
+    "fewer records of a topic produced than none": Damage("I3", "topic_windows", fall),
     "records consumed too many": Damage("I3", "lag_windows", move("consumed")),
     "a commit older than the one before": Damage("I4", "lag_windows", commit_back),
     "a commit that was not read": Damage(

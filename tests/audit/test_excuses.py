@@ -27,7 +27,7 @@ def at(minutes: float) -> datetime:
 
 
 def gap(begin: float, end: float, scope: str = "all") -> dict[str, Any]:
-    return {"gap_scope": scope, "gap_from": at(begin), "gap_to": at(end)}
+    return {"gap_scope": scope, "gap_from": at(begin), "gap_to": at(end), "gap_reason": "job_down"}
 
 
 def event(kind: str, minutes: float, topic: str | None = None, partition: int | None = None) -> dict[str, Any]:

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from audit.lives import Life
 from audit.test_audit import audited, broken
 from laggard.stream import advance_stage
 from laggard.stream.quarantine import Inputs
+from laggard.tables.arrow import to_arrow
+from laggard.tables.schemas import LAG_WINDOWS
 from stream.simulation import commit, generation
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=timezone.utc)
@@ -76,3 +78,20 @@ def test_rows_of_batches_may_end_before_those_of_windows(tmp_path: Path) -> None
     audit = audited(Path(life.root))
     assert broken(audit) == {}
     assert audit.totals.gaps_known_since == min(row["polled_at"] for row in life.rows("batches"))
+
+
+@pytest.mark.parametrize("column", ["produced", "consumed"])
+def test_what_moved_while_nobody_watched_is_not_known(column: str, life: Life) -> None:
+    for seconds in [10] * 6 + [100] + [10] * 4:
+        life.go({0: 50}, seconds=seconds)
+    assert broken(audited(Path(life.root))) == {}
+    rows = life.rows("lag_windows")
+    [end] = [row["gap_to"] for row in life.rows("batches") if row["kind"] == "gap"]
+    after = min((row for row in rows if row["window_end"] > end), key=lambda row: row["window_start"])
+    assert after[column] is None
+    after[column] = 1100
+    place = f"{life.root}/lag_windows"
+    write_deltalake(place, to_arrow(LAG_WINDOWS, rows), mode="overwrite")
+    version = DeltaTable(place).version()
+    found = broken(audited(Path(life.root), lag_windows=version))
+    assert [(each.what, each.key["window_start"]) for each in found["I3"].samples] == [(column, after["window_start"])]

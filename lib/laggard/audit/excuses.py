@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timezone
 from typing import Any
+
+from laggard.tables.batch_tables import CLOCK, JOB_DOWN, TICK_LATE
 
 ENDS = ("group_deleted", "offset_deleted", "topic_recreated")  # kinds of group_events after which rows may end
 QUARANTINED, RECOVERED = "quarantined", "quarantine_ended"
@@ -22,12 +24,16 @@ class Excuses:
     `since`: poll of the oldest row of `batches`; what was not watched before is not known.
     """
 
-    def __init__(self, gaps: Iterable[Row], events: Iterable[Row], since: datetime = FIRST) -> None:
+    def __init__(self, gaps: Collection[Row], events: Iterable[Row], since: datetime = FIRST) -> None:
         self._ends: dict[str, list[Row]] = defaultdict(list)
         spans: dict[tuple[str, str], list[Span]] = defaultdict(list)  # ("gap", its scope) or ("group", name)
         for gap in gaps:
             spans["gap", gap["gap_scope"]].append((gap["gap_from"], gap["gap_to"]))
         spans["gap", _ALL].append((FIRST, since))
+        # not merged: the tick between two gaps saw something. Time before a jump of the clock is moved with it
+        jumps = {gap["gap_from"] for gap in gaps if gap["gap_reason"] == CLOCK}
+        late = [gap for gap in gaps if gap["gap_reason"] in (JOB_DOWN, TICK_LATE) and gap["gap_to"] not in jumps]
+        self._dark = [(gap["gap_from"], gap["gap_to"]) for gap in late]
         for event in sorted(events, key=lambda event: event["event_at"]):
             held = spans["group", event["group"]] if event["kind"] in (QUARANTINED, RECOVERED) else []
             if event["kind"] == QUARANTINED:
@@ -42,6 +48,10 @@ class Excuses:
         """Spans between two moments in which the offsets partition of a row of `lag_windows` was not watched."""
         scope = f"offsets partition {row['commit_source_partition']}"
         return [*self._between(("gap", _ALL), begin, end), *self._between(("gap", scope), begin, end)]
+
+    def is_dark(self, begin: datetime, end: datetime) -> bool:
+        """True if no tick was between two moments."""
+        return any(since < begin and end <= until for since, until in self._dark)
 
     def covers(self, row: Row, end: datetime) -> bool:
         """True if each window of a partition is explained from the one after `row`, its last one, to a moment."""

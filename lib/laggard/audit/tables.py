@@ -34,7 +34,7 @@ from laggard.tables.schemas import (
     Table,
 )
 
-ROWS = 100_000  # of windows at a time
+ROWS = 50_000  # of windows at a time
 HASHES = 4_000_000  # of keys at a time
 MINUTES = 24 * 60
 DAY = timedelta(days=1)
@@ -211,10 +211,10 @@ def _check_status(reader: Reader, audit: Audit) -> None:
 
 
 def _check_topics(reader: Reader, audit: Audit) -> Iterator[Audit]:
-    before = None
+    excuses, before = _excuses(reader, audit.totals), None
     for span in reader.spans(TOPIC_WINDOWS):
         rows = reader.rows(TOPIC_WINDOWS, _MOVING, *span)
-        before, _, _ = windows.check_neighbours(before, rows, TOPIC_WINDOWS, audit.tallies)
+        before, _, _ = windows.check_neighbours(before, rows, TOPIC_WINDOWS, audit.tallies, excuses)
         yield audit
 
 
@@ -223,7 +223,7 @@ def _check_windows(reader: Reader, audit: Audit) -> Iterator[Audit]:
     for begin, end in reader.spans(LAG_WINDOWS):
         rows = reader.rows(LAG_WINDOWS, windows.COLUMNS, begin, end)
         windows.check_rows(rows, LAG_WINDOWS, tallies)
-        before, earlier, later = windows.check_neighbours(before, rows, LAG_WINDOWS, tallies)
+        before, earlier, later = windows.check_neighbours(before, rows, LAG_WINDOWS, tallies, excuses)
         windows.check_order(earlier, later, tallies, excuses)
         windows.check_source(rows, tallies["I4"], _read_to(reader, rows, begin, end))
         for table, columns in ((GROUP_HISTORY, (*_HISTORY, "sampled_at")), (GROUP_WINDOWS, _EVALUATED)):
@@ -240,7 +240,7 @@ def _check_windows(reader: Reader, audit: Audit) -> Iterator[Audit]:
 
 
 def _excuses(reader: Reader, totals: batches.Totals) -> Excuses:
-    columns = ("kind", "polled_at", "gap_scope", "gap_from", "gap_to")
+    columns = ("kind", "polled_at", "gap_scope", "gap_from", "gap_to", "gap_reason")
     rows = reader.whole(BATCHES, columns)
     oldest = pc.min(rows["polled_at"]).as_py() or reader.begin
     kept = rows.filter((column("kind") == batches.GAP) & column("gap_from").is_valid() & column("gap_to").is_valid())

@@ -65,7 +65,7 @@ def check_rows(rows: pa.Table, table: Table, tallies: Tallies) -> None:
 
 
 def check_neighbours(
-    before: pa.Table | None, rows: pa.Table, table: Table, tallies: Tallies
+    before: pa.Table | None, rows: pa.Table, table: Table, tallies: Tallies, excuses: Excuses
 ) -> tuple[pa.Table, pa.Table, pa.Table]:
     """I1 and I3 between rows of one key in the order of their windows.
 
@@ -91,8 +91,26 @@ def check_neighbours(
             tallies["I3"].checked += _count(pc.and_(follows, pc.is_valid(is_equal)))
             bad = pc.and_(follows, pc.invert(is_equal))
             tallies["I3"].add(later, bad, table.name, table.key, column, moved, later[column])
+            _check_unknown(
+                later.filter(pc.and_(pc.invert(follows), pc.is_valid(later[column]))),
+                table,
+                column,
+                tallies["I3"],
+                excuses,
+            )
+    falls = pc.less(rows["produced"], 0)
+    tallies["I3"].add(rows, falls, table.name, table.key, "produced", "0 or more, or unknown", rows["produced"])
     last = np.append(~is_pair, True) if len(order) else np.zeros(0, bool)
     return kept.take(pa.array(order[last])), earlier, later
+
+
+def _check_unknown(rows: pa.Table, table: Table, column: str, tally: Tally, excuses: Excuses) -> None:
+    """I3: of rows after a hole none knows what moved, if no tick was in the window before it."""
+    for row in rows.to_pylist():
+        end = row["window_start"]
+        if excuses.is_dark(end - (row["window_end"] - end), end):
+            key = {name: row[name] for name in table.key}
+            tally.refute(table.name, key, column, None, row[column])
 
 
 def check_order(earlier: pa.Table, later: pa.Table, tallies: Tallies, excuses: Excuses) -> None:
