@@ -59,6 +59,7 @@ AUDIT = object_of(
                     "records": "records that they read from the offsets topic",
                     "unknown_records": "of these, records of unknown types",
                     "reconciled": "corrections after asking the coordinators",
+                    "gaps_known_since": "poll of the oldest row of batches, if lag_windows is older; else null",
                     "ahead": "rows of lag_windows whose commit is newer than the poll",
                     "gap_seconds": "seconds that were not watched, by reason",
                     "gaps": "gaps by reason",

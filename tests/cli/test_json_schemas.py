@@ -174,13 +174,20 @@ def collect_recorded(collect: Collector, root: Path) -> None:
 
 
 def collect_audited(collect: Collector, folder: Path) -> None:
-    """Tables that are right, and tables with a wrong lag."""
+    """Tables that are right, tables with a wrong lag, and tables whose oldest batches are gone."""
     write_root(folder / "right", "transactional", seed=1)
 
     def edit(rows: list[dict[str, Any]]) -> None:
         max((row for row in rows if row["status"] == "ok"), key=lambda row: row["window_start"])["lag"] += 1
 
     change(folder / "right", folder / "wrong", "lag_windows", edit)
+
+    def put_off(rows: list[dict[str, Any]]) -> None:
+        for row in rows:
+            row["date"], row["polled_at"] = row["date"] + timedelta(days=1), row["polled_at"] + timedelta(days=1)
+
+    change(folder / "right", folder / "late", "batches", put_off)
+    collect("audit", folder / "late", "audit")
     collect("audit", folder / "right", "audit", "--since", "1h")
     collect("audit", folder / "wrong", "audit")
 

@@ -46,8 +46,19 @@ class Excuses:
 
     def gaps(self, row: Row, begin: datetime, end: datetime) -> list[Span]:
         """Spans between two moments in which the offsets partition of a row of `lag_windows` was not watched."""
-        scope = f"offsets partition {row['commit_source_partition']}"
+        scope = f"offsets partition {row.get('commit_source_partition')}"
         return [*self._between(("gap", _ALL), begin, end), *self._between(("gap", scope), begin, end)]
+
+    def cut_short(self, row: Row) -> bool:
+        """True if a window may have ended before its last tick, so that what was after it is of no window.
+
+        `row`: of `lag_windows` or `topic_windows`.
+        """
+        begin, end = row["window_start"], row["window_end"]
+        return bool(self.gaps(row, begin, end)) or any(
+            begin - (end - begin) <= event["event_at"] <= end and event["topic"] in (None, row["topic"])
+            for event in self._ends.get(row.get("group", ""), ())
+        )
 
     def is_dark(self, begin: datetime, end: datetime) -> bool:
         """True if no tick was between two moments."""

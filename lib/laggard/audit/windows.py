@@ -89,8 +89,10 @@ def check_neighbours(
             moved = pc.subtract(later[offset], earlier[offset])
             is_equal = pc.equal(later[column], moved)
             tallies["I3"].checked += _count(pc.and_(follows, pc.is_valid(is_equal)))
-            bad = pc.and_(follows, pc.invert(is_equal))
-            tallies["I3"].add(later, bad, table.name, table.key, column, moved, later[column])
+            bad = pc.fill_null(pc.and_(follows, pc.invert(is_equal)), False).to_numpy().copy()
+            for place in np.flatnonzero(bad).tolist():
+                bad[place] = not excuses.cut_short(_row(earlier, place))
+            tallies["I3"].add(later, pa.array(bad), table.name, table.key, column, moved, later[column])
             _check_unknown(
                 later.filter(pc.and_(pc.invert(follows), pc.is_valid(later[column]))),
                 table,
