@@ -29,14 +29,14 @@ def answers(plan: Plan, sample: Sample) -> frozenset[str]:
     """Verdicts that are right at this moment."""
     small, large = _limits(plan, sample)
     now = [fault for fault in plan.faults if fault.holds(sample.minute)]
-    found = set[str]()
+    found = set[str]() if sample.capacities else {"NO_MEMBERS"}  # none is alive, whatever stopped them
     if not large:
         found |= DRAINING if any(fault.begin <= sample.minute for fault in plan.faults) else CALM
     if small and not any(fault.is_wrong for fault in now):
         return frozenset(found)
     kinds = {fault.kind for fault in now}
     if not sample.capacities:
-        return frozenset(found | {"NO_MEMBERS"} | (_passing(plan, sample, kinds) if "stop" not in kinds else set()))
+        return frozenset(found | (_passing(plan, sample, kinds) if "stop" not in kinds else set()))
     found |= _passing(plan, sample, kinds)
     return frozenset(found) if "poison" in kinds else frozenset(found | _causes(plan, sample, kinds))
 

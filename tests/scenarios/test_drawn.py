@@ -50,6 +50,12 @@ def test_whole_groups_crash_loop_too_of_one_member_and_of_several() -> None:
         pytest.param(PLAN, CALM, {"NOT_NEEDED"}, id="five seconds of records between two commits"),
         pytest.param(during("stop"), replace(CALM, backlog=(9000,) * 4, capacities={}), {"NO_MEMBERS"}, id="nobody"),
         pytest.param(
+            during("rewind"),
+            replace(CALM, capacities={}),
+            {"NO_MEMBERS", "NOT_NEEDED", "NOT_NEEDED_DRAINING"},
+            id="stopped for a reset of its offsets",
+        ),
+        pytest.param(
             during("overload"),
             replace(CALM, backlog=(9000,) * 4, arrival=(60.0,) * 4),
             {"YES", "YES_PARTIAL"},
