@@ -205,4 +205,4 @@ def test_new_partitions_come_after_those_without_rows() -> None:
     after = apply(signals, Change(partitions=14, topic="orders")).topics[0]
     assert after.frame.partitions.tolist() == [0, 2, 5, 12, 13]
     assert after.lag.tolist() == [0, 0, 9e5, 0, 0]
-    assert after.arrival.tolist() == [144.0] * 5  # the unknown one is taken as the median
+    assert after.arriving.tolist() == [144.0] * 5  # the unknown one is taken as the median

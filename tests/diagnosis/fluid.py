@@ -36,6 +36,7 @@ class Fluid:
     interval: float = 5.0
     noise: float = 0.02  # of the rates
     facts: Row = field(default_factory=dict)  # columns of group_history that differ
+    paused: np.ndarray[Any, Any] | None = None  # [partitions, windows] True while the owner reads nothing of it
     lag_rows: list[Row] = field(default_factory=list)
     fact_rows: list[Row] = field(default_factory=list)
 
@@ -46,13 +47,14 @@ class Fluid:
         owner = [row * members // partitions for row in range(partitions)] if members else [None] * partitions
         backlog, end = np.zeros(partitions), np.full(partitions, 1e6)
         committed, frozen = end.copy(), np.zeros(partitions)
+        paused = np.zeros_like(self.arrival, bool) if self.paused is None else self.paused
         for window in range(windows):
             produced = np.maximum(
                 0, self.arrival[:, window] * 60 * (1 + self.noise * chance.standard_normal(partitions))
             )
             done = np.zeros(partitions)
             for member in range(members):
-                mine = [row for row in range(partitions) if owner[row] == member]
+                mine = [row for row in range(partitions) if owner[row] == member and not paused[row, window]]
                 wanted = backlog[mine] + produced[mine]
                 share = min(1.0, self.capacity[member, window] * 60 / max(wanted.sum(), 1e-9))
                 done[mine] = wanted * share

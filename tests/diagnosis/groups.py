@@ -110,6 +110,7 @@ def topic_signals(
         lag=np.where(is_ok, lags, np.nan),
         envelope=np.where(is_ok, lags, np.nan),
         arrival=arrivals,
+        arriving=arrivals,
         positions=positions(frame, 60),
         consume=consumed,
         interval=np.full(count, interval),

@@ -212,7 +212,8 @@ def series(**arrays: Any) -> TopicSignals:
     flags = np.zeros(partitions, bool)
     return TopicSignals(
         frame=frame, is_ok=~flags, lag=lag, envelope=numbers["envelope"][:, -1], arrival=numbers["arrival"][:, -1],
-        consume=numbers["consume"][:, -1], interval=numbers["interval"][:, -1], floor=floor, is_material=lag > floor,
+        arriving=numbers["arrival"][:, -1], consume=numbers["consume"][:, -1], interval=numbers["interval"][:, -1],
+        floor=floor, is_material=lag > floor,
         positions=positions(frame, 60), least=numbers["lag_min"], least_floor=np.broadcast_to(floor[:, None], shape),
         is_stalled=flags, stall_kind=("",) * partitions, shape=none, arrival_shape=none, growth_shape=none,
         trend=Trend(trend), trends=(), in_step=None, slope_iqr=np.nan,

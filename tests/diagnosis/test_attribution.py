@@ -146,7 +146,10 @@ def test_capacity_of_old_windows_does_not_hide_that_a_busy_member_is_slow_now() 
     assert [cause.slowness.pace for cause in attribute(signals) if cause.slowness] == [180.0]
 
 
-@pytest.mark.parametrize(("newest", "is_slow"), [((60.0, 60.0), True), ((60.0, 200.0), True), ((200.0, 200.0), False)])
+@pytest.mark.parametrize(
+    ("newest", "is_slow"),
+    [((60.0, 60.0), True), ((60.0, 80.0), True), ((60.0, 200.0), False), ((200.0, 200.0), False)],
+)
 def test_a_member_that_has_stood_still_and_catches_up_is_not_slow(
     newest: tuple[float, float], *, is_slow: bool
 ) -> None:
@@ -154,6 +157,18 @@ def test_a_member_that_has_stood_still_and_catches_up_is_not_slow(
     consumed[6:9] = 0.0
     consumed[6:9, -2:] = newest
     signals = slow_group(history={"consume": consumed})
+
+    assert [label for label, *_ in causes(signals)] == (["member"] if is_slow else [])
+
+
+@pytest.mark.parametrize(("rate", "is_slow"), [(60.0, True), (200.0, False)])
+def test_a_member_that_commits_in_each_third_window_is_at_pace_by_the_newest_gap(rate: float, *, is_slow: bool) -> None:
+    is_commit = np.arange(60) % 3 == 2
+    consumed = np.where(is_commit, 3.0, 0.0) * np.full((12, 1), 100.0)
+    consumed[6:9, :-3] *= 0.6
+    consumed[6:9, -3:] *= rate / 100.0
+    frozen = np.where(is_commit, 0.0, 60.0 * (np.arange(60) % 3 + 1.0))
+    signals = slow_group(history={"consume": consumed, "frozen": frozen}, interval=180.0)
 
     assert [label for label, *_ in causes(signals)] == (["member"] if is_slow else [])
 
@@ -282,7 +297,9 @@ def test_two_causes_at_once_are_two_findings() -> None:
 def small_group(earlier_lag: float) -> Signals:
     lags = np.full((6, 60), 10.0)
     lags[2:4, -3:] = [[earlier_lag, LAG, LAG]] * 2
-    return slow_group(3, 6, (2, 3), history={"lag": lags}, busy=["m1"], lag=lagging(6, 2, 3), brokers=[0.0] * 6)
+    return slow_group(
+        3, 6, (2, 3), history={"lag": lags, "lag_min": lags}, busy=["m1"], lag=lagging(6, 2, 3), brokers=[0.0] * 6
+    )
 
 
 def test_six_partitions_of_two_each_must_agree_for_two_windows_more() -> None:

@@ -85,3 +85,22 @@ def test_a_loss_ends_by_windows_that_are_known_to_lose_nothing_and_never_by_unkn
         assert [len(opened), len(closed)] == [1, 1]
         windows = round((closed[0]["at"] - opened[0]["at"]).total_seconds() / WINDOW)
         assert windows == BY_CODE["DATA_LOST"].close_after + len(unknown)
+
+
+def test_a_reader_that_drains_each_burst_is_not_overtaken_by_what_the_bursts_delete() -> None:
+    """Bursts begin in the middle of a window: the gap in which one began has hardly any of the reader's pace in it."""
+    wrong = {}
+    for seed in range(GROUPS):
+        chance = random.Random(f"bursts {seed}")
+        rate, partitions, begun = chance.uniform(20, 60), 4, chance.uniform(0.3, 0.7)
+        arrival = np.full((partitions, MINUTES), rate / 5)
+        arrival[:, 9::10] += 8 * rate * begun
+        arrival[:, 10::10] += 8 * rate * (1 - begun)
+        group = Fluid(arrival, np.full((2, MINUTES), chance.uniform(1.8, 2.4) * rate * partitions / 2), seed)
+        held = 10 * chance.uniform(1.3, 2.0) * rate * WINDOW
+        for row in group.lag_rows:
+            row["log_start_offset"] = round(max(1e6, row["log_end_offset"] - held))
+        found = lives(evaluate(group.tables(), first=15), "DATA_LOSS_FORECAST")
+        if found:
+            wrong[seed] = found
+    assert wrong == {}

@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from math import nan
 from typing import Any
@@ -6,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diagnosis.groups import END_MS, signals_of, spread_over, topic_signals
+from diagnosis.groups import END_MS, GENERATION, signals_of, spread_over, topic_signals
 from diagnosis.rebalance_rows import rolled
-from laggard.diagnosis.history.frames import Row
+from laggard.diagnosis.history.frames import Memory, Row, Track
 from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.diagnosis.rules import assignment, capacity, uneven
 from laggard.diagnosis.rules.registry import rules_of
@@ -75,6 +76,31 @@ def event(kind: str, minutes: float) -> Row:
     return {"kind": kind, "event_at": END - timedelta(minutes=minutes)}
 
 
+def began(minutes: float) -> Row:
+    return {**GENERATION, "record_timestamp": END - timedelta(minutes=minutes)}
+
+
+OPEN = Memory(tracks=(Track("CAPACITY_SHORTAGE", "", (), "", since_ms=1, opened_ms=2),))
+
+
+@pytest.mark.parametrize(
+    ("signals", "expected"),
+    [
+        (short_group(generations=[began(1)]), [HOLDS]),
+        (short_group(deploy=rolled().membership().deploy), [HOLDS]),
+        (short_group(topic={"trend": "flat"}), [HOLDS]),
+        (short_group(topic={"trend": "abstain"}), [HOLDS]),
+        (short_group(topic={"consume": 220.0}), []),  # its falsifier
+        (short_group(topic={"consume": nan}), [ABSTAINS]),
+        (short_group(is_material=False), []),
+    ],
+)
+def test_an_open_shortage_lasts_through_rebalances_until_no_less_is_consumed_than_arrives(
+    signals: Signals, expected: list[str]
+) -> None:
+    assert states("CAPACITY_SHORTAGE", replace(signals, memory=OPEN)) == expected
+
+
 def test_a_shortage_comes_with_the_rates_and_its_sub_cause() -> None:
     (shortage,) = found("CAPACITY_SHORTAGE", short_group())
 
@@ -92,8 +118,9 @@ def test_a_shortage_comes_with_the_rates_and_its_sub_cause() -> None:
 @pytest.mark.parametrize(
     ("signals", "expected"),
     [
-        (short_group(time_in_rebalance=0.05), []),  # the rebalances come first
-        (short_group(time_in_rebalance=0.049), [HOLDS]),
+        (short_group(generations=[began(4)]), [FAILS]),  # who did what its rates tell is not who is there now
+        (short_group(generations=[began(5)]), [HOLDS]),
+        (short_group(time_in_rebalance=0.5), [HOLDS]),  # long ago by now
         (short_group(topic={"consume": 220.0}), []),
         (short_group(topic={"shape": "concentrated"}, best_capacity=660.0), []),
         (short_group(topic={"trend": "flat"}), []),
@@ -451,3 +478,32 @@ def test_where_members_do_not_help_they_are_advised_against(code: str) -> None:
     assert "do not add" in avoided(code)
     assert "add members" not in text(code)
     assert "add consumers" not in text(code)
+
+
+OVERTAKEN: dict[str, Any] = {
+    "arrival": [50.0] * 11 + [900.0],
+    "consume": [50.0] * 11 + [0.0],
+    "status": ["ok"] * 11 + ["below_log_start"],
+    "shape": "none",
+    "trend": "flat",
+}
+
+
+@pytest.mark.parametrize(
+    ("topic", "best", "expected"),
+    [
+        ({}, 600.0, [(11,)]),
+        ({}, 950.0, []),  # an owner has shown that it can do as much: it may be slow
+        ({"arrival": [400.0] * 11 + [900.0], "consume": 400.0}, 600.0, []),  # hardly more than the others
+        ({"stalled": {11: "silent"}}, 600.0, []),  # nobody reads it
+        ({"status": ["ok"] * 12, "lag": [0.0] * 12}, 600.0, []),
+    ],
+)
+def test_a_hot_partition_is_found_though_retention_overtakes_its_reader(
+    topic: dict[str, Any], best: float, expected: list[tuple[int, ...]]
+) -> None:
+    """Its lag is not known, nor what is read of it: each commit is a jump over deleted records."""
+    given = OVERTAKEN | topic
+    signals = short_group(lag=given.pop("lag", [10.0] * 12), topic=given, best_capacity=best)
+
+    assert [each.partitions for each in found("HOT_PARTITION_ARRIVAL", signals)] == expected

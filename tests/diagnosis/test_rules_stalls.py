@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from diagnosis.rebalance_rows import Life, pods, series
+from laggard.diagnosis.history.frames import Memory, Track
 from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.diagnosis.rules.rule import Observation
 from laggard.diagnosis.rules.stalls import partition_stalled, poison_pill_suspect
-from laggard.diagnosis.signals.group import TopicSignals
+from laggard.diagnosis.signals.group import Signals, TopicSignals
 
 A, B, C = pods(1, 2, 3)
 PUT_OUT = {"cause_posterior": {"poll_timeout": 0.9}}
@@ -44,6 +45,23 @@ def test_the_partition_that_stood_first_is_named_with_its_offset() -> None:
     (found,) = evaluated(chain(), {2: 650, 4: 500, 5: 490, 6: 480, 7: 480})
     assert (found.partitions, found.evidence["committed_offset"]) == ((2,), 700)
     assert (found.evidence["owners_put_out"], set(found.guards.values())) == (2, {"pass"})
+
+
+def test_what_else_the_owner_of_a_poison_pill_has_waits_for_that_record() -> None:
+    """C has 8 to 11: 9 stands with 8 while the pill is open, and by itself if it is not."""
+    life = Life(timeout=60).generation(10, A, B, C, assigned=OF_THREE)
+    topic = stands({4: 900, 8: 900, 9: 900})
+    slots = np.array([[slot] for slot, held in OF_THREE.items() for _ in held], object)
+    names = topic.frame.names | {"slot": np.repeat(slots, topic.frame["lag"].shape[1], axis=1)}
+    signals = life.signals(3600, topics=[replace(topic, frame=replace(topic.frame, names=names))])
+    pill = Track("POISON_PILL_SUSPECT", "orders", (8,), "", since_ms=1, opened_ms=2)
+
+    assert stalled_partitions(signals) == [(4,), (8,), (9,)]
+    assert stalled_partitions(replace(signals, memory=Memory(tracks=(pill,)))) == [(4,)]
+
+
+def stalled_partitions(signals: Signals) -> list[tuple[int, ...]]:
+    return [each.partitions for each in partition_stalled.check(signals)]
 
 
 def test_partitions_that_went_from_hand_to_hand_together_are_named_together() -> None:

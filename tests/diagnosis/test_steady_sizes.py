@@ -33,7 +33,8 @@ def changes(chance: random.Random, *, later: float = 1.0) -> list[tuple[int, int
 def test_a_backlog_that_drains_does_not_shrink_the_size_step_by_step() -> None:
     found = {seed: changes(random.Random(f"drains {seed}")) for seed in range(GROUPS)}
 
-    assert sum(len(each) for each in found.values()) <= 2, found  # 17 before a size stayed
+    assert all(one < two for each in found.values() for one, two in each), found  # 17 before a size stayed
+    assert all(len(each) <= 1 for each in found.values()), found  # as lag gathers while nobody follows the advice
 
 
 def test_a_shortage_that_grows_raises_the_size_and_never_lowers_it() -> None:

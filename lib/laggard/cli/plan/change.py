@@ -51,7 +51,7 @@ def apply(signals: Signals, change: Change, *, is_one_key: bool = False) -> Sign
         fact["topic_partitions"] = dict(fact.get("topic_partitions") or {}) | counts
     if change.assignor is not None:
         fact["assignor"] = change.assignor
-    topics = [replace(each, arrival=each.arrival * change.rate) for each in topics]
+    topics = [replace(each, arriving=each.arriving * change.rate) for each in topics]
     facts: Sequence[dict[str, object] | None] = [*signals.frame.facts[:-1], fact]
     frame = replace(signals.frame, facts=facts, topics=[each.frame for each in topics])
     # of another load, or another share of it, no size was published before
@@ -72,7 +72,7 @@ def _repartitioned(topic: TopicSignals, change: Change, before: int, *, is_one_k
         return topic
     added = np.arange(before, change.partitions)
     more, count = len(added), len(topic.frame.partitions) + len(added)
-    known = np.where(np.isnan(topic.arrival), lower_median(topic.arrival.tolist()), topic.arrival)
+    known = np.where(np.isnan(topic.arriving), lower_median(topic.arriving.tolist()), topic.arriving)
     total = known_sum(known) if not np.isnan(known).any() else nan
     arrival = np.full(count, total / count)
     if is_one_key and count > 1:
@@ -83,7 +83,7 @@ def _repartitioned(topic: TopicSignals, change: Change, before: int, *, is_one_k
     return replace(
         topic,
         frame=replace(topic.frame, partitions=np.concatenate([topic.frame.partitions, added])),
-        arrival=arrival,
+        arriving=arrival,
         lag=np.concatenate([topic.lag, empty]),
         envelope=np.concatenate([topic.envelope, empty]),
     )

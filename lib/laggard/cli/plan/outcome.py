@@ -99,7 +99,7 @@ def _spread(value: float, seen: Sequence[float]) -> Span:
 
 def _level(signals: Signals) -> list[float]:
     """Arrivals of each window over the rate of now, from the newest back to where another rate arrived."""
-    now = sum(known_sum(each.arrival) for each in signals.topics)
+    now = sum(known_sum(each.arriving) for each in signals.topics)
     if not now > 0:
         return []
     totals = np.sum([each.frame["arrival"].sum(axis=0) for each in signals.topics], axis=0) / now

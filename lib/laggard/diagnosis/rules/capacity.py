@@ -32,7 +32,6 @@ from laggard.diagnosis.signals.group import Signals, TopicSignals
 from laggard.diagnosis.signals.hot import hot_places, is_hot_unknown
 from laggard.diagnosis.signals.statistics import known_sum, lower_median
 
-CALM_SHARE = fixed("calm_share", 0.05, "share of the time in rebalances, above which capacity is unknown")
 STILL_SHARE = fixed("still_share", 0.5, "share of the lag on stalled partitions, from which capacity is unknown")
 EVEN = ("spread", "single")  # lag that lies on all partitions alike; one partition is all of them
 BURST_RATIO = fixed("burst_ratio", 3.0, "of the baseline")
@@ -61,14 +60,15 @@ CATCHING_UP = frozenset({"members_returned", "group_created", "offset_rewind"}) 
         "Make the work per record cheaper.",
     ),
     falsifier="more is consumed than arrives while members and capacity stay the same",
-    thresholds=("pack_utilisation", "drain_target_seconds", "trend_p", "trend_effect"),
+    thresholds=("pack_utilisation", "drain_target_seconds", "rate_windows", "trend_p", "trend_effect"),
     groups=(CAPACITY, LAG_CAUSE),
     rank=330,
 )
 def capacity_shortage(signals: Signals) -> list[Observation]:
     """Less is consumed than arrives, on all partitions alike, or no member is free to take more of them.
 
-    Not evaluated if a partition is hot, or was not seen for long enough to know.
+    Not evaluated if a partition is hot, or was not seen for long enough to know. It does not open within
+    `rate_windows` of a rebalance; what is open lasts through rebalances until no less is consumed than arrives.
     """
     topic = signals.worst
     if topic is None or not signals.is_material or signals.member_count == 0:
@@ -76,19 +76,17 @@ def capacity_shortage(signals: Signals) -> list[Observation]:
     if topic.shape.name not in EVEN and not _is_beyond_all_members(signals):
         return []
     arrival, consume = _total(topic.arrival), _total(topic.consume)
-    if topic.trend.name == "abstain" or isnan(arrival + consume) or _may_be_hot(signals, topic):
+    # who was short of members is no less so in a deploy: it is over once more is consumed than arrives
+    is_open = any(each.code == "CAPACITY_SHORTAGE" and each.opened_ms is not None for each in signals.memory.tracks)
+    if isnan(arrival + consume) or _may_be_hot(signals, topic) or (topic.trend.name == "abstain" and not is_open):
         return [Observation("CAPACITY_SHORTAGE", abstains=True)]
-    if (
-        topic.trend.name != "growing"
-        or consume >= arrival
-        or signals.time_in_rebalance >= CALM_SHARE
-        or _stands_still(topic)
-    ):
+    if consume >= arrival or _stands_still(topic) or (topic.trend.name != "growing" and not is_open):
         return []
+    is_known = not isnan(signals.time_in_rebalance)
     guards = {
-        "no_deploy": guard(signals.deploy is not None),
-        "no_catch_up": guard(happened(signals, CATCHING_UP, signals.parameters.trend_short_seconds)),
-        "group_at_rest": guard(None if isnan(signals.time_in_rebalance) else False),
+        "no_deploy": guard(signals.deploy is not None and not is_open),
+        "no_catch_up": guard(happened(signals, CATCHING_UP, signals.parameters.trend_short_seconds) and not is_open),
+        "group_at_rest": guard(not is_open and _has_changed(signals) if is_known else None),
     }
     evidence = {
         "arrival_rate": arrival,
@@ -111,6 +109,13 @@ def capacity_shortage(signals: Signals) -> list[Observation]:
         explained=share_of_lag(signals, known_sum(topic.lag[topic.is_material])),
     )
     return [found]
+
+
+def _has_changed(signals: Signals) -> bool:
+    """True if a generation began within the windows of the rates: it is not known what its members do."""
+    rows = signals.frame.live_generations
+    seconds = signals.parameters.rate_windows * signals.frame.window_seconds
+    return bool(rows) and (signals.frame.now - rows[-1]["record_timestamp"]).total_seconds() < seconds
 
 
 def _may_be_hot(signals: Signals, worst: TopicSignals) -> bool:

@@ -151,11 +151,10 @@ def data_loss_forecast(signals: Signals) -> list[Observation]:
         if is_losing and not _is_open(signals, each.frame.topic):
             continue
         # a batch moves the start of a log that is full for a minute or two: by the mean retention gains on the group
-        # on a reader whose lag does not fall; one that has just begun to read a burst has not shown its pace yet
+        # on a reader whose lag does not fall, and that was faster in none of its newest gaps
         newest = each.frame["lag"][row, -2:]
-        is_overtaken = (
-            loss.jumps > 0 and forecast.read_rates(each)[row] < loss.start_rate and not newest[-1] < newest[0]
-        )
+        fastest = float(np.fmax.reduce([each.consume, *each.positions.gap_rates(forecast.RESUMED_GAPS)])[row])
+        is_overtaken = loss.jumps > 0 and fastest < loss.start_rate and not newest[-1] < newest[0]
         if not (is_losing or each.trend.name == "growing" or is_stalled or is_overtaken or not signals.member_count):
             continue
         severity = PAGE if loss.seconds <= signals.parameters.loss_page_hours * HOUR else WARN

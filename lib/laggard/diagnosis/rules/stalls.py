@@ -68,6 +68,8 @@ def partition_stalled(signals: Signals) -> list[Observation]:
     """
     stalled = [(each, int(row)) for each in signals.topics for row in np.flatnonzero(each.is_stalled)]
     stalled = [(each, row) for each, row in stalled if each.stall_kind[row] != HELD]  # no fault of its reader
+    stuck = _stuck_on_poison(signals)
+    stalled = [(each, row) for each, row in stalled if each.frame.named("slot")[row, -1] not in stuck]
     if not signals.member_count:  # nobody is there to move anything, but someone may commit the same offset for ever
         seconds = signals.frame.window_seconds
         stalled = [
@@ -82,6 +84,22 @@ def partition_stalled(signals: Signals) -> list[Observation]:
         if _matters(places)
     ]
     return found + _going_on(signals, "PARTITION_STALLED", found)
+
+
+def _stuck_on_poison(signals: Signals) -> set[str]:
+    """Slots of members that have the partition of an open poison pill: what else they have waits for that record."""
+    places = {
+        (track.topic, number)
+        for track in signals.memory.tracks
+        if track.code == "POISON_PILL_SUSPECT" and track.opened_ms is not None
+        for number in track.partitions
+    }
+    return {
+        str(each.frame.named("slot")[row, -1])
+        for each in signals.topics
+        for row, number in enumerate(each.frame.partitions.tolist())
+        if (each.frame.topic, number) in places
+    } - {""}
 
 
 def _going_on(signals: Signals, code: str, found: list[Observation]) -> list[Observation]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isnan
+from math import isnan, nan
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from laggard.diagnosis.rules.rule import (
 )
 from laggard.diagnosis.signals.attribution import BROKER, COSTLY, HOST, HOT, MEMBER, searchable
 from laggard.diagnosis.signals.group import Cause, Signals, TopicSignals
-from laggard.diagnosis.signals.hot import NEAR_BEST, is_hot_ratio, owner_of, share
+from laggard.diagnosis.signals.hot import NEAR_BEST, is_hot_ratio, overtaken_places, owner_of, share
 from laggard.diagnosis.signals.slow import is_itself_costly
 from laggard.diagnosis.signals.statistics import known_sum
 
@@ -68,13 +68,15 @@ CORRELATED_GROUPS = fixed("correlated_groups", 2, "groups of different clients")
     rank=290,
 )
 def hot_partition(signals: Signals) -> list[Observation]:
-    """Lag is concentrated on partitions that get more records than one owner can consume."""
+    """Lag is on partitions that get more records than one owner can consume, or that retention overtakes meanwhile."""
     found, every = [], _causes(signals, HOT)
     for topic in signals.topics:
+        if overtaken := overtaken_places(signals, topic):
+            found.append(_hot(signals, topic, overtaken))
         if topic.shape.name != "concentrated":
             continue
         causes = [cause for cause in every if cause.topic == topic.frame.topic]
-        found += [_hot(signals, topic, cause) for cause in causes]
+        found += [_hot(signals, topic, cause.fit.places, cause) for cause in causes]
         if not causes and signals.is_material and np.isnan(signals.best_capacity):
             lagging = np.flatnonzero(searchable(topic) & topic.is_material).tolist()
             places = [place for place in lagging if is_hot_ratio(signals, topic, place)]
@@ -85,27 +87,29 @@ def hot_partition(signals: Signals) -> list[Observation]:
     return found
 
 
-def _hot(signals: Signals, topic: TopicSignals, cause: Cause) -> Observation:
-    places = cause.fit.places
+def _hot(signals: Signals, topic: TopicSignals, places: tuple[int, ...], cause: Cause | None = None) -> Observation:
+    """The observation of these rows; `cause` is that of their lag, None if it is not known how much they lag."""
     owners = [owner for owner in (owner_of(signals, topic, place) for place in places) if owner is not None]
     # an owner that does less than it has shown is slow, whatever arrives
-    is_falsified = bool(owners) and all(owner.consume < NEAR_BEST * owner.seen for owner in owners)
+    is_falsified = bool(cause and owners) and all(owner.consume < NEAR_BEST * owner.seen for owner in owners)
+    partitions = tuple(topic.frame.partitions[list(places)].tolist())
     evidence = {
         "n_eff_partitions": topic.shape.n_eff,
         "arrival_share_ratio": share(topic.arrival, places),
         "largest_arrival_rate": float(topic.arrival[list(places)].max()),
         "best_capacity_rate": signals.best_capacity,
-        "explained_ratio": cause.fit.explained,
+        "explained_ratio": cause.fit.explained if cause else nan,
     }
+    keys = ", ".join(f"{topic.frame.topic}-{partition}" for partition in partitions)
     return Observation(
         "HOT_PARTITION_ARRIVAL",
-        topic=cause.topic,
-        partitions=cause.partitions,
+        topic=topic.frame.topic,
+        partitions=partitions,
         confidence=CONFIDENCE - COMPACTED_DOUBT * is_compacted(topic),
         evidence=known(evidence),
-        evidence_text={"owners": ", ".join(owner.slot for owner in owners), "sample": f"keys of {_named(cause)}"},
+        evidence_text={"owners": ", ".join(owner.slot for owner in owners), "sample": f"keys of {keys}"},
         guards={"not_new": guard(False)},
-        explained=_of_group(signals, [cause]),
+        explained=_of_group(signals, [cause]) if cause else 0.0,
         is_falsified=is_falsified,
     )
 

@@ -205,7 +205,7 @@ def _ranked(signals: Signals, topic: TopicSignals, active: Flags, fit: Fit) -> F
 
 def _lasted(topic: TopicSignals, active: Flags, fit: Fit, least: float) -> bool:
     """True if the same partitions explained as much in the windows before."""
-    lags = topic.frame["lag"][:, -1 - _SMALL_WINDOWS : -1]
+    lags = topic.least[:, -1 - _SMALL_WINDOWS : -1]  # at commits: that of the others is what lies between them
     total, mine = np.nansum(lags[active], axis=0), np.nansum(lags[list(fit.places)], axis=0)
     return bool(lags.shape[1] == _SMALL_WINDOWS and (total > 0).all() and (mine >= least * total).all())
 

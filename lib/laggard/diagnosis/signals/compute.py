@@ -16,8 +16,8 @@ from laggard.diagnosis.signals.deploys import find_deploys, find_scale_events, v
 from laggard.diagnosis.signals.effects import newest_scale_out
 from laggard.diagnosis.signals.forecast import PARTIAL_SHARE, breach_seconds, losses, partial_share
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Shape, Signals, TopicSignals, membership_of
-from laggard.diagnosis.signals.members import member_signals, partition_capacities
-from laggard.diagnosis.signals.rates import positions, rolling_mean
+from laggard.diagnosis.signals.members import Busy, member_signals, partition_capacities
+from laggard.diagnosis.signals.rates import newest_level, positions, rolling_mean
 from laggard.diagnosis.signals.rebalances import logical_rebalances
 from laggard.diagnosis.signals.rosters import find_crash_loops, find_evictions, find_series
 from laggard.diagnosis.signals.statistics import known_sum, lower_median, percentile
@@ -49,7 +49,9 @@ def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tup
     known = [each.capacity for each in members.values() if not math.isnan(each.capacity)]
     shown = known + [each.seen for each in members.values() if not math.isnan(each.seen)]
     capacity = _lasting_capacity(
-        memory.capacity, lower_median(known), [rate for each in busy.values() for _, rate in each]
+        memory.capacity,
+        lower_median(known or _shown_together(busy, parameters)),
+        [rate for each in busy.values() for _, rate in each],
     )
     material = sum(float(each.lag[each.is_material].sum()) for each in topics)
     ratio = frame.fact.get("time_in_rebalance_ratio")
@@ -83,6 +85,16 @@ def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tup
     # causes are found by all other signals
     signals = replace(signals, lag_causes=attribute(signals))
     return signals, replace(memory, trends=trends, busy=busy, capacity=capacity, scaled=signals.scaled)
+
+
+def _shown_together(busy: Busy, parameters: Parameters) -> list[float]:
+    """The newest rates of busy members in records/s, whoever they were; none of fewer than `busy_min_windows`.
+
+    Members of a group are the same program: what several did in a window, and what those did that were replaced, tells
+    what one can do before any of them was busy for long.
+    """
+    newest = sorted(sample for each in busy.values() for sample in each)[-parameters.busy_windows :]
+    return [rate for _, rate in newest] if len(newest) >= parameters.busy_min_windows else []
 
 
 def _lasting_capacity(before: float, now: float, rates: Sequence[float]) -> float:
@@ -164,6 +176,7 @@ def topic_signals(
         lag=frame["lag"][:, -1],
         envelope=newest[:, -1],
         arrival=arrival[:, -1],
+        arriving=newest_level(frame["arrival"], parameters.rate_windows, parameters.arrival_up_ratio),
         positions=known,
         consume=consume,
         interval=frame["interval"][:, -1],
@@ -302,6 +315,7 @@ COMPUTED_BY: Mapping[str, tuple[Callable[..., object] | str, ...]] = {
     # of a topic
     "envelope": (significance.unseen, trend.newest_at_commits),
     "arrival": ("rate_windows",),
+    "arriving": ("rate_windows", "arrival_up_ratio"),
     "positions": (positions,),
     "consume": (positions, "rate_windows"),
     "floor": (significance.floors, "rate_windows"),

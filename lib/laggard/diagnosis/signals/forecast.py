@@ -29,7 +29,7 @@ _BREACH_WINDOWS = fixed("breach_windows", 15, "windows of the slope of the time 
 _NEAR_WINDOWS = fixed("near_windows", 2, "windows on either side of the one in which a record arrived")
 # of the log start, which moves by whole segments: below it a speed is a guess
 FEW_JUMPS = fixed("few_jumps", 3, "jumps of the log start")
-_RESUMED_GAPS = fixed("resumed_gaps", 2, "newest gaps between commits, by the slower of which a reader has resumed")
+RESUMED_GAPS = fixed("resumed_gaps", 2, "newest gaps between commits, by the slower of which a reader has resumed")
 _START_WINDOWS = fixed("start_windows", 5, "windows that the speed of a log start is taken over at least")
 
 
@@ -260,7 +260,7 @@ def read_rates(topic: TopicSignals) -> Floats:
 
     The mean has the windows in it in which a member hung, or in which there was less to read.
     """
-    return np.fmax(topic.consume, np.minimum.reduce(topic.positions.gap_rates(_RESUMED_GAPS)))
+    return np.fmax(topic.consume, np.minimum.reduce(topic.positions.gap_rates(RESUMED_GAPS)))
 
 
 def start_speeds(frame: TopicFrame, window_seconds: int) -> tuple[Floats, Floats, Floats]:

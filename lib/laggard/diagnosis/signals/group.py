@@ -169,6 +169,7 @@ class TopicSignals:
     lag: Floats  # NaN if not ok
     envelope: Floats  # newest lag at a commit, else lag
     arrival: Floats  # mean over `rate_windows`, records/s
+    arriving: Floats  # records/s since arrivals changed level, else the mean
     positions: Positions  # by which rates of consumption are known
     consume: Floats  # records/s between commits, over `rate_windows` at least
     interval: Floats  # commit interval in seconds, NaN below 3 gaps

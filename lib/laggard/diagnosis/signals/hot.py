@@ -10,6 +10,7 @@ import numpy as np
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, TopicSignals
+from laggard.diagnosis.signals.stall import BELOW_LOG_START
 from laggard.diagnosis.signals.statistics import is_most, known_sum, lower_median
 
 # below it the ratio of a rate to others may be chance
@@ -17,6 +18,8 @@ HOT_RECORDS = fixed("hot_records", 100.0, "records within the windows of a rate"
 # below it unlike arrivals are of no interest while nothing lags
 SKEW_ARRIVAL = fixed("skew_arrival", 1.0, "records/s")
 HOT_WINDOWS = fixed("hot_windows", 10, "windows for which a partition must have been seen")
+# one may lie half and half before and after it went on
+_STILL_WINDOWS = fixed("still_windows", 2, "newest windows, one of which must show that a hot partition wanders on")
 _WANDER_PLACES = fixed("wander_places", 2, "partitions of a topic, for a hot one to wander")
 NEAR_BEST = fixed("near_best", 0.8, "of what the best owner has shown")
 
@@ -39,8 +42,8 @@ def _seen_windows(topic: TopicSignals, place: int) -> int:
 
 
 def _is_above_others(signals: Signals, topic: TopicSignals, place: int) -> bool:
-    others = median_of_others(topic.arrival, place)
-    return bool(topic.arrival[place] >= signals.parameters.hot_ratio * others)
+    others = median_of_others(topic.arriving, place)
+    return bool(topic.arriving[place] >= signals.parameters.hot_ratio * others)
 
 
 def is_hot_unknown(signals: Signals, topic: TopicSignals, active: Flags) -> bool:
@@ -67,6 +70,19 @@ def hot_places(signals: Signals, topic: TopicSignals, active: Flags) -> tuple[in
     )
 
 
+def overtaken_places(signals: Signals, topic: TopicSignals) -> tuple[int, ...]:
+    """Rows of hot partitions that retention overtakes while their owner reads on: more arrives than it reads.
+
+    Their lag is not known, nor what is read of them: each commit is a jump over deleted records.
+    """
+    is_overtaken = (topic.frame.named("status")[:, -1] == BELOW_LOG_START) & ~topic.is_stalled
+    return tuple(
+        place
+        for place in np.flatnonzero(is_overtaken).tolist()
+        if is_hot_ratio(signals, topic, place) and topic.arriving[place] > signals.best_capacity
+    )
+
+
 def wandering(signals: Signals, topic: TopicSignals) -> int:
     """Partitions that, one after the other, got `hot_ratio` times what the others got and more than an owner can do.
 
@@ -78,7 +94,7 @@ def wandering(signals: Signals, topic: TopicSignals) -> int:
         return 0
     highest = np.fmax.reduce(arrival, axis=0)
     at = np.flatnonzero(highest > signals.best_capacity)
-    if not is_most(len(at), arrival.shape[1]):
+    if not is_most(len(at), arrival.shape[1]) or arrival.shape[1] - at[-1] > _STILL_WINDOWS:
         return 0
     places = {
         int(place)
@@ -90,7 +106,7 @@ def wandering(signals: Signals, topic: TopicSignals) -> int:
 
 def is_beyond_an_owner(signals: Signals, topic: TopicSignals, place: int) -> bool:
     """True if no member could do this partition; False also where nothing is known of what a member can do."""
-    if topic.arrival[place] > signals.best_capacity:
+    if topic.arriving[place] > signals.best_capacity:
         return True
     owner = owner_of(signals, topic, place)
     never_busy = owner is not None and isnan(owner.capacity) and not owner.is_busy

@@ -169,8 +169,9 @@ def _busy_for(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int
         now = owner[:, -1]
         held = now >= 0
         place = (now[held, None] * count + np.arange(count)).ravel()
-        smallest += np.bincount(place, each.least[held].ravel(), smallest.size).reshape(smallest.shape)
-        floor += np.bincount(place, each.least_floor[held].ravel(), floor.size).reshape(floor.shape)
+        least, least_floor = _moving(each, held, slice(None))
+        smallest += np.bincount(place, least.ravel(), smallest.size).reshape(smallest.shape)
+        floor += np.bincount(place, least_floor.ravel(), floor.size).reshape(floor.shape)
         differs = owner != now[:, None]
         if differs.any():
             np.add.at(is_other, now[held], differs[held])
@@ -207,7 +208,12 @@ def _fall_behind(
     is_growing, arrival = np.zeros(slots, np.bool_), np.zeros(slots)
     if not any(each.trend.name == GROWING for each in topics):
         return is_growing
-    left = _sums([each.frame["envelope"] for each in topics], owners, slots)
+    standing = [each.frame["frozen"] > each.positions.patience for each in topics]
+    left = _sums(
+        [np.where(stands, 0.0, each.frame["envelope"]) for each, stands in zip(topics, standing, strict=True)],
+        owners,
+        slots,
+    )
     for each, owner in zip(topics, owners, strict=True):
         now = owner[:, -1]
         held = now >= 0
@@ -229,14 +235,25 @@ def _same_generation(frame: GroupFrame) -> bool:
     return len(newest) == _SETTLED_WINDOWS and None not in newest and len(numbers) == 1
 
 
+def _moving(topic: TopicSignals, held: Flags, windows: slice) -> tuple[Floats, Floats]:
+    """Smallest lag of these partitions in these windows and its floor, both 0 while the offset stands.
+
+    What is left of a stalled partition keeps nobody busy: its owner has that much more to read, and does not read it.
+    """
+    is_standing = topic.frame["frozen"][held, windows] > topic.positions.patience[held]
+    least, floor = (np.where(is_standing, 0.0, each[held, windows]) for each in (topic.least, topic.least_floor))
+    return least, floor
+
+
 def _busy(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int) -> Flags:
     """Per slot: the same partitions for three windows, and never a moment without more to read than commits hide."""
     smallest, floor, has_changed = np.zeros(slots), np.zeros(slots), np.zeros(slots, bool)
     for each, owner in zip(topics, owners, strict=True):
         now = owner[:, -1]
         held = now >= 0
-        smallest += np.bincount(now[held], each.least[held, -1], slots)
-        floor += np.bincount(now[held], each.least_floor[held, -1], slots)
+        least, least_floor = _moving(each, held, slice(-1, None))
+        smallest += np.bincount(now[held], least[:, 0], slots)
+        floor += np.bincount(now[held], least_floor[:, 0], slots)
         for other in owner[:, -_SETTLED_WINDOWS:-1].T:
             moved = other != now
             for side in (other[moved & (other >= 0)], now[moved & held]):

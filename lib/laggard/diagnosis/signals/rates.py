@@ -20,12 +20,13 @@ class Positions:
     """Instants at which the position of each partition is known, and what was consumed until then.
 
     A window gives one at most: its newest commit that moved the offset, its end if nothing is left to read, or its end
-    if the next commit is overdue: until then nothing was done. All arrays are [partitions, windows].
+    if the next commit is overdue: until then nothing was done. Arrays are [partitions, windows].
     """
 
     newest: npt.NDArray[np.int64]  # number of the newest window with such an instant up to each window, -1 if none
     seconds: Floats  # of the instant in each window, from the beginning of the first one
     done: Floats  # records, until the end of each window
+    patience: Floats  # [partitions, 1] seconds from which the next commit is overdue
     is_whole: bool  # True if every window has such an instant
 
     def rates(self, windows: int) -> Floats:
@@ -85,6 +86,7 @@ def positions(frame: TopicFrame, window_seconds: int) -> Positions:
         np.maximum.accumulate(np.where(is_instant, count, -1), axis=1),
         seconds,
         np.cumsum(np.where(unknown, 0.0, consumed), axis=1),
+        patience,
         bool(is_instant.all()),
     )
 
@@ -102,6 +104,22 @@ def rolling_mean(values: Floats, windows: int) -> Floats:
     sums[:, windows:] = sums[:, windows:] - sums[:, :-windows]
     counts[:, windows:] = counts[:, windows:] - counts[:, :-windows]
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def newest_level(values: Floats, windows: int, ratio: float) -> Floats:
+    """Mean of the newest `windows`, [partitions], or of those since the level changed: all lie on one side of the rest.
+
+    Arrivals are known of each window; a mean over some tells of a change only once the last window before it is out.
+    One window alone, in which the level may have changed, has to differ by `ratio`.
+    """
+    newest = values[:, -windows:]
+    found: Floats = rolling_mean(newest, windows)[:, -1]
+    for count in range(newest.shape[1] - 1, 0, -1):
+        now, before = newest[:, -count:], newest[:, :-count]
+        least = ratio if count == 1 else 1.0
+        has_changed = (now.min(axis=1) > least * before.max(axis=1)) | (least * now.max(axis=1) < before.min(axis=1))
+        found = np.where(has_changed, now.mean(axis=1), found)
+    return found
 
 
 def rates_at_commits(consumed: Floats) -> Floats:

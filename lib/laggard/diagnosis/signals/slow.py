@@ -71,7 +71,7 @@ def _busy_rates(signals: Signals, chosen: Flags, windows: Flags) -> Floats:
 SLOW_LOAD_RATIO = fixed("slow_load_ratio", 1.2, "times the median load")
 ALIKE_LOWEST = fixed("alike_lowest", 0.5, "of the median arrivals of the others: partitions get alike from here")
 ALIKE_HIGHEST = fixed("alike_highest", 2.0, "of the median arrivals of the others: up to here")
-PACE_WINDOWS = fixed("pace_windows", 2, "newest windows; one may have a commit more")
+PACE_WINDOWS = fixed("pace_windows", 2, "newest windows with a commit; one may have a commit more")
 COSTLY_FLOORS = fixed("costly_floors", 0.5, "floors, of what was left in the windows of a rate")
 # they show whether the lag came along, and whether it is new
 MOVE_WINDOWS = fixed("move_windows", 3, "windows on either side of a move")
@@ -101,15 +101,15 @@ def is_at_pace_again(signals: Signals, subject: str) -> bool:
 
 
 def _is_at_pace(topics: Sequence[TopicSignals], slots: Sequence[str], least: float) -> bool:
-    """True if in each of the newest windows they read as much as a member that is not slow; not so without `least`.
+    """True if by their newest commits they read as much as members that are not slow; not so without `least`.
 
     One that was stalled drains its backlog at full speed, long before a mean over minutes tells.
     """
-    newest = np.zeros(PACE_WINDOWS)
+    newest = 0.0
     for each in topics:
         own = np.isin(each.frame.named("slot")[:, -1], slots)
-        newest = newest + np.nan_to_num(each.frame["consume"][own, -PACE_WINDOWS:]).sum(axis=0)
-    return bool((newest > least * len(slots)).all())
+        newest += known_sum(each.positions.newest_rates(PACE_WINDOWS)[own])
+    return bool(newest > least * len(slots))
 
 
 def pace_of(member: MemberSignals) -> float:

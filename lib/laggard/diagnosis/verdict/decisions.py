@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from math import isinf, isnan, nan
+from math import inf, isinf, isnan, nan
 
 import numpy as np
 
+from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.registry import BLOCKS_SCALING
-from laggard.diagnosis.rules.rule import Observation
+from laggard.diagnosis.rules.rule import Observation, share_of_lag
 from laggard.diagnosis.signals.attribution import UNEVEN, searchable
 from laggard.diagnosis.signals.forecast import (
     is_kept_up,
@@ -20,9 +21,9 @@ from laggard.diagnosis.signals.forecast import (
     topic_drain_seconds,
 )
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, TopicSignals
-from laggard.diagnosis.signals.hot import HOT_WINDOWS, hot_places, is_hot_unknown, wandering
+from laggard.diagnosis.signals.hot import HOT_WINDOWS, hot_places, is_hot_unknown, overtaken_places, wandering
 from laggard.diagnosis.signals.rates import rolling_mean
-from laggard.diagnosis.signals.stall import HELD
+from laggard.diagnosis.signals.stall import BELOW_LOG_START, HELD
 from laggard.diagnosis.signals.statistics import known_sum
 from laggard.diagnosis.verdict import reasons
 from laggard.diagnosis.verdict.reasons import VERDICT_SHARE, Reason, Verdict, members_to_have, numbers_of
@@ -75,11 +76,13 @@ def _reasons(
     drain = _drain(signals)
     if any(each.trend.name == "draining" for each in signals.topics) and drain <= signals.policy.drain_target_seconds:
         yield reasons.DRAINING, {"drain_seconds": drain}
+    is_shaped = _costly_share(signals, conditions) < VERDICT_SHARE and topic.shape.name in {"spread", "single", *UNEVEN}
+    yield from _suffices(signals, sizing, is_shaped=is_shaped)
     if signals.member_count >= signals.ceiling:
         yield reasons.AT_CEILING, {}
     if elasticity < parameters.elasticity_min or "SHARED_SINK" in conditions:
         yield reasons.DOWNSTREAM, {"elasticity_ratio": elasticity}
-    yield from _sized(signals, topic, sizing, is_settled=_costly_share(signals, conditions) < VERDICT_SHARE)
+    yield from _sized(signals, sizing, is_shaped=is_shaped)
 
 
 def _not_about_lag(signals: Signals, restless: frozenset[str], *, is_read: bool) -> Iterator[_Applies]:
@@ -144,6 +147,7 @@ def _uneven(
 ) -> Iterator[_Applies]:
     """Lag of some partitions or members only."""
     hot = hot_places(signals, topic, searchable(topic)) if topic.shape.name in UNEVEN else ()
+    hot += overtaken_places(signals, topic)
     if hot:
         numbers = {
             "hot_partitions": float(len(hot)),
@@ -171,9 +175,20 @@ def _uneven(
 
 
 def _costly_share(signals: Signals, conditions: Mapping[str, Observation]) -> float:
-    """Share of the lag on costly partitions; until they are a finding, a stall that begins looks like them."""
+    """Share of costly partitions in the lag that does not soon drain by itself.
+
+    Until they are a finding, a stall that begins looks like them.
+    """
     costly = conditions.get("COSTLY_PARTITION")
-    return 0.0 if costly is None else explained(signals, costly)
+    if costly is None:
+        return 0.0
+    gone = 0.0
+    for topic in signals.topics:
+        is_costly = np.isin(topic.frame.partitions, costly.partitions) & (topic.frame.topic == costly.topic)
+        is_soon_gone = _gone_in(topic) <= signals.policy.drain_target_seconds
+        gone += known_sum(topic.lag[topic.is_material & ~is_costly & is_soon_gone])
+    share = explained(signals, costly)
+    return share / (1 - share_of_lag(signals, gone)) if share > 0 else 0.0
 
 
 def _is_short(signals: Signals, member: MemberSignals) -> bool:
@@ -182,19 +197,24 @@ def _is_short(signals: Signals, member: MemberSignals) -> bool:
     return member.is_busy and not member.lag <= spare * signals.policy.drain_target_seconds
 
 
-def _sized(signals: Signals, topic: TopicSignals, sizing: Sizing, *, is_settled: bool) -> Iterator[_Applies]:
-    """Yield the reason that the sizing gives, of lag whose shape is known.
+def _suffices(signals: Signals, sizing: Sizing, *, is_shaped: bool) -> Iterator[_Applies]:
+    """Yield the reason of lag that the members there are drain in time, though there may be no more of them."""
+    desired = sizing.members_desired if is_shaped and not isnan(signals.capacity) else None
+    if desired is not None and desired <= (signals.member_count or 0) and not sizing.target_unreachable:
+        yield reasons.ENOUGH_MEMBERS, {}
+    # whatever members could do, or by that: of those with several partitions, some may wait for their turn
+    known = [_gone_soon(signals), sizing.drain_now_seconds if is_shaped and _falls(signals) else nan]
+    soon = min((each for each in known if not isnan(each)), default=nan)
+    if soon <= signals.policy.drain_target_seconds:
+        yield reasons.DRAINING_SOON, {"drain_seconds": soon}
+
+
+def _sized(signals: Signals, sizing: Sizing, *, is_shaped: bool) -> Iterator[_Applies]:
+    """Yield the reason that the sizing gives, of lag that the members there are do not drain in time.
 
     More members are the answer only if the lag drains with them.
     """
-    members, desired = signals.member_count or 0, sizing.members_desired
-    is_shaped = is_settled and topic.shape.name in {"spread", "single", *UNEVEN}
-    is_known = not isnan(signals.capacity) and desired is not None and is_shaped
-    if is_known and desired is not None and desired <= members:
-        yield reasons.ENOUGH_MEMBERS, {}
-    elif (soon := _gone_soon(signals)) <= signals.policy.drain_target_seconds:  # whatever members could do
-        yield reasons.DRAINING_SOON, {"drain_seconds": soon}
-    elif not is_known:
+    if isnan(signals.capacity) or sizing.members_desired is None or not is_shaped:
         needed = signals.parameters.busy_min_windows
         yield reasons.LOAD_UNKNOWN, {"busy_windows_needed": float(needed), "shape_known": float(is_shaped)}
     elif any(is_hot_unknown(signals, each, searchable(each)) for each in signals.topics if each.shape.name in UNEVEN):
@@ -220,9 +240,15 @@ def explained(signals: Signals, observation: Observation) -> float:
 
 
 def _lag_share(topic: TopicSignals, chosen: Flags) -> float:
-    """Share of what the newest commits left: a batch that came since waits for nobody."""
-    total = known_sum(topic.envelope)
-    return known_sum(topic.envelope[chosen]) / total if total > 0 else 0.0
+    """Share of what the newest commits left: a batch that came since waits for nobody.
+
+    Where retention has deleted unread records, what it has not yet deleted is left.
+    """
+    frame = topic.frame
+    is_lost = frame.named("status")[:, -1] == BELOW_LOG_START
+    left = np.where(is_lost, frame["end"][:, -1] - frame["start"][:, -1], topic.envelope)
+    total = known_sum(left)
+    return known_sum(left[chosen]) / total if total > 0 else 0.0
 
 
 def _drain(signals: Signals) -> float:
@@ -235,18 +261,32 @@ def _drain(signals: Signals) -> float:
 
 
 def _gone_soon(signals: Signals) -> float:
-    """Seconds until a falling lag has drained at the rates between the newest commits; NaN if it does not fall.
+    """Seconds until all lag that counts has drained at the rates between the newest commits; NaN without any."""
+    each = [_gone_in(topic)[topic.is_material] for topic in signals.topics if topic.is_material.any()]
+    return max((float(seconds.max()) for seconds in each), default=nan)
 
-    On every partition that lags more must have been read than came, by the newest commits and by those just before.
+
+def _falls(signals: Signals) -> bool:
+    """True if more is read than arrives, over a commit interval and two windows at least."""
+    return (
+        sum(
+            known_sum(topic.positions.newest_rates(FALLING_WINDOWS) - _newest_arrival(topic))
+            for topic in signals.topics
+        )
+        > 0
+    )
+
+
+def _newest_arrival(topic: TopicSignals) -> Floats:
+    return rolling_mean(topic.frame["arrival"][:, -FALLING_WINDOWS:], FALLING_WINDOWS)[:, -1]
+
+
+def _gone_in(topic: TopicSignals) -> Floats:
+    """Seconds, [partitions], until a falling lag has drained; inf where it does not fall.
+
+    More must have been read than came over a commit interval, and two windows at least.
     """
-    slowest = nan
-    for topic in signals.topics:
-        rows = topic.is_material
-        if not rows.any():
-            continue
-        arrival = rolling_mean(topic.frame["arrival"][rows, -FALLING_WINDOWS:], FALLING_WINDOWS)[:, -1]
-        spare = np.minimum.reduce(topic.positions.gap_rates(FALLING_WINDOWS))[rows] - arrival
-        if not (spare > 0).all():
-            return nan
-        slowest = np.fmax(slowest, float((topic.lag[rows] / spare).max()))
-    return float(slowest)
+    spare = topic.positions.newest_rates(FALLING_WINDOWS) - _newest_arrival(topic)
+    is_falling = spare > 0
+    found: Floats = np.where(is_falling, topic.lag / np.where(is_falling, spare, 1.0), inf)
+    return found

@@ -129,7 +129,7 @@ def partition_loads(signals: Signals) -> tuple[dict[TopicPartition, Load], int]:
     found: dict[TopicPartition, Load] = {}
     estimated = 0
     for topic in signals.topics:
-        arrival, lag = topic.arrival, np.where(np.isnan(topic.envelope), topic.lag, topic.envelope)
+        arrival, lag = topic.arriving, np.where(np.isnan(topic.envelope), topic.lag, topic.envelope)
         unknown = np.isnan(arrival) | np.isnan(lag)
         if np.isnan(arrival).all() or np.isnan(lag).all():
             return {}, 0
