@@ -72,7 +72,7 @@ def _rows(reader: Reader, answered_since: datetime = FIRST) -> dict[Place, tuple
 
 
 def _ask(brokers: Brokers, groups: Sequence[str], seconds: float) -> tuple[dict[Place, int | None], dict[str, str]]:
-    """Give the offsets that coordinators hold, None where they gave an error, and the errors of whole groups."""
+    """Give the offsets that coordinators hold, None for an error, and the errors of whole groups."""
     brokers.begin()
     ids = [each["node_id"] for each in brokers.metadata([])["brokers"]]
     names = NameFilter(tuple(glob.escape(group) for group in groups), topics_ignore=())
