@@ -60,7 +60,7 @@ class Cluster:
         random, found = self.random, []
         if random.random() < 0.03:
             topic = random.choice(TOPICS)
-            self.ids[topic] = ID_B if self.ids[topic] == ID_A else ID_A
+            self.ids[topic] = f"{random.getrandbits(62):021d}A"  # each id is new
             self.logs |= {(topic, number): [random.choice((0, 5)), 0] for number in range(2)}
         for (topic, number), log in self.logs.items():
             log[0] += random.choice((0, 1, 50, 1000))
@@ -73,7 +73,7 @@ class Cluster:
                 found.append(end(log[0], start=random.choice((log[1], None)), **place))
         return [] if random.random() < 0.05 else found
 
-    def records(self, number: int) -> list[Record]:
+    def records(self, number: int, at: datetime) -> list[Record]:
         random, found = self.random, []
         for _ in range(random.randrange(6)):
             group, (topic, partition) = random.choice(GROUPS), random.choice(list(self.logs))
@@ -81,7 +81,7 @@ class Cluster:
             before = self.committed.get(key, 0)
             offset = random.choice((before, min(log_end, before + 500), max(0, before - 400), log_end + 7, -1, None))
             topic_id = self.ids[topic] if random.random() < 0.2 else None
-            found.append(commit(offset, group=group, topic=topic, partition=partition, topic_id=topic_id))
+            found.append(commit(offset, group=group, topic=topic, partition=partition, topic_id=topic_id, at=at))
             self.committed[key] = 0 if offset is None or offset < 0 else min(offset, log_end)
         if random.random() < 0.2:
             members = {f"m{each}": (random.choice(TOPICS),) for each in range(random.randrange(3))}
@@ -105,7 +105,8 @@ def test_whatever_happens_no_row_is_wrong(seed: int, tmp_path: Path) -> None:
         if random.random() < 0.03:
             job.cut(random.randint(1, 4))
         try:
-            job.go(cluster.ends(), cluster.records(number), seconds=seconds)
+            records = cluster.records(number, job.now + timedelta(seconds=seconds))
+            job.go(cluster.ends(), records, seconds=seconds)
         except RebuildError:
             job.start()
     audit = audited(Path(job.root))

@@ -71,9 +71,9 @@ class Excuses:
         # the tick that failed first would have written the window before it
         held = self._between(("group", row["group"]), moment, end + window)
         spans += [(begin - window, until) for begin, until in held]
-        # a window in which the offset was deleted may have a row
+        # a window in which the offset was deleted may have a row; a group that ended unseen takes the one before along
         spans += [
-            (event["event_at"], end)
+            (event["event_at"] - window * (event["kind"] == "group_deleted"), end)
             for event in self._ends.get(row["group"], ())
             if moment - window <= event["event_at"] < end
             and event["topic"] in (None, row["topic"])

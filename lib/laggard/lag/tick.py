@@ -26,6 +26,7 @@ class Tick:
     # of the offsets topic, cut below what was read, and where they end now: any record read of them from now on is
     # later than what is known
     truncated_partitions: tuple[tuple[int, int], ...] = ()
+    rereads: bool = False  # some records of the batch were read before
     wall: datetime | None = None  # by the machine's clock; before `now` while time is held. None: as `now`
     # commits are seen by polls of the coordinators (cluster.source = "admin"): neither counted nor timed
     polls_commits: bool = False

@@ -98,7 +98,8 @@ def advance(
         partition_status=(partition_status, partitions),
         batch=batch,
         known=known,
-        rewinds=events.new_rewinds(batch.rewinds, partition_status, partitions),
+        # which of them an earlier tick has recorded is not known of offsets that were deleted since
+        rewinds=[] if tick.rereads else events.new_rewinds(batch.rewinds, partition_status, partitions),
         flows=changes["flows"],
         gaps=changes["gaps"],
         outcomes=partition_outcomes(partitions, pc.is_valid(skipped_to), tick),

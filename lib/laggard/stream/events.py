@@ -36,8 +36,14 @@ def partition_events(
             held,
             None,
         ),
-        ("offset_rewind", pc.is_valid(changes["rewound_from"]), changes["rewound_from"], changes["rewound_to"]),
-        ("offset_skip", pc.is_valid(changes["skipped_to"]), held, changes["skipped_to"]),
+        # an offset that is read again falls back to what it was long ago
+        (
+            "offset_rewind",
+            pc.and_(pc.is_valid(changes["rewound_from"]), not tick.rereads),
+            changes["rewound_from"],
+            changes["rewound_to"],
+        ),
+        ("offset_skip", pc.and_(pc.is_valid(changes["skipped_to"]), not tick.rereads), held, changes["skipped_to"]),
         ("topic_recreated", changes["was_recreated"], None, None),
     )
     names = [*KEY, "topic_id", "commit_timestamp", _END]

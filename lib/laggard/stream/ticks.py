@@ -58,6 +58,7 @@ def next_tick(
         unread_partitions=unread,
         silent_partitions=blocked_before,
         truncated_partitions=tuple((number, source_to[number]) for number in truncated),
+        rereads=rereads,
         wall=moment.wall,
         polls_commits=snapshot.pending_groups is not None,
         is_held=moment.is_held,
