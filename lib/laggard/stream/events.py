@@ -57,7 +57,7 @@ def partition_events(
         ends = end.filter(applies).to_pylist() if end is not None else [None] * found.num_rows
         for row, from_offset, to_offset in zip(found.to_pylist(), starts, ends, strict=True):
             is_commit = kind in ("offset_rewind", "offset_skip")
-            if kind == "topic_recreated":  # a poll showed it, no record
+            if kind == "topic_recreated" or tick.rereads:  # a poll showed it, or a record whose event may be there
                 row |= {"source_partition": None, "source_offset": None}
             yield event_row(
                 kind,
