@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -272,8 +273,12 @@ def test_a_hole_is_excused_by_a_gap_or_by_the_deletion_of_its_offset(simulated: 
         ("gap", "batches", gap),
         ("deleted", "group_events", {"kind": "offset_deleted", "event_at": begin} | place_of(gone)),
     ):
-        change(tmp_path / "hole", tmp_path / name, table, lambda rows, row=row: rows.append(rows[-1] | row))  # type: ignore[misc]
+        change(tmp_path / "hole", tmp_path / name, table, partial(append_like_last, row=row))
         assert "I2" not in broken(audited(tmp_path / name)), name
+
+
+def append_like_last(rows: list[Row], row: Row) -> None:
+    rows.append(rows[-1] | row)
 
 
 def place_of(row: Row) -> Row:

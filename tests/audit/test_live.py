@@ -43,7 +43,7 @@ def check(
     monkeypatch.setattr(live.time, "sleep", publish)
     tally, brokers = Tally(), Any
     reader = Reader(str(root), batch, NOW - TICK, NOW + TICK)
-    live.check_coordinators(reader, brokers, 1, seconds, tally)  # type: ignore[arg-type]
+    live.check_coordinators(reader, brokers, 1, seconds, tally)  # type: ignore[arg-type]  # a stand-in for brokers: its answers are the test's
     return tally
 
 

@@ -113,7 +113,7 @@ def test_a_licence_is_unknown_as_soon_as_one_part_of_it_is(words: str, expected:
 
 def test_every_exception_holds_until_the_first_expires() -> None:
     """`make audit` compares with today: a checkout that passed has to pass later, too."""
-    from known_weaknesses import pinned, problems, read_exceptions  # type: ignore[import-not-found]
+    from known_weaknesses import pinned, problems, read_exceptions  # type: ignore[import-not-found]  # a script of docker/, on the path here only
 
     exceptions = read_exceptions()
 
