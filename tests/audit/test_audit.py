@@ -15,9 +15,10 @@ from deltalake import DeltaTable
 
 from audit.roots import change, write_root
 from cli.evaluated_run import evaluate, even, hot, record
-from laggard.audit import tables
+from laggard.audit import reader, tables
+from laggard.audit.reader import Reader
 from laggard.audit.result import Tally
-from laggard.audit.tables import Audit, Reader, audit_tables, chosen_tables, count_steps
+from laggard.audit.tables import Audit, audit_tables, chosen_tables, count_steps
 from laggard.tables.published import newest_batch
 from laggard.tables.readers import open_table
 from simulator.workloads import WORKLOADS
@@ -317,7 +318,7 @@ def test_history_that_is_read_in_many_parts_gives_the_same(
     change(simulated, tmp_path / "t", "lag_windows", lambda rows: drop_middle(rows, Random(4)))
     change(tmp_path / "t", tmp_path / "u", "group_events", lambda rows: double(rows, Random(4)))
     whole = audited(tmp_path / "u")
-    monkeypatch.setattr(tables, "ROWS", 7)
+    monkeypatch.setattr(reader, "ROWS", 7)
     monkeypatch.setattr(tables, "HASHES", 5)
     parts = audited(tmp_path / "u")
     assert {"I1", "I2"} <= {*broken(whole)}
@@ -334,7 +335,7 @@ def test_each_table_is_opened_once(simulated: Path, monkeypatch: pytest.MonkeyPa
         opened.append(name)
         return open_table(root, name, version)
 
-    monkeypatch.setattr(tables, "open_table", open_noted)
+    monkeypatch.setattr(reader, "open_table", open_noted)
     audited(simulated)
     assert sorted(opened) == sorted({*opened})
     assert len(opened) > 5

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from laggard.audit import live
+from laggard.audit.reader import Reader
 from laggard.audit.result import Tally
-from laggard.audit.tables import Reader
 from laggard.tables.published import newest_batch
 from tables.fixtures import NOW, Row, group_row, partition_row, write_batch
 

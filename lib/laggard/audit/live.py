@@ -14,8 +14,8 @@ import pyarrow as pa
 from pyarrow.dataset import field as column
 
 from laggard.audit.excuses import FIRST
+from laggard.audit.reader import Reader
 from laggard.audit.result import Tally
-from laggard.audit.tables import Reader
 from laggard.lag.arrays import TIMESTAMP
 from laggard.names import NameFilter
 from laggard.sources.brokers import Brokers

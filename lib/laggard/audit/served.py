@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from prometheus_client.parser import text_string_to_metric_families
 
+from laggard.audit.reader import Reader
 from laggard.audit.result import Tally
-from laggard.audit.tables import Reader
 from laggard.errors import UNREACHABLE, LaggardError
 from laggard.escape import escape_label
 from laggard.exporter import families as fam

@@ -17,8 +17,9 @@ from laggard.escape import printable, printable_json
 from laggard.tables.schemas import TABLES
 
 if TYPE_CHECKING:
+    from laggard.audit.reader import Reader
     from laggard.audit.result import Tally, Violation
-    from laggard.audit.tables import Audit, Reader
+    from laggard.audit.tables import Audit
     from laggard.config import Config
 
 VIOLATED, UNCHECKED = 1, 2  # exit codes
@@ -68,7 +69,8 @@ def run(args: argparse.Namespace, config: Config) -> int:
 
 
 def _audit(args: argparse.Namespace, config: Config) -> tuple[Reader, Audit]:
-    from laggard.audit.tables import Reader, audit_tables, chosen_tables, count_steps
+    from laggard.audit.reader import Reader
+    from laggard.audit.tables import audit_tables, chosen_tables, count_steps
     from laggard.cli.published import published_batch
     from laggard.config import require_brokers
 
