@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cli_json_parts import CLUSTER, GROUP_TEXT, of_class, said
-from laggard.audit.batches import Totals
-from laggard.audit.result import INVARIANTS, Tally, Violation
+from laggard.audit.result import INVARIANTS, Tally, Totals, Violation
 from laggard.cli.api.schema_parts import TEXT, TIME, WHOLE, Schema, list_of, object_of, of_value, or_null
 from laggard.cli.questions import Parameter
 from laggard.config import Config

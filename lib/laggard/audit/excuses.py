@@ -26,19 +26,16 @@ class Excuses:
 
     def __init__(self, gaps: Collection[Row], events: Iterable[Row], since: datetime = FIRST) -> None:
         self._ends: dict[str, list[Row]] = defaultdict(list)
+        self._dark = _dark_spans(gaps)
         spans: dict[tuple[str, str], list[Span]] = defaultdict(list)  # ("gap", its scope) or ("group", name)
         for gap in gaps:
             spans["gap", gap["gap_scope"]].append((gap["gap_from"], gap["gap_to"]))
         spans["gap", _ALL].append((FIRST, since))
-        # not merged: the tick between two gaps saw something. Time before a jump of the clock is moved with it
-        jumps = {gap["gap_from"] for gap in gaps if gap["gap_reason"] == CLOCK}
-        late = [gap for gap in gaps if gap["gap_reason"] in (JOB_DOWN, TICK_LATE) and gap["gap_to"] not in jumps]
-        self._dark = [(gap["gap_from"], gap["gap_to"]) for gap in late]
         for event in sorted(events, key=lambda event: event["event_at"]):
-            held = spans["group", event["group"]] if event["kind"] in (QUARANTINED, RECOVERED) else []
+            held = spans["group", event["group"]]
             if event["kind"] == QUARANTINED:
                 held.append((event["event_at"], LAST))
-            elif held:
+            elif event["kind"] == RECOVERED and held:
                 held[-1] = held[-1][0], event["event_at"]
             elif event["kind"] in ENDS:
                 self._ends[event["group"]].append(event)
@@ -90,6 +87,13 @@ class Excuses:
         spans = self._spans.get(key, [])
         first = bisect_right(spans, begin, key=lambda span: span[1])
         return spans[first : bisect_left(spans, end, key=lambda span: span[0])]
+
+
+def _dark_spans(gaps: Collection[Row]) -> list[Span]:
+    """Spans in which no tick was; not merged, as the tick between two gaps saw something."""
+    jumps = {gap["gap_from"] for gap in gaps if gap["gap_reason"] == CLOCK}  # time before a jump is moved with it
+    late = [gap for gap in gaps if gap["gap_reason"] in (JOB_DOWN, TICK_LATE) and gap["gap_to"] not in jumps]
+    return [(gap["gap_from"], gap["gap_to"]) for gap in late]
 
 
 def merge_spans(spans: Iterable[Span]) -> list[Span]:

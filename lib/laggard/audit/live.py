@@ -77,13 +77,13 @@ def _ask(brokers: Brokers, groups: Sequence[str], seconds: float) -> tuple[dict[
     ids = [each["node_id"] for each in brokers.metadata([])["brokers"]]
     names = NameFilter(tuple(glob.escape(group) for group in groups), topics_ignore=())
     found = Coordinators(brokers, names, seconds, groups).ask(ids)
-    given = {row["group"] for row in found.answers.to_pylist() if row["is_asked"] and row["error"] is None}
-    errors = {row["group"]: row["error"] for row in found.answers.to_pylist() if row["error"] is not None}
+    errors = {row["group"]: row["error"] for row in found.answers.to_pylist() if row["is_asked"]}
+    failed = {group: errors.get(group, "no answer in time") for group in groups}
     offsets = {
         (row["group"], row["topic"], row["partition"]): row["committed_offset"] if row["error"] is None else None
         for row in found.committed.to_pylist()
     }
-    return offsets, {group: errors.get(group, "no answer in time") for group in groups if group not in given}
+    return offsets, {group: error for group, error in failed.items() if error is not None}
 
 
 def _wait(newest: Callable[[], Any], batch_id: int, patience: float) -> Any:

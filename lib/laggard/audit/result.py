@@ -1,9 +1,11 @@
-"""Count what was checked of each invariant, and keep examples of rows that break it."""
+"""Count what was checked of each invariant, keep examples of rows that break it, and facts beside them."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -70,6 +72,22 @@ class Tally:
         self.violations += 1
         if len(self.samples) < SAMPLES:
             self.samples.append(Violation(table, key, what, expected, found))
+
+
+@dataclass(slots=True)
+class Totals:
+    """Facts of the range that are no violation but matter."""
+
+    batches: int = 0
+    records: int = 0
+    unknown_records: int = 0
+    reconciled: int = 0
+    gaps_known_since: datetime | None = None  # if `lag_windows` is older than the oldest row of `batches`
+    ahead: int = 0  # rows of lag_windows whose commit is newer than the poll
+    gap_seconds: Counter[str] = field(default_factory=Counter)
+    gaps: Counter[str] = field(default_factory=Counter)
+    dead_letters: Counter[str] = field(default_factory=Counter)
+    statuses: Counter[str] = field(default_factory=Counter)  # of rows of lag_windows
 
 
 Tallies = Mapping[str, Tally]

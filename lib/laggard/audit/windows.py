@@ -1,20 +1,19 @@
-"""Check rows of the window tables by themselves and beside the next window of the same partition."""
+"""Check rows of partitions by themselves, beside the next window of the same partition, and against sums of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from laggard.audit.excuses import Excuses
 from laggard.audit.result import Tallies, Tally, differ
 from laggard.lag.arrays import key_codes
-from laggard.tables.schemas import LAG_WINDOWS, PARTITION_STATUS, Table
+from laggard.tables.schemas import GROUP_STATUS, LAG_WINDOWS, PARTITION_STATUS, Table
 
 COLUMNS = (
     *LAG_WINDOWS.key, "window_end", "status", "batch_id", "sampled_at", "commit_source_partition",
@@ -32,8 +31,8 @@ _ORDERED = (  # pairs of columns, the first at most the second
 )
 _MOVES = (("produced", "log_end_offset"), ("consumed", "committed_offset"))
 _COMMIT = ("commit_source_partition", "commit_source_offset")
-_MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits well mixed: 2^64 by the golden ratio
-Hashes = npt.NDArray[np.uint64]
+TOTAL = "partitions_total"
+_PARTITIONS = " of partitions"
 SourceTo = Callable[[int, int], "int | None"]  # batch and offsets partition to the position that was read up to
 
 
@@ -76,10 +75,7 @@ def check_neighbours(
     )
     if before is not None:
         kept = pa.concat_tables([before, kept])
-    (codes,) = key_codes([kept], [name for name in table.key if name != "window_start"])
-    order = np.lexsort((pc.cast(kept["window_start"], pa.int64()).to_numpy(), codes))
-    is_pair = codes[order][1:] == codes[order][:-1]
-    earlier, later = (kept.take(pa.array(each[is_pair])) for each in (order[:-1], order[1:]))
+    last, earlier, later = _pairs(kept, table)
     tallies["I1"].checked += later.num_rows
     is_double = pc.equal(later["window_start"], earlier["window_start"])
     tallies["I1"].add(later, is_double, table.name, table.key, "rows", 1, "2 or more")
@@ -95,17 +91,20 @@ def check_neighbours(
             for place in np.flatnonzero(bad).tolist():
                 bad[place] = not excuses.cut_short(_row(earlier, place))
             tallies["I3"].add(later, pa.array(bad), table.name, table.key, column, moved, later[column])
-            _check_unknown(
-                later.filter(pc.and_(pc.invert(follows), pc.is_valid(later[column]))),
-                table,
-                column,
-                tallies["I3"],
-                excuses,
-            )
+            loose = later.filter(pc.and_(pc.invert(follows), pc.is_valid(later[column])))
+            _check_unknown(loose, table, column, tallies["I3"], excuses)
     falls = pc.less(rows["produced"], 0)
     tallies["I3"].add(rows, falls, table.name, table.key, "produced", "0 or more, or unknown", rows["produced"])
-    last = np.append(~is_pair, True) if len(order) else np.zeros(0, bool)
-    return kept.take(pa.array(order[last])), earlier, later
+    return last, earlier, later
+
+
+def _pairs(rows: pa.Table, table: Table) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """Give the last row of each key but its time, and rows of one key that follow each other, as parallel tables."""
+    (codes,) = key_codes([rows], [name for name in table.key if name != "window_start"])
+    order = np.lexsort((pc.cast(rows["window_start"], pa.int64()).to_numpy(), codes))
+    is_pair = codes[order][1:] == codes[order][:-1]
+    is_last = np.append(~is_pair, True)[: len(order)]  # of no rows there is none
+    return tuple(rows.take(pa.array(each)) for each in (order[is_last], order[:-1][is_pair], order[1:][is_pair]))
 
 
 def _check_unknown(rows: pa.Table, table: Table, column: str, tally: Tally, excuses: Excuses) -> None:
@@ -166,26 +165,59 @@ def check_source(rows: pa.Table, tally: Tally, read_to: SourceTo) -> None:
             tally.refute(LAG_WINDOWS.name, key, "commit_source_offset, below", end, found)
 
 
-def hash_rows(rows: pa.RecordBatch) -> Hashes:
-    """A number for each row; those of equal rows are equal."""
-    found = np.zeros(rows.num_rows, np.uint64)
-    for values in rows.columns:
-        codes = values.dictionary_encode("encode")
-        plain = codes.dictionary  # bytes and numbers: Python cannot hold each text and time
-        if pa.types.is_string(plain.type) or pa.types.is_timestamp(plain.type):
-            plain = plain.cast(pa.binary() if pa.types.is_string(plain.type) else pa.int64())
-        hashes = np.array([hash(each) for each in plain.to_pylist()], np.int64).view(np.uint64)
-        found = (found ^ hashes[codes.indices.to_numpy()]) * _MIX
-    return found
+def check_sums(partitions: pa.Table, stored: pa.Table, by: Sequence[str], table: Table, tally: Tally) -> None:
+    """I6: compare each sum that a table of groups or topics stores with the fold of its partitions, grouped by `by`.
+
+    Rows of `partition_status` are all that a group has. A partition joins `lag_windows` with its first whole window,
+    so the row of a window may count more of them than there are, and then no sum is compared. Nor are two topics of one
+    name, one of them recreated, which are one row of `group_windows`. `by` holds `sampled_at` where a partition that
+    ended in the window is not in the row of its group.
+    """
+    is_whole = table is GROUP_STATUS
+    join = "full outer" if is_whole else "inner"
+    met = stored.join(_folded(partitions, by), list(by), join_type=join, right_suffix=_PARTITIONS)
+    counted = pc.fill_null(met[TOTAL + _PARTITIONS], 0)  # a group of members only
+    tally.checked += met.num_rows
+    if is_whole or "sampled_at" in by:
+        is_short = differ(met[TOTAL], counted) if is_whole else pc.less(met[TOTAL], counted)
+        tally.add(met, is_short, table.name, table.key, TOTAL, counted, met[TOTAL])
+    is_equal = pc.and_(pc.equal(met[TOTAL], counted), pc.less(pc.fill_null(met["ids"], 0), 2))
+    met = met.filter(is_equal)
+    for name in stored.column_names:
+        beside = name + _PARTITIONS
+        if beside in met.column_names and name != TOTAL:
+            sums = pc.fill_null(met[beside], 0) if name.startswith("partitions_") else met[beside]
+            tally.add(met, differ(met[name], sums), table.name, table.key, name, sums, met[name])
+    if "lag" in met.column_names:
+        whole = pc.if_else(pc.equal(met["status"], "ok"), met["lag_known"], pa.scalar(None, pa.int64()))
+        tally.add(met, differ(met["lag"], whole), table.name, table.key, "lag", whole, met["lag"])
 
 
-def check_unique(rows: pa.Table, table: Table, tally: Tally) -> None:
-    """I1: no key stands twice in these rows, which have nothing but a key and were counted before."""
-    (codes,) = key_codes([rows], rows.column_names)
-    _, first, times = np.unique(codes, return_index=True, return_counts=True)
-    doubled = rows.take(pa.array(first[times > 1]))
-    is_bad = pa.array(np.ones(doubled.num_rows, bool))
-    tally.add(doubled, is_bad, table.name, rows.column_names, "rows", 1, pa.array(times[times > 1]))
+def _folded(rows: pa.Table, by: Sequence[str]) -> pa.Table:
+    """Sums over partitions, under the names that the tables of groups give them."""
+    is_ok, status = pc.equal(rows["status"], "ok"), rows["status"]
+    lag = pc.if_else(is_ok, rows["lag"], pa.scalar(None, pa.int64()))
+    no_commit = pc.equal(status, "no_commit")
+    columns = {
+        "lag_known": (lag, "sum"),
+        "lag_max": (lag, "max"),
+        "partitions_ok": (pc.cast(is_ok, pa.int64()), "sum"),
+        "partitions_no_commit": (pc.cast(no_commit, pa.int64()), "sum"),
+        "partitions_unknown": (pc.cast(pc.and_(pc.invert(is_ok), pc.invert(no_commit)), pa.int64()), "sum"),
+        TOTAL: (pa.array([1] * rows.num_rows, pa.int64()), "sum"),
+        **{name: (rows[name], "sum") for name in ("commits", "noop_commits") if name in rows.column_names},
+    }
+    # of a row per topic, the ids of its name; of a row per group 1
+    ids = rows["topic_id"] if "topic" in by else pa.array([""] * rows.num_rows)
+    table = pa.table(
+        {name: rows[name] for name in by} | {name: each for name, (each, _) in columns.items()} | {"ids": ids}
+    )
+    found = table.group_by(list(by)).aggregate(
+        [(name, how) for name, (_, how) in columns.items()] + [("ids", "count_distinct")]
+    )
+    return found.select(
+        [*by, *(f"{name}_{how}" for name, (_, how) in columns.items()), "ids_count_distinct"]
+    ).rename_columns([*by, *columns, "ids"])
 
 
 def _row(rows: pa.Table, place: int) -> dict[str, Any]:
