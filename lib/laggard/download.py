@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 from urllib.error import HTTPError
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 from urllib.request import urlopen
 
 from laggard.errors import CONFIGURATION, DAMAGED, TEMPORARY, UNREACHABLE, LaggardError
@@ -64,6 +64,10 @@ def _problem(base: str) -> str | None:
         return None if not parts.netloc and parts.path.startswith("/") else "a file: address has three slashes"
     if parts.scheme not in ("http", "https"):
         return "it begins neither with https:// or http:// nor with file:///"
+    return _problem_of_http(base, parts, port)
+
+
+def _problem_of_http(base: str, parts: SplitResult, port: int | None) -> str | None:
     if not parts.hostname or port == 0 or base != base.strip() or " " in base:
         return "it names no host"
     if parts.username is not None:

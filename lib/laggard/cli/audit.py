@@ -18,7 +18,7 @@ from laggard.tables.schemas import TABLES
 
 if TYPE_CHECKING:
     from laggard.audit.reader import Reader
-    from laggard.audit.result import Tally, Violation
+    from laggard.audit.result import Tally, Totals
     from laggard.audit.tables import Audit
     from laggard.config import Config
 
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
         raise
     code = exit_code(audit.tallies)
     if args.json:
-        print(printable_json({"v": 1, "ok": code == OK, "data": to_data(reader, audit)}, _text))
+        print(printable_json({"v": 1, "ok": code == OK, "data": to_data(reader, audit)}, datetime.isoformat))
         return code
     style = terminal.STYLES.get
     terminal.show_lines(page_lines(reader, audit), lambda line: style(line.split(" ")[0], ""), no_color=args.no_color)
@@ -150,50 +150,47 @@ def page_lines(reader: Reader, audit: Audit) -> Iterator[str]:
     since = "all rows" if reader.begin == _EPOCH else f"rows since {moment(reader.begin)}"
     yield f"{reader.batch.cluster}: batch {reader.batch.batch_id}, {moment(reader.batch.polled_at)}; {since}"
     for code, tally in audit.tallies.items():
-        rule = f"{code:<4}{INVARIANTS[code]}"
-        if tally.violations:
-            yield f"fail  {rule}: not in {tally.violations:,} of {tally.checked:,}"
-            yield from map(_sample_line, tally.samples[:_SHOWN])
-        if tally.unchecked:
-            yield from paragraph(f"{rule}: not checked: {tally.unchecked}", "warn  ", "      ")
-        elif tally.checked and not tally.violations:
-            yield f"ok    {rule}: {tally.checked:,} checked"
-    yield from _fact_lines(audit)
+        yield from _tally_lines(f"{code:<4}{INVARIANTS[code]}", tally)
+    for fact in _facts(audit.totals):
+        yield from paragraph(fact, "note  ", "      ")
     broken = sum(bool(tally.violations) for tally in audit.tallies.values())
     verdict = f"{count(broken, 'invariant')} broken" if broken else "all that were checked hold"
     unchecked = sum(bool(tally.unchecked) for tally in audit.tallies.values())
     yield verdict + (f"; {unchecked} could not be checked" if unchecked else "")
 
 
-def _sample_line(found: Violation) -> str:
-    key = " ".join(f"{name}={_shown(value)}" for name, value in found.key.items())
-    return f"      {found.table} {key}: {found.what}: expected {_shown(found.expected)}, found {_shown(found.found)}"
+def _tally_lines(rule: str, tally: Tally) -> Iterator[str]:
+    """The result of one invariant, with the first of the rows that break it."""
+    if tally.violations:
+        yield f"fail  {rule}: not in {tally.violations:,} of {tally.checked:,}"
+    for each in tally.samples[:_SHOWN]:
+        key = " ".join(f"{name}={_shown(value)}" for name, value in each.key.items())
+        yield f"      {each.table} {key}: {each.what}: expected {_shown(each.expected)}, found {_shown(each.found)}"
+    if tally.unchecked:
+        yield from paragraph(f"{rule}: not checked: {tally.unchecked}", "warn  ", "      ")
+    elif tally.checked and not tally.violations:
+        yield f"ok    {rule}: {tally.checked:,} checked"
 
 
-def _fact_lines(audit: Audit) -> Iterator[str]:
+def _facts(totals: Totals) -> Iterator[str]:
     """Facts that are no violation: time that was not watched, statuses, odd records, corrections."""
-    totals = audit.totals
-    facts = [f"not watched: {reason} {duration(seconds)}" for reason, seconds in totals.gap_seconds.items()]
-    facts += [f"gap {reason}: {number:,}" for reason, number in totals.gaps.items() if reason not in totals.gap_seconds]
-    facts += [f"dead letters, {reason}: {number:,}" for reason, number in totals.dead_letters.items()]
+    yield from (f"not watched: {reason} {duration(seconds)}" for reason, seconds in totals.gap_seconds.items())
+    for reason, number in totals.gaps.items():
+        if reason not in totals.gap_seconds:
+            yield f"gap {reason}: {number:,}"
+    yield from (f"dead letters, {reason}: {number:,}" for reason, number in totals.dead_letters.items())
     if totals.gaps_known_since:
-        facts.append(f"not looked for: missing windows before {moment(totals.gaps_known_since)}, as batches has no row")
+        yield f"not looked for: missing windows before {moment(totals.gaps_known_since)}, as batches has no row"
     if totals.unknown_records:
-        facts.append(f"records of unknown types: {totals.unknown_records:,} of {totals.records:,}")
+        yield f"records of unknown types: {totals.unknown_records:,} of {totals.records:,}"
     if totals.reconciled:
-        facts.append(f"corrections after asking the coordinators: {totals.reconciled:,}")
+        yield f"corrections after asking the coordinators: {totals.reconciled:,}"
     if rows := totals.statuses.total():
         shares = [f"{status} {percent(number / rows)}" for status, number in totals.statuses.most_common()]
-        facts.append(
-            f"rows of lag_windows by status: {', '.join(shares)}; ahead of the poll: {percent(totals.ahead / rows)}"
-        )
-    for fact in facts:
-        yield from paragraph(fact, "note  ", "      ")
+        yield f"rows of lag_windows by status: {', '.join(shares)}; ahead of the poll: {percent(totals.ahead / rows)}"
 
 
 def _shown(value: Any) -> str:
-    return "unknown" if value is None else printable(_text(value) if isinstance(value, datetime) else str(value))
-
-
-def _text(value: datetime) -> str:
-    return value.isoformat()
+    if value is None:
+        return "unknown"
+    return printable(value.isoformat() if isinstance(value, datetime) else str(value))

@@ -126,10 +126,17 @@ def _sentences(row: Row, numbers: Mapping[str, float]) -> str:
         text = _HELD
     elif code == "NO_IDLE" and (row["members"] or 0) < numbers.get("members_ceiling", 0):
         text = _TOO_FEW_PARTITIONS
-    elif code == "NO_HOT_PARTITION" and "hot_arrival_rate" not in numbers:
-        text = _WANDERS
-    elif code == "NO_HOT_PARTITION" and numbers.get("hot_partitions", 1) > 1:
-        text = text.replace("No: one partition gets", "No: {hot_partitions} partitions get up to")
+    elif code == "NO_HOT_PARTITION":
+        text = _of_hot_partitions(text, numbers)
+    return text
+
+
+def _of_hot_partitions(text: str, numbers: Mapping[str, float]) -> str:
+    """Choose between one partition, several at once, and one after the other."""
+    if "hot_arrival_rate" not in numbers:
+        return _WANDERS
+    if numbers.get("hot_partitions", 1) > 1:
+        return text.replace("No: one partition gets", "No: {hot_partitions} partitions get up to")
     return text
 
 

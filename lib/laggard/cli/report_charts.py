@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 960, 170, 70, 10, 10, 22
 STRIP = 30
+_INNER = HEIGHT - TOP - BOTTOM
 BINS = 480  # values of one chart: two pixels each
 _SETTLING = 3  # windows at the end that may not have closed
 MARK = 2  # pixels: marks that would lie on each other are one
@@ -96,26 +97,28 @@ def line(
 ) -> Markup:
     """Values over time as a line that breaks where they are not known; dashed in bins whose value is a lower bound."""
     top = (nice or _nice)(max((value for value in values if isinstance(value, (int, float))), default=1.0))
-    inner = HEIGHT - TOP - BOTTOM
-
-    def y(value: float) -> float:
-        return round(TOP + inner * (1 - min(value / top, 1)), 1)
-
-    body = [*_bands(span, values, TOP, inner)]
-    for part in (0.0, 0.5, 1.0):
-        body.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(part * top)}" y2="{y(part * top)}"/>')
-        body.append(
-            f'<text x="{LEFT - 6}" y="{y(part * top) + 4}" text-anchor="end">{escape(label(part * top))}</text>'
-        )
+    body = [*_bands(span, values, TOP, _INNER), *_grid(top, label)]
     for first, run in _runs(values, bounds):
         if isinstance(run[0], (int, float)):
             left, right = span.edges(first, first + len(run) - 1)
             middle = [sum(span.edges(first + n, first + n)) / 2 for n in range(len(run))]
             points = [(left, run[0]), *zip(middle, run, strict=True), (right, run[-1])]
-            path = " ".join(f"{x:.1f},{y(float(value or 0))}" for x, value in points)
+            path = " ".join(f"{x:.1f},{_y(float(value or 0), top)}" for x, value in points)
             kind = "line bound" if first in bounds else "line"
             body.append(f'<polyline class="{kind}" points="{path}"/>')
     return _svg(span, body, title, HEIGHT)
+
+
+def _grid(top: float, label: Callable[[float], str]) -> Iterator[str]:
+    """Lines across the chart at nothing, half of the top and the top, each with its label."""
+    for value in (0.0, 0.5 * top, top):
+        y = _y(value, top)
+        yield f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>'
+        yield f'<text x="{LEFT - 6}" y="{y + 4}" text-anchor="end">{escape(label(value))}</text>'
+
+
+def _y(value: float, top: float) -> float:
+    return round(TOP + _INNER * (1 - min(value / top, 1)), 1)
 
 
 def strip(span: Span, values: Values, title: str) -> Markup:
@@ -140,7 +143,7 @@ def marks(
 
     Of several at one place the highest is drawn.
     """
-    top, inner = _nice(max((value for _, value, _ in rows if value is not None), default=1.0)), HEIGHT - TOP - BOTTOM
+    top, inner = _nice(max((value for _, value, _ in rows if value is not None), default=1.0)), _INNER
     body = [
         f'<text x="{LEFT - 6}" y="{TOP + 8}" text-anchor="end">{escape(label(top))}</text>',
         f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{TOP + inner}" y2="{TOP + inner}"/>',

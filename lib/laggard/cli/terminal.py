@@ -98,14 +98,20 @@ def fitted(table: Table, columns: int, height: int = 0, notes: Sequence[str] = (
     titles = table.fitting(columns)
     hidden = [title for title in table.titles if title not in titles]
     notes = [*notes, *([f"too narrow for: {', '.join(hidden)}"] if hidden else [])]
-    limit = table.limit
-    if height and len(table.rows) > (room := max(1, height - len(notes) - 3)):
-        limit = min(limit, room) if limit else room
+    limit = _rows_within(table, height - len(notes) - 3) if height else table.limit
     lines = [Text(table.sentence, style="bold"), *_colored_rows(table, titles, limit)]
     lines += [Text(line, style="dim") for line in (*table.more(limit), *notes)]
     for line in lines:
         line.truncate(columns, overflow="ellipsis")
     return lines[:height] if height else lines
+
+
+def _rows_within(table: Table, room: int) -> int:
+    """Limit the rows to those that have room, one at least; 0 is no limit."""
+    room = max(1, room)
+    if len(table.rows) <= room:
+        return table.limit
+    return min(table.limit, room) if table.limit else room
 
 
 def _colored_rows(table: Table, titles: Sequence[str], limit: int) -> Iterator[Text]:

@@ -7,20 +7,23 @@ from collections.abc import Collection
 from typing import Any
 
 CODES = "list of codes such as NO_RULE_MATCHED"
-_TYPE_NAMES = {bool: "boolean", int: "integer", str: "string", tuple: "list of strings", dict: "table"}
+_TYPE_NAMES = {
+    bool: "boolean", int: "integer", str: "string", list: "list", tuple: "list of strings", dict: "table",
+}  # fmt: skip
 
 
 def typed(value: Any, default: Any, text: str | None = None) -> Any:
     """The value in the default's type; `text` is what was written where that was not TOML."""
-    if isinstance(default, str) and text is not None and not isinstance(value, str):
+    given, wanted = type(value), type(default)
+    if wanted is str and text is not None and given is not str:
         return text  # a cluster called 2024 has a name, not a number
-    if isinstance(default, tuple) and isinstance(value, list) and all(isinstance(each, str) for each in value):
+    if (given, wanted) == (list, tuple) and all(isinstance(each, str) for each in value):
         return tuple(value)
-    if isinstance(default, float) and type(value) is int:
+    if (given, wanted) == (int, float):
         return float(value)
-    if type(value) is not type(default):
-        got = "list" if isinstance(value, list) else _TYPE_NAMES.get(type(value), type(value).__name__)
-        raise ValueError(f"expected {_TYPE_NAMES.get(type(default), 'number')}, got {got} {shown(value)}")
+    if given is not wanted:
+        got = _TYPE_NAMES.get(given, given.__name__)
+        raise ValueError(f"expected {_TYPE_NAMES.get(wanted, 'number')}, got {got} {shown(value)}")
     return value
 
 

@@ -102,7 +102,7 @@ class Demo:
 
     def _watch(self, old_batch: int | None) -> bool:
         """Show the tables until it is time to stop; whether there was anything to show."""
-        view, said_at, is_seen = self._view, self._view.seconds, False
+        said_at, is_seen = self._view.seconds, False
         while not self._stopping.wait(REDRAW_SECONDS if is_seen else 0.5):
             for child in self._children.values():
                 child.check()
@@ -114,13 +114,19 @@ class Demo:
                 self._show(snapshot)
                 if self._is_over():
                     break
-            elif not is_seen and view.seconds - said_at >= SAY_EVERY_SECONDS:
-                view.note("waiting for the first tick of the job")
-                said_at = view.seconds
-            if not is_seen and view.seconds > FIRST_TICK_LIMIT_SECONDS:
-                what = f"the job published nothing within {FIRST_TICK_LIMIT_SECONDS:.0f} s"
-                raise LaggardError(what, cause=self._children["job"].last_words(), exit_code=TEMPORARY)
+            elif not is_seen:
+                said_at = self._await_first_tick(said_at)
         return is_seen
+
+    def _await_first_tick(self, said_at: float) -> float:
+        """Say now and then that it is waited for, and raise after the limit; gives the second at which it was said."""
+        if self._view.seconds - said_at >= SAY_EVERY_SECONDS:
+            self._view.note("waiting for the first tick of the job")
+            said_at = self._view.seconds
+        if self._view.seconds > FIRST_TICK_LIMIT_SECONDS:
+            what = f"the job published nothing within {FIRST_TICK_LIMIT_SECONDS:.0f} s"
+            raise LaggardError(what, cause=self._children["job"].last_words(), exit_code=TEMPORARY)
+        return said_at
 
     def _greet(self) -> None:
         """Say where else the first lag can be seen."""

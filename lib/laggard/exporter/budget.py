@@ -57,27 +57,37 @@ def fit(
 
     `unmade` series of the first level are not among the families, as they would not fit.
     """
-    stages, counts = [families], [count_series(families) + unmade]
-
-    def levels_until(limit: float) -> int:
-        """Levels without which there are at most so many series."""
-        while counts[-1] > limit and len(stages) <= len(LEVELS):
-            shed(len(stages))
-        return next((level for level, count in enumerate(counts) if count <= limit), len(LEVELS))
-
-    def shed(levels: int) -> None:
-        while len(stages) <= levels:
-            stages.append(_shed(stages[-1], LEVELS[len(stages) - 1], snapshot))
-            counts.append(count_series(stages[-1]))
-
-    levels = shedding.settle(levels_until(max_series), levels_until(_CALM_SHARE * max_series))
-    shed(levels)
+    stages = _Stages(families, snapshot, unmade)
+    levels = shedding.settle(stages.levels_until(max_series), stages.levels_until(_CALM_SHARE * max_series))
+    kept, counts = stages.after(levels), stages.counts
     withheld = {level: counts[n] - counts[n + 1] for n, level in enumerate(LEVELS[:levels])}
-    kept = stages[levels]
     if counts[levels] > max_series:
         kept = _shed_least_lag(kept, snapshot, max_series)
         withheld["groups"] += counts[levels] - count_series(kept)
     return Budgeted(kept, {level: count for level, count in withheld.items() if count})
+
+
+class _Stages:
+    """The families after each level that is left out, made as they are needed, and their numbers of series."""
+
+    def __init__(self, families: Sequence[Metric], snapshot: Snapshot, unmade: int) -> None:
+        self._snapshot = snapshot
+        self._families = [families]
+        self.counts = [count_series(families) + unmade]
+
+    def levels_until(self, limit: float) -> int:
+        """Levels without which there are at most so many series."""
+        while self.counts[-1] > limit and len(self.counts) <= len(LEVELS):
+            self.after(len(self.counts))
+        return next((level for level, count in enumerate(self.counts) if count <= limit), len(LEVELS))
+
+    def after(self, levels: int) -> Sequence[Metric]:
+        """The families without so many levels."""
+        while len(self._families) <= levels:
+            level = LEVELS[len(self._families) - 1]
+            self._families.append(_shed(self._families[-1], level, self._snapshot))
+            self.counts.append(count_series(self._families[-1]))
+        return self._families[levels]
 
 
 def _shed(families: Sequence[Metric], level: str, snapshot: Snapshot) -> list[Metric]:

@@ -29,31 +29,25 @@ def check(listen: str, *, ready: bool, tls_first: bool) -> tuple[bool, str]:
     """
     host, _, port = listen.rpartition(":")
     host = reachable(host.strip("[]"))
+    path, good = ("/-/ready", (200,)) if ready else ("/-/healthy", (200, *_REFUSALS))
     said: list[str] = []
-    for is_tls in (True, False) if tls_first else (False,):
-        connection = _connection(host, int(port), is_tls=is_tls)
+    for way in ("TLS", "HTTP") if tls_first else ("HTTP",):
+        connection, is_connected = _connection(host, int(port), is_tls=way == "TLS"), False
         try:
             connection.connect()
-        except OSError as error:
-            if is_tls and "ALERT" in str(getattr(error, "reason", "")):  # TLS 1.2 asks within the handshake
-                return not ready, f"it speaks TLS and wants a client certificate: {_said(error)}"
-            said.append(f"{'TLS' if is_tls else 'HTTP'}: {_said(error)}")
-            continue
-        try:
-            code, text = _ask(connection, "/-/ready" if ready else "/-/healthy")
+            is_connected = True
+            code, text = _ask(connection, path)
         except (OSError, http.client.HTTPException) as error:
-            if is_tls:
-                return not ready, f"it speaks TLS and wants a client certificate: {_said(error)}"
-            said.append(f"HTTP: {_said(error)}")
+            reason = str(error) or type(error).__name__
+            # TLS 1.2 asks for a certificate within the handshake, a later one after it
+            if way == "TLS" and (is_connected or "ALERT" in str(getattr(error, "reason", ""))):
+                return not ready, f"it speaks TLS and wants a client certificate: {reason}"
+            said.append(f"{way}: {reason}")
         else:
-            return code == 200 or (code in _REFUSALS and not ready), f"it answers {code}: {text}"
+            return code in good, f"it answers {code}: {text}"
         finally:
             connection.close()
     return False, f"no answer from {host}:{port}: {'; '.join(said)}"
-
-
-def _said(error: Exception) -> str:
-    return str(error) or type(error).__name__
 
 
 def _connection(host: str, port: int, *, is_tls: bool) -> http.client.HTTPConnection:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from laggard.diagnosis.parameters import Policy
@@ -39,18 +39,7 @@ def estimate_series(
     """Count series as if every value were known; `committed` has group, topic and partition of each offset."""
     names, sizes = set(groups), Counter((group, topic) for group, topic, _ in committed)
     most = {group: _most_partitions(group, selection, policy(group)) for group in names}
-    shown = {pair: min(size, most[pair[0]]) for pair, size in sizes.items()}
-    by_topic: dict[str, int] = {}
-    for (_, topic), number in shown.items():  # groups that read one topic may have the same partitions
-        by_topic[topic] = max(by_topic.get(topic, 0), number)
-    times = {
-        fam.G: len(names),
-        fam.T: len(sizes),
-        fam.P: sum(shown.values()),
-        fam.K: len(by_topic),
-        fam.KP: sum(by_topic.values()),
-        fam.O: offsets_partitions,
-    }
+    times = _times(sizes, most) | {fam.O: offsets_partitions}
     series = sizes.total() * sum(len(BY_PARTITION[tool]) for tool in selection.compat)
     for family in FAMILIES:
         if selection.experimental or not family.help.startswith(fam.EXPERIMENTAL):
@@ -58,6 +47,21 @@ def estimate_series(
     plain = sum(not matches(group, selection.distributions) for group, _ in sizes)
     series -= plain * sum(_width(family) for family in FAMILIES if family.level == "distributions")
     return Estimate(series, len(names), len(sizes), times[fam.P])
+
+
+def _times(sizes: Mapping[tuple[str, str], int], most: Mapping[str, int]) -> dict[tuple[str, ...], int]:
+    """How often each set of labels occurs, of partitions by group and topic, and of the most that a group shows."""
+    shown = {pair: min(size, most[pair[0]]) for pair, size in sizes.items()}
+    by_topic: dict[str, int] = {}
+    for (_, topic), number in shown.items():  # groups that read one topic may have the same partitions
+        by_topic[topic] = max(by_topic.get(topic, 0), number)
+    return {
+        fam.G: len(most),
+        fam.T: len(sizes),
+        fam.P: sum(shown.values()),
+        fam.K: len(by_topic),
+        fam.KP: sum(by_topic.values()),
+    }
 
 
 def _most_partitions(group: str, selection: Selection, policy: Policy) -> int:

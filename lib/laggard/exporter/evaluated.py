@@ -123,21 +123,23 @@ class EvaluatedReader:
 
     def _follow_findings(self, end: datetime, skipped: Skipped) -> None:
         """Rows recorded after the last look up to this time; all over again at the start and when time went back."""
-        seen = self._seen_until if self._seen_until is not None and self._seen_until <= end else None
-        since = seen or end - timedelta(days=_OPEN_DAYS)
-        rows = evaluated_rows(self._read(FINDINGS.name, _FINDING_COLUMNS, "at", since, end), FINDINGS.name, skipped)
-        rows = [row for row in rows if seen is None or row["at"] > seen]
-        still = dict(self._open) if seen else {}
+        if self._seen_until is not None and self._seen_until <= end:
+            after, still, opened = self._seen_until, dict(self._open), self._opened
+        else:
+            after, still = end - timedelta(days=_OPEN_DAYS) - timedelta.resolution, {}
+            opened = self._count_until(after)
+        rows = evaluated_rows(self._read(FINDINGS.name, _FINDING_COLUMNS, "at", after, end), FINDINGS.name, skipped)
+        rows = [row for row in rows if row["at"] > after]
         for row in sorted(rows, key=lambda row: (row["at"], row["finding_id"], row["seq"])):
             still[row["finding_id"]] = row
-        opened = (self._opened if seen else self._count_before(since)) + _count(rows)
+        opened = opened + _count(rows)
         self._open = {name: row for name, row in still.items() if row["event"] != CLOSED}
         self._opened, self._seen_until = opened, end
 
-    def _count_before(self, since: datetime) -> Counter[tuple[str, str]]:
-        wanted = (column("event") == OPENED) & (column("at") < _moment(since))
+    def _count_until(self, until: datetime) -> Counter[tuple[str, str]]:
+        wanted = (column("event") == OPENED) & (column("at") <= _moment(until))
         table, uri = open_table(self._root, FINDINGS.name), table_uri(self._root, FINDINGS.name)
-        files = f"date <= '{since.date()}' AND at < '{_text(since)}'"
+        files = f"date <= '{until.date()}' AND at <= '{_text(until)}'"
         return _count(read_known(table, uri, ("event", "code", "severity"), wanted, files).to_pylist())
 
     def _windows_before(self, begin: datetime, windows: Sequence[Row]) -> dict[str, list[list[Row]]]:

@@ -21,6 +21,7 @@ from laggard.exporter.collectors.own import SelfStats
 if TYPE_CHECKING:
     from laggard.exporter.web_config import WebConfig
     from laggard.exporter.web_users import Users
+    from laggard.exporter.web_yaml import Node
 
 log = logging.getLogger("laggard.exporter")
 MAX_FILE_BYTES = 1024 * 1024
@@ -110,8 +111,7 @@ class WebFile:
         self._seen = {}
         try:
             root = read_yaml(self._read(self._path))
-            if root.value is None and self._config and (self._config.tls or self._config.users):
-                raise ValueError("1: the file is empty; {} takes all protection away")
+            self._refuse_empty(root)
             config = parse_web_config(root, lambda name: self._read(self._path.parent / name))
             context = make_context(config.tls) if config.tls else None
         except (OSError, ValueError) as error:
@@ -122,6 +122,11 @@ class WebFile:
         self._config = config
         self.web = _web(config, context, users)
         return self.web
+
+    def _refuse_empty(self, root: Node) -> None:
+        """Who writes a file may empty it first, which must not open what it protects."""
+        if root.value is None and self._config and (self._config.tls or self._config.users):
+            raise ValueError("1: the file is empty; {} takes all protection away")
 
     def _refused(self, error: OSError | ValueError) -> LaggardError:
         reason = f" {error.strerror}" if isinstance(error, OSError) and error.strerror else f"{error}"

@@ -6,8 +6,9 @@ Each key is honoured, or the file is refused by the key's name; `http2` alone ha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, TypeAlias
 
 from laggard.config.values import shown, suggestion
@@ -94,14 +95,10 @@ def parse_web_config(root: Node, read: Read) -> WebConfig:
     values, problems = _values(root)
     lines = {key: line for key, (_, line) in values.items()}
     given = {key: value for key, (value, _) in values.items()}
-    checks = (_wrong_headers(given), _wrong_users(given), _wrong_rate(given), _wrong_tls(given))
-    problems += [(lines.get(key, 1), key, sentence) for check in checks for key, sentence in check]
-    tls = None
-    if not problems and any(key.startswith("tls_server_config.") for key in given):
-        tls, unread = _read_tls(given, read)
-        problems += [(lines.get(key, 1), key, sentence) for key, sentence in unread]
-    if problems:
-        raise Refused([f"{line}: {key}: {sentence}" for line, key, sentence in sorted(problems)])
+    wrong = chain(_wrong_headers(given), _wrong_users(given), _wrong_rate(given), _wrong_tls(_of_tls(given)))
+    _refuse([*problems, *((lines.get(key, 1), key, sentence) for key, sentence in wrong)])
+    tls, unread = _read_tls(_of_tls(given), read)
+    _refuse((lines.get(key, 1), key, sentence) for key, sentence in unread)
     headers = given.get("http_server_config.headers", {})
     return WebConfig(
         tls=tls,
@@ -110,6 +107,17 @@ def parse_web_config(root: Node, read: Read) -> WebConfig:
         interval_seconds=given.get("rate_limit.interval", 0.0),
         burst=given.get("rate_limit.burst", 0),
     )
+
+
+def _refuse(problems: Iterable[tuple[int, str, str]]) -> None:
+    if found := sorted(problems):
+        raise Refused([f"{line}: {key}: {sentence}" for line, key, sentence in found])
+
+
+def _of_tls(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of `tls_server_config` by the last part of their keys."""
+    prefix = "tls_server_config."
+    return {key.removeprefix(prefix): value for key, value in given.items() if key.startswith(prefix)}
 
 
 def _values(root: Node) -> tuple[dict[str, tuple[Any, int]], list[tuple[int, str, str]]]:
@@ -170,8 +178,7 @@ def _wrong_rate(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "rate_limit.burst", "with a burst of 0 every request is refused"
 
 
-def _wrong_tls(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    tls = {key.partition(".")[2]: value for key, value in given.items() if key.startswith("tls_server_config.")}
+def _wrong_tls(tls: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if not tls:
         return
     for name, problem in (*_wrong_certificates(tls), *_wrong_client_auth(tls)):
@@ -206,8 +213,10 @@ def _wrong_client_auth(tls: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "client_allowed_sans", "an empty list refuses every client"
 
 
-def _read_tls(given: Mapping[str, Any], read: Read) -> tuple[Tls | None, list[tuple[str, str]]]:
-    tls = {key.partition(".")[2]: value for key, value in given.items()}
+def _read_tls(tls: Mapping[str, Any], read: Read) -> tuple[Tls | None, list[tuple[str, str]]]:
+    """Read the files that it names; what is wrong with them, by key. None without a part for TLS."""
+    if not tls:
+        return None, []
     contents: dict[str, bytes] = {}
     unread: list[tuple[str, str]] = []
     for name in ("cert", "key", "client_ca"):

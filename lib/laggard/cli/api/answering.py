@@ -69,6 +69,18 @@ class Answering:
         fresh = [(root, root.snapshot) for root in shown if root.snapshot and not root.reason_at(question.now)]
         if not fresh:
             raise _stale(shown, question.now)
+        return self._of_rows(question, path, name, parameters, shown, fresh)
+
+    def _of_rows(
+        self,
+        question: Question,
+        path: str,
+        name: str | None,
+        parameters: Found,
+        shown: Sequence[Shown],
+        fresh: Sequence[tuple[Shown, Snapshot]],
+    ) -> Answer:
+        """The answer from the rows of the newest batches, or the same answer of before."""
         # with the batch: a question that began at the batch before may end after the first one about this
         of = [(root.root, snapshot.batch.batch_id, snapshot.polled_at) for root, snapshot in fresh]
         key = (question.path, *question.parameters, *of)
@@ -79,7 +91,7 @@ class Answering:
         if name is None:
             found = ROUTES[path][1](boards, parameters, self._window_seconds)
         else:
-            board, group = _named(boards, name, shown, question.now, is_label=is_label)
+            board, group = _named(boards, name, shown, question.now, is_label=path == BY_LABEL)
             boards, found = [board], ROUTES[path][1](board, group, parameters, self._window_seconds)
         top = {"api": "v1", **_moment(boards), "clusters": _clusters(shown, question.now)}
         answer = Answer(encode(top | found), 200, _ids([root for root, _ in fresh]))
@@ -163,9 +175,8 @@ def _named(
     boards: Sequence[Board], name: str, shown: Sequence[Shown], now: float, *, is_label: bool
 ) -> tuple[Board, str]:
     """The board that has the group, and its name there."""
-    exact = _of_name(
-        [(board, group) for board in boards for group in board.entries], lambda each: each[1], name, is_label=is_label
-    )
+    known = [(board, group) for board in boards for group in board.entries]
+    exact = _of_name(known, lambda each: each[1], name, is_label=is_label)
     if len(exact) > 1:
         clusters = [escape_label(board.snapshot.cluster) for board, _ in exact]
         raise ApiError(400, "ambiguous_cluster", f"several clusters have a group {escape_label(name)!r}", clusters)
@@ -175,7 +186,7 @@ def _named(
         raise _stale(shown, now)
     from laggard.cli.explain.rows import near_names
 
-    near = near_names(name, (group for board in boards for group in board.entries))
+    near = near_names(name, (group for _, group in known))
     raise ApiError(404, "no_such_group", f"no group {escape_label(name)!r}", [*map(escape_label, near)])
 
 

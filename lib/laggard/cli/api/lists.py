@@ -8,14 +8,14 @@ from __future__ import annotations
 import base64
 import json
 from argparse import Namespace
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from laggard.cli.api.boards import Board, Entry
 from laggard.cli.api.document import name_of, named
-from laggard.cli.api.questions import ApiError, refuse_long
+from laggard.cli.api.questions import ApiError, Glob, refuse_long
 from laggard.cli.diagnosis_words import says, steps
 from laggard.cli.findings import is_wanted, order, read_found
 from laggard.cli.published import Row
@@ -57,16 +57,26 @@ def _with_rebalances(boards: Sequence[Board], rows: Sequence[Row]) -> list[Row]:
 
 def _fits(entry: Entry, asked: Parameters) -> bool:
     row, line = entry.row, entry.line
-    least, searched = asked["min_time_lag_seconds"], asked["search"]
-    names = (line.group, row["group"], row["owner"] or "", row["team"] or "")
+    least = asked["min_time_lag_seconds"]
+    names = (line.group, row["group"], row["owner"], row["team"])
     return (
-        (asked["group"] is None or asked["group"].fits(line.group))
+        _fits_one(asked["group"], line.group)
         and all(asked[name] in (None, row[name]) for name in ("state", "health", "verdict", "status"))
-        and (asked["topic"] is None or any(asked["topic"].fits(topic["topic"]) for topic in entry.topics))
-        and (asked["team"] is None or (row["team"] is not None and asked["team"].fits(row["team"])))
+        and _fits_one(asked["topic"], *(topic["topic"] for topic in entry.topics))
+        and _fits_one(asked["team"], row["team"])
         and (least is None or (line.time_lag_seconds is not None and line.time_lag_seconds >= least))
-        and (searched is None or any(searched.casefold() in name.casefold() for name in names))
+        and _is_found(asked["search"], names)
     )
+
+
+def _is_found(searched: str | None, names: Iterable[str | None]) -> bool:
+    """True if one of the names that are known holds the text, in any case, or none was asked for."""
+    return searched is None or any(searched.casefold() in name.casefold() for name in names if name is not None)
+
+
+def _fits_one(glob: Glob | None, *names: str | None) -> bool:
+    """True if the glob fits one of the names that are known, or was not asked for."""
+    return glob is None or any(name is not None and glob.fits(name) for name in names)
 
 
 def findings(boards: Sequence[Board], asked: Parameters, window_seconds: int) -> dict[str, Any]:
@@ -96,8 +106,8 @@ def findings(boards: Sequence[Board], asked: Parameters, window_seconds: int) ->
 def _is_asked_for(row: Row, asked: Parameters) -> bool:
     return (
         (asked["state"] != "closed" or row["event"] == "closed")
-        and (asked["group"] is None or (row["group"] is not None and asked["group"].fits(row["group"])))
-        and (asked["code"] is None or asked["code"].fits(row["code"]))
+        and _fits_one(asked["group"], row["group"])
+        and _fits_one(asked["code"], row["code"])
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 from laggard.cli.explain.rows import Explained
 from laggard.cli.published import Row
@@ -91,14 +92,17 @@ def _line(row: Row, now: dict[Place, Row]) -> MemberLine:
     held = places(row["assigned"])
     found = [now[place] for place in held or () if place in now]
     is_whole = held is not None and len(found) == len(row["assigned"])
-    known = [each for each in found if each["status"] == "ok"]
-    seconds = [each["time_lag_seconds"] for each in known if each["time_lag_seconds"] is not None]
+    lags, seconds = _known(found, "lag"), _known(found, "time_lag_seconds")
     nothing = 0 if row["assigned"] == [] else None
     return MemberLine(
         row,
         held,
-        sum(each["lag"] for each in known) if known else nothing,
+        sum(lags) if lags else nothing,
         is_whole and all(each["status"] in KNOWN_STATUSES for each in found),
         max(seconds, default=nothing),
         is_whole and time_lag_is_exact(found),
     )
+
+
+def _known(rows: Iterable[Row], name: str) -> list[Any]:
+    return [row[name] for row in rows if row["status"] == "ok" and row[name] is not None]

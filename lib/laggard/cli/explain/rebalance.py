@@ -55,10 +55,11 @@ def how_long(row: Row) -> str:
 
 def _estimate(est: float, low: float | None, high: float) -> str:
     """Give the estimate, and its bounds unless they read like it; `high` is that of the latest begin."""
-    least = [] if high < NOTHING else [f"at least {short_duration(high)}"]
-    bounds = ", ".join(least if low is None else [*least, f"at most {short_duration(low)}"])
-    if low is not None and short_duration(low) == short_duration(high if least else est):
-        return f"about {short_duration(low)}" if least else bounds
+    least = "" if high < NOTHING else f"at least {short_duration(high)}"
+    most = "" if low is None else f"at most {short_duration(low)}"
+    bounds = ", ".join(filter(None, (least, most)))
+    if most == f"at most {short_duration(high if least else est)}":
+        return f"about {short_duration(high)}" if least else bounds
     if est == high:  # no more is known than that it began by then
         return bounds or "a time that is not known"
     word = "probably" if est < NOTHING else "about"

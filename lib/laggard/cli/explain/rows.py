@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timezone
 from difflib import get_close_matches
+from operator import itemgetter
 from shlex import quote
 
 from pyarrow.dataset import Expression, field
@@ -44,6 +45,7 @@ MEMBER_COLUMNS = (
 )  # fmt: skip
 REBALANCE_COLUMNS = tuple(name for name in REBALANCES.names if name not in {"date", "cluster", "group", "batch_id"})
 _NEAR = 5
+_FIRST = datetime.min.replace(tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +136,20 @@ def _newest_members(rows: list[Row] | None, group: Row) -> list[Row] | None:
     """Of each member the newest row, without those that another one took over from within the epoch."""
     if not rows or not group["members"]:
         return rows and []
-    newest = max(map(_age, rows))
-    last = {row["member_id"]: row for row in sorted(rows, key=lambda row: row["batch_id"]) if _age(row) == newest}
+    last = _last_rows(rows)
     number = generation_or_epoch(group)
     if number is not None and any(row["generation"] > number for row in last.values()):
         return []  # of an earlier group of this name
     gone = {row["replaced_member_id"] for row in last.values()}
     return [row for member_id, row in sorted(last.items()) if member_id not in gone]
+
+
+def _last_rows(rows: list[Row]) -> dict[str, Row]:
+    """Map each member of the newest record to its last row."""
+    # the offset tells a group from an earlier one of its name, whose numbers began at 1 as well
+    age = itemgetter("record_timestamp", "source_offset")
+    newest = max(map(age, rows))
+    return {row["member_id"]: row for row in sorted(rows, key=itemgetter("batch_id")) if age(row) == newest}
 
 
 def _names(rows: Iterable[Row]) -> dict[str, str]:
@@ -150,11 +159,6 @@ def _names(rows: Iterable[Row]) -> dict[str, str]:
         for row in rows
         if row["slot"] == row["member_id"] and row["client_id"] is not None
     }
-
-
-def _age(row: Row) -> tuple[object, ...]:
-    # the offset tells a group from an earlier one of its name, whose numbers began at 1 as well
-    return (row["record_timestamp"], row["source_offset"])
 
 
 def read_rebalances(
@@ -168,13 +172,15 @@ def read_rebalances(
     if not wanted:
         return []
 
+    begin = since or _FIRST
+
     def is_enough(rows: list[Row]) -> bool:
-        return len(rows) >= wanted or (since is not None and any(row["ended_at"] < since for row in rows))
+        return len(rows) >= wanted or any(row["ended_at"] < begin for row in rows)
 
     rows = read_newest_of(root, batch, REBALANCES.name, REBALANCE_COLUMNS, group["group"], is_enough, until)
     # beyond what the group counts are those of an earlier group of its name
-    newest = sorted(rows, key=lambda row: row["ended_at"], reverse=True)[:wanted]
-    return [row for row in newest if since is None or row["ended_at"] >= since]
+    newest = sorted(rows, key=itemgetter("ended_at"), reverse=True)[:wanted]
+    return [row for row in newest if row["ended_at"] >= begin]
 
 
 def _badness(row: Row) -> tuple[float, int, str, int]:

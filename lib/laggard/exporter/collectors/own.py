@@ -69,8 +69,12 @@ class SelfCollector(Collector):
         self._process = process
 
     def collect(self) -> Iterator[Metric]:
-        roots, stats = self._roots, self._process
         yield filled(fam.BUILD_INFO, [(build_labels(), 1)])
+        yield from self._of_roots()
+        yield from self._of_process()
+
+    def _of_roots(self) -> Iterator[Metric]:
+        roots = self._roots
         yield filled(fam.REFRESH_SECONDS, [(labels, each.refresh_seconds) for labels, each in roots])
         yield filled(fam.CLOCK_OFFSET, [(labels, each.clock_offset_seconds) for labels, each in roots])
         yield filled(fam.REFRESH_TIMESTAMP, [(labels, each.refreshed_at) for labels, each in roots])
@@ -94,6 +98,9 @@ class SelfCollector(Collector):
                 for (name, reason), n in each.counts(each.skipped).items()
             ),
         )
+
+    def _of_process(self) -> Iterator[Metric]:
+        stats = self._process
         requests = stats.counts(stats.requests)
         yield filled(fam.HTTP_REQUESTS, (({"path": key[0], "code": key[1]}, n) for key, n in sorted(requests.items())))
         yield filled(fam.HTTP_REFUSED, (({"reason": reason}, n) for reason, n in stats.counts(stats.refused).items()))

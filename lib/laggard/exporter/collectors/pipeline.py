@@ -92,8 +92,11 @@ class PipelineCollector(Collector):
             )
 
     def _source(self, values: Mapping[str, Any]) -> Iterator[Metric]:
-        positions, ends = values["source_to"], values["source_high_watermark"] or {}
-        stable, frozen = values["source_last_stable_offset"] or {}, values["source_blocked_since"] or {}
+        positions = values["source_to"]
+        ends, stable, frozen = (
+            values[name] or {}
+            for name in ("source_high_watermark", "source_last_stable_offset", "source_blocked_since")
+        )
         yield filled(fam.SOURCE_PARTITIONS, [(self._labels, None if positions is None else len(positions))])
         yield filled(
             fam.SOURCE_LAG, self._per_partition({n: _behind(end, (positions or {}).get(n)) for n, end in ends.items()})
@@ -118,8 +121,11 @@ class PipelineCollector(Collector):
                 for n, broker in sorted((values.get("source_coordinator") or {}).items())
             ),
         )
-        if snapshot is None or not snapshot.groups:
-            return
+        if snapshot is not None and snapshot.groups:
+            yield from self._groups_of_coordinators(snapshot, zeros)
+
+    def _groups_of_coordinators(self, snapshot: Snapshot, zeros: Mapping[int, int]) -> Iterator[Metric]:
+        """Groups and committed partitions in each offsets partition; `zeros` has every one of these."""
         groups, keys = Counter[int](zeros), Counter[int](zeros)
         committed = snapshot.group_topics.commits_by_group()
         for row in snapshot.groups:
