@@ -1,4 +1,4 @@
-"""The document of `laggard plan`, whose keys laggard.cli.plan.data writes."""
+"""The document of `laggard plan`, whose keys laggard.cli.plan.answer writes."""
 
 from __future__ import annotations
 

@@ -10,14 +10,13 @@ from pathlib import Path
 import shtab
 
 from laggard.cli.main import VERBS, build_parser
-from laggard.cli.names import OPTION
-from laggard.cli.parser import SHELLS
+from laggard.cli.parser import PRINT_NAMES, SHELLS
 
 ROOT = Path(__file__).parent.parent.parent
 COMPLETION = ROOT / "conf" / "completion"
 HELP = ROOT / "tests" / "data" / "help.txt"
 # a name that is typed is looked for among those of the exporter; to be read by the shell, so no cluster is asked
-_ASK = f"laggard {OPTION}"
+_ASK = f"laggard {PRINT_NAMES}"
 _LINE = {
     "bash": '"${COMP_LINE:0:COMP_POINT}"',
     "zsh": '"${(j: :)words[1,CURRENT]}"',

@@ -12,7 +12,8 @@ def _():
     import marimo as mo
 
     from laggard.cli.query import open_session
-    from laggard.cli.query_notes import Range, gaps_in
+    from laggard.cli.query_notes import gaps_in
+    from laggard.cli.query_range import Range
     from laggard.tables.published import newest_batch
 
     return Range, gaps_in, mo, newest_batch, open_session, os

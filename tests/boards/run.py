@@ -15,10 +15,10 @@ from pathlib import Path
 from boards.prometheus import Prometheus
 from boards.queries import Shown, ask
 from boards.workload import HEALTHY, REWOUND, WORKLOAD
+from laggard.demo.answers import HEALTHY_SECONDS
 from laggard.demo.broker import Broker
 from laggard.demo.children import Child, stop_children
 from laggard.demo.config_text import config_text, drill_thresholds
-from laggard.demo.drill import HEALTHY_SECONDS
 from patience import patient
 
 TESTS = Path(__file__).parents[1]

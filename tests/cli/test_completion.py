@@ -16,7 +16,7 @@ import pytest
 from completion_files import COMPLETION
 from exporter.api_kit import serving_api
 from exporter.harness import LIMIT_SECONDS, Exporter
-from laggard.cli import names
+from laggard.cli import parser
 from laggard.cli.main import main
 from laggard.errors import OK
 from patience import patient
@@ -64,7 +64,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 @pytest.fixture
 def enough_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(names, "LIMIT_SECONDS", LIMIT_SECONDS)
+    monkeypatch.setattr(parser, "NAMES_SECONDS", LIMIT_SECONDS)
     monkeypatch.chdir(tmp_path)
 
 
@@ -87,7 +87,7 @@ def test_names_that_fit_are_those_of_the_exporter_that_the_line_names(
     port: int, capsys: pytest.CaptureFixture[str], kind: str, line: str, expected: list[str]
 ) -> None:
     text = line.format(url=f"http://127.0.0.1:{port}", listen=f'"127.0.0.1:{port}"')
-    assert main([names.OPTION, kind, f"laggard {text}"]) == OK
+    assert main([parser.PRINT_NAMES, kind, f"laggard {text}"]) == OK
     out, err = capsys.readouterr()
     assert (sorted(out.split()), err) == (expected, "")
 
@@ -99,7 +99,7 @@ def test_an_exporter_that_does_not_answer_is_waited_for_a_second_and_nothing_is_
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         began = time.monotonic()
-        assert main([names.OPTION, "group", f"laggard explain --url {url} "]) == OK
+        assert main([parser.PRINT_NAMES, "group", f"laggard explain --url {url} "]) == OK
         assert time.monotonic() - began < patient(3)
     assert capsys.readouterr() == ("", "")
 
@@ -107,7 +107,8 @@ def test_an_exporter_that_does_not_answer_is_waited_for_a_second_and_nothing_is_
 def test_bash_completes_a_group(port: int, tmp_path: Path) -> None:
     line = f"laggard explain --url http://127.0.0.1:{port} ch"
     script = f"""
-    laggard() {{ {shlex.quote(sys.executable)} -c 'from laggard.cli import names; names.LIMIT_SECONDS = {LIMIT_SECONDS}
+    laggard() {{ {shlex.quote(sys.executable)} -c 'from laggard.cli import parser
+parser.NAMES_SECONDS = {LIMIT_SECONDS}
 from laggard.__main__ import main; main()' "$@"; }}
     source "$1"
     COMP_LINE="{line}" COMP_POINT={len(line)} COMP_WORDS=(laggard explain ch) COMP_CWORD=2

@@ -15,7 +15,7 @@ import pytest
 from laggard.cli.evaluated import FOUND
 from laggard.cli.main import main
 from laggard.cli.published import published_batch
-from laggard.cli.query_notes import Range
+from laggard.cli.query_range import Range
 from laggard.cli.report_charts import COLOURS, NOTHING, UNWATCHED, Span, by_bin, line, marks, spark, strip
 from laggard.cli.report_fleet import fleet_page
 from laggard.errors import NOT_FOUND, OK, TEMPORARY, USAGE

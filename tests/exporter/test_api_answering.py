@@ -15,9 +15,8 @@ import pytest
 
 from cli.group_rows import group, members, partitions, rebalance_row
 from exporter.harness import Exporter
-from laggard.cli.api import answering, kept, lists, one_group
-from laggard.cli.api.answering import Answering
-from laggard.cli.api.kept import Kept
+from laggard.cli.api import answering, lists, one_group
+from laggard.cli.api.answering import Answering, Kept
 from laggard.cli.api.lists import page_of
 from laggard.cli.api.openapi import openapi
 from laggard.exporter.api import Answer, Question
@@ -87,8 +86,8 @@ def test_the_longest_is_described() -> None:
 
 
 def test_what_is_kept_has_bounds_of_number_and_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "MAX_KEPT", 2)
-    monkeypatch.setattr(kept, "MAX_BYTES", 1000)
+    monkeypatch.setattr(answering, "MAX_KEPT", 2)
+    monkeypatch.setattr(answering, "MAX_BYTES", 1000)
     answers = Kept()
 
     def found(*names: str) -> list[bool]:

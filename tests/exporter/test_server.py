@@ -17,9 +17,9 @@ import pytest
 
 from demo.processes import comes_true
 from exporter.harness import LIMIT_SECONDS, Clock, Exporter, ask, serving, slow_readers
-from laggard.exporter.connections import MAX_READ_HEADER_BYTES
 from laggard.exporter.published import Published
 from laggard.exporter.render import OPENMETRICS, TEXT
+from laggard.exporter.run import MAX_READ_HEADER_BYTES
 from laggard.exporter.server import MAX_HEADER_BYTES, PATHS
 from laggard.exporter.web import is_loopback
 from tables.fixtures import NOW, partition_row, write_batch

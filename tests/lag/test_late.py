@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laggard.config.planned import Once
-from laggard.config.policy import Policies, PolicyRule
+from laggard.config.policy import Once, Policies, PolicyRule
 from patience import examples
 from stream.simulation import ID_A, ID_B, Simulation, commit, end, generation
 

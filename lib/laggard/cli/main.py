@@ -12,8 +12,15 @@ from importlib import import_module
 from types import ModuleType
 
 from laggard import __version__, storage
-from laggard.cli import names
-from laggard.cli.parser import SHELLS, Parser, PrintCompletion, add_global_options, hint
+from laggard.cli.parser import (
+    PRINT_NAMES,
+    SHELLS,
+    Parser,
+    PrintCompletion,
+    add_global_options,
+    hint,
+    print_names,
+)
 from laggard.config import Config, load_config
 from laggard.errors import INTERNAL, INTERRUPTED, OK, TEMPORARY, USAGE, LaggardError
 from laggard.escape import printable, printable_json, printable_lines
@@ -97,8 +104,8 @@ def _drop_output() -> None:
 
 
 def _run(words: Sequence[str]) -> int:
-    if words[:1] == [names.OPTION]:
-        return names.print_names(words[1:])
+    if words[:1] == [PRINT_NAMES]:
+        return print_names(words[1:])
     args = parsed(words)
     args.set += args.verb_set
     verb: str = args.verb

@@ -17,7 +17,6 @@ from deltalake.exceptions import DeltaError
 
 from laggard.cli.published import any_batch
 from laggard.cli.query_notes import (
-    Range,
     described,
     empty_notes,
     gap_notes,
@@ -28,7 +27,7 @@ from laggard.cli.query_notes import (
     tables_shown,
 )
 from laggard.cli.query_output import FORMATS, STDOUT, format_of, write_json, write_rows
-from laggard.cli.query_range import conditions, touched_range
+from laggard.cli.query_range import Range, conditions, touched_range
 from laggard.cli.questions import fill, fill_names, find_question, range_of, read_questions
 from laggard.cli.terminal import waiting
 from laggard.cli.times import HELP, accept_spans

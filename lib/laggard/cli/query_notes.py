@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from difflib import get_close_matches
 from operator import itemgetter
 from typing import Any
@@ -13,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 from pyarrow.dataset import field
 
-from laggard.cli.views import named_views, read_views
+from laggard.cli.query_range import Range, named, tables_behind
+from laggard.cli.views import read_views
 from laggard.cli.words import count, listed, moment
 from laggard.errors import NOT_FOUND, USAGE, LaggardError
 from laggard.tables.published import Batch
@@ -26,29 +25,10 @@ _GROUP = re.compile(r"\"?\bgroup\"?\s*=\s*'((?:[^']|'')*)'", re.IGNORECASE)
 _SHOWN_GAPS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Time that a query asks about; None is an open end."""
-
-    begin: datetime | None = None
-    end: datetime | None = None
-
-
 def columns_of() -> dict[str, tuple[str, ...]]:
     """Columns of every table and view."""
     views = {view.name: tuple(name for name, _ in view.columns) for view in read_views().values()}
     return {name: table.names for name, table in TABLES.items()} | views
-
-
-def named(sql: str, known: Iterable[str]) -> list[str]:
-    """Those of the names that a query mentions."""
-    words = set(re.findall(r"\w+", sql))
-    return [name for name in known if name in words]
-
-
-def tables_behind(sql: str) -> list[str]:
-    """Tables that a query mentions, and those behind the views that it mentions."""
-    return named(" ".join([sql, *(view.sql for view in named_views(sql))]), TABLES)
 
 
 def name_error(cause: str, sql: str) -> LaggardError | None:

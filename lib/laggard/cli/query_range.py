@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, time, timedelta, timezone
 from typing import Any
 
 import pyarrow as pa
 
-from laggard.cli.query_notes import Range, tables_behind
+from laggard.cli.views import named_views
 from laggard.tables.published import Batch
 from laggard.tables.readers import TableMissing, open_table
 from laggard.tables.schemas import BATCHES, FINDINGS, TABLES, Table
@@ -17,6 +19,25 @@ from laggard.tables.schemas import BATCHES, FINDINGS, TABLES, Table
 _LENGTHS = {"hour_start": timedelta(hours=1)}  # of the times that stand for a while
 # a finding is open until a row closes it, and ticks show their gaps themselves
 _WHOLE = (FINDINGS.name, BATCHES.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Time that a query asks about; None is an open end."""
+
+    begin: datetime | None = None
+    end: datetime | None = None
+
+
+def named(sql: str, known: Iterable[str]) -> list[str]:
+    """Those of the names that a query mentions."""
+    words = set(re.findall(r"\w+", sql))
+    return [name for name in known if name in words]
+
+
+def tables_behind(sql: str) -> list[str]:
+    """Tables that a query mentions, and those behind the views that it mentions."""
+    return named(" ".join([sql, *(view.sql for view in named_views(sql))]), TABLES)
 
 
 def conditions(table: Table, asked: Range) -> list[str]:

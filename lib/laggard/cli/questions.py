@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from laggard.cli.query_notes import Range
+from laggard.cli.query_range import Range
 from laggard.cli.times import when
 from laggard.cli.words import moment
 from laggard.conf import conf_file

@@ -15,8 +15,8 @@ from laggard.cli.explain.asked import Asked
 from laggard.cli.explain.then import window_end_then
 from laggard.cli.explain.verb import unreadable
 from laggard.cli.published import published_batch, warn_if_old
-from laggard.cli.query_notes import Range
 from laggard.cli.query_output import save
+from laggard.cli.query_range import Range
 from laggard.cli.terminal import waiting
 from laggard.cli.times import HELP, accept_spans, when
 from laggard.cli.words import count, known_duration, moment, short, short_duration

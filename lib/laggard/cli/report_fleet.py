@@ -9,7 +9,8 @@ from typing import Any
 
 from laggard.cli.published import Row
 from laggard.cli.query import open_session
-from laggard.cli.query_notes import Range, gaps_in
+from laggard.cli.query_notes import gaps_in
+from laggard.cli.query_range import Range
 from laggard.cli.report_charts import Span, by_bin, drawn_to, on_grid, spark
 from laggard.cli.views import read_views
 from laggard.tables.published import Batch

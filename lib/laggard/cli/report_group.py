@@ -14,8 +14,9 @@ from laggard.cli.explain.rebalance import events_and_cost
 from laggard.cli.explain.rows import Explained
 from laggard.cli.published import Row
 from laggard.cli.query import open_session
-from laggard.cli.query_notes import Range, gaps_in
+from laggard.cli.query_notes import gaps_in
 from laggard.cli.query_output import number
+from laggard.cli.query_range import Range
 from laggard.cli.report_charts import (
     COLOURS,
     HEIGHTS,

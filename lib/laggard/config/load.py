@@ -6,8 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from laggard.config.policy import Policies, PolicyRule
-from laggard.config.policy_rules import PolicyFile
+from laggard.config.policy import Policies, PolicyFile, PolicyRule
 from laggard.config.sections import CONFIG_VERSION, SECTIONS, Config, keys, value_of
 from laggard.config.security import mistakes
 from laggard.config.sources import (

@@ -9,20 +9,29 @@ import functools
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
+import time
 import uuid
 from collections.abc import Collection
 from pathlib import Path
 from types import TracebackType
 
-from laggard.demo.node import TOOL_JVM, Node, default_properties, free_ports
-from laggard.demo.readiness import PORT_TAKEN, await_ready, log_tail
+from kafka.admin import KafkaAdminClient
+from kafka.errors import KafkaError
+
+from laggard.demo.node import HOST, TOOL_JVM, Node, default_properties, free_ports
 from laggard.errors import TEMPORARY, LaggardError
 from laggard.ivy import find_java
 from laggard.jars import broker_jars
 
 FORMAT_LIMIT_SECONDS = 180
+START_LIMIT_SECONDS = 180  # one node takes 2 to 3 s; the rest is for three of them on two busy cores
+ROUND_TRIP_LIMIT_MS = 5000
+RETRY_SECONDS = 0.1
+REPORTED_LOG_LINES = 15
+PORT_TAKEN = "Address already in use"
 
 
 class Broker:
@@ -111,7 +120,7 @@ class Broker:
             what = f"{name} did not end within {timeout} s"
             raise LaggardError(what, cause=" ".join(args), exit_code=TEMPORARY) from error
         if answer.returncode != 0:
-            cause = f"exit code {answer.returncode}: {log_tail(answer.stdout + answer.stderr)}"
+            cause = f"exit code {answer.returncode}: {_log_tail(answer.stdout + answer.stderr)}"
             raise LaggardError(f"{name} {' '.join(args)} failed", cause=cause)
         return answer.stdout
 
@@ -134,7 +143,7 @@ class Broker:
     def _launch(self, nodes: Collection[Node]) -> None:
         for node in nodes:
             node.start(self._java, remove_if_orphaned=self._temporary_dir)
-        await_ready(nodes)
+        _await_ready(nodes)
 
     def _format(self) -> None:
         """Give each new node an empty storage folder; all at once, as each costs a Java start."""
@@ -150,7 +159,7 @@ class Broker:
                 output, _ = process.communicate(timeout=FORMAT_LIMIT_SECONDS)
                 if process.returncode != 0:
                     what, fix = "Kafka refused its settings", f"cat {self.work_dir}/node-1/server.properties"
-                    raise LaggardError(what, cause=log_tail(output), fix=fix)
+                    raise LaggardError(what, cause=_log_tail(output), fix=fix)
         finally:
             for process in formats:
                 process.kill()
@@ -177,3 +186,49 @@ class Broker:
         if self._temporary_dir:
             shutil.rmtree(self._temporary_dir, ignore_errors=True)
             self._temporary_dir = None
+
+
+def _await_ready(nodes: Collection[Node]) -> None:
+    """Wait until each node answers and sees all of them registered under a known controller."""
+    deadline = time.monotonic() + START_LIMIT_SECONDS
+    for node in nodes:
+        while not _is_ready(node, {other.id for other in nodes}):
+            for other in nodes:  # any of them: one that ended keeps the others waiting for a quorum
+                if not other.is_running:
+                    raise _start_failure(other, "ended while starting")
+            if time.monotonic() > deadline:
+                raise _start_failure(node, f"was not ready after {START_LIMIT_SECONDS} s")
+            time.sleep(RETRY_SECONDS)
+
+
+def _is_ready(node: Node, expected_ids: set[int]) -> bool:
+    try:
+        # a client that cannot connect warns on the console, so ask for the port first
+        socket.create_connection((HOST, node.port), timeout=ROUND_TRIP_LIMIT_MS / 1000).close()
+        # connecting is a metadata round trip with this very node, which it answers once it is registered
+        client = KafkaAdminClient(
+            bootstrap_servers=node.address,
+            bootstrap_timeout_ms=ROUND_TRIP_LIMIT_MS,
+            request_timeout_ms=ROUND_TRIP_LIMIT_MS,
+        )
+    except (OSError, KafkaError):
+        return False
+    try:
+        cluster = client.describe_cluster()
+    except KafkaError:
+        return False
+    finally:
+        client.close()
+    usable = {broker["broker_id"] for broker in cluster["brokers"] if not broker.get("is_fenced", False)}
+    return cluster["controller_id"] >= 0 and expected_ids <= usable
+
+
+def _start_failure(node: Node, what: str) -> LaggardError:
+    return LaggardError(f"Kafka node {node.id} {what}", cause=_log_tail(node.printed()), fix=f"cat {node.settings}")
+
+
+def _log_tail(text: str) -> str:
+    """The last lines that say something: no Java stack, no list of settings."""
+    lines = [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith(("\t", "    at "))]
+    errors = [line for line in lines if " ERROR " in line or " FATAL " in line or "Exception" in line]
+    return "\n  ".join((errors or lines)[-REPORTED_LOG_LINES:])

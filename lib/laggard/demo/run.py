@@ -12,11 +12,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from laggard.demo.answers import Answers, command_of, has_answers, question_lines, sample_lines, verb_lines
+from laggard.demo.answers import Answers, Drill, command_of, has_answers, question_lines, sample_lines, verb_lines
 from laggard.demo.broker import Broker
 from laggard.demo.children import Child, is_free, start_children
 from laggard.demo.config_text import TIMINGS, config_text
-from laggard.demo.drill import Drill
 from laggard.demo.flag import Flag
 from laggard.demo.scenarios import scenario_of
 from laggard.demo.view import View

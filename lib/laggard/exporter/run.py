@@ -1,4 +1,4 @@
-"""Running the exporter: one serving loop, one refresh thread, until a signal."""
+"""Run the exporter: one serving loop with so many connections, one refresh thread, until a signal."""
 
 from __future__ import annotations
 
@@ -7,19 +7,24 @@ import gc
 import logging
 import resource
 import signal
+import socket
+import ssl
 import sys
 import time
 from dataclasses import replace
+from typing import Any
 
+from tornado.http1connection import HTTP1ServerConnection
+from tornado.httpserver import HTTPServer
+from tornado.iostream import IOStream
 from tornado.netutil import bind_sockets
 
 from laggard.errors import CONFIGURATION, INTERRUPTED, OK, LaggardError
 from laggard.exporter.collectors.own import SelfStats
-from laggard.exporter.connections import LimitedServer
 from laggard.exporter.options import ExporterOptions
 from laggard.exporter.publish import Publisher
 from laggard.exporter.render import TEXT
-from laggard.exporter.server import Site
+from laggard.exporter.server import MAX_HEADER_BYTES, Site
 from laggard.exporter.web import Web, WebFile, WebWatch
 
 __all__ = ["ExporterOptions", "run_exporter"]
@@ -32,6 +37,8 @@ _OTHER_FILES = 256  # tables being read, threads, certificates
 _JOIN_SECONDS = 2.0  # for a load under way; a read that hangs is left behind
 # rendering 100,000 rows takes a second of Python: with the default of 5 ms a scrape meanwhile took 50 ms, so 7 ms
 _SWITCH_SECONDS = 0.0005
+# Headers above the limit get an answer up to here; past it tornado can only close, as it has not seen their end.
+MAX_READ_HEADER_BYTES = 2 * MAX_HEADER_BYTES
 
 
 def run_exporter(options: ExporterOptions) -> int:
@@ -133,3 +140,63 @@ def _listen(server: LimitedServer, options: ExporterOptions) -> int:
 def _resolve(stopped: asyncio.Future[int], code: int) -> None:
     if not stopped.done():
         stopped.set_result(code)
+
+
+class LimitedServer(HTTPServer):
+    """An HTTP server that holds so many connections: when full, the longest silent one goes, one not served first."""
+
+    def initialize(self, site: Site) -> None:  # type: ignore[override]
+        self._site = site
+        self._streams = site.streams
+        super().initialize(
+            site.application(),
+            idle_connection_timeout=site.header_seconds,
+            body_timeout=site.header_seconds,
+            max_header_size=MAX_READ_HEADER_BYTES,
+            max_body_size=0,
+            chunk_size=MAX_HEADER_BYTES,
+            ssl_options=site.web.tls,
+        )
+
+    def use(self, web: Web) -> None:
+        """Put another web-config in force, for new connections and for the next request of those that are open."""
+        is_other_access = web.access != self._site.web.access
+        self._site.web, self.ssl_options = web, web.tls
+        if is_other_access:
+            for stream in list(self._streams):
+                stream.close()
+
+    def _handle_connection(self, connection: socket.socket, address: Any) -> None:
+        try:
+            super()._handle_connection(connection, address)
+        except Exception as error:  # noqa: BLE001 - one odd client; its socket must not stay open
+            log.debug("a connection could not be taken: %r", error)
+            connection.close()
+
+    def handle_stream(self, stream: IOStream, address: Any) -> None:
+        if len(self._streams) >= self._site.max_connections:
+            self._site.stats.refused["connections"] += 1
+            # where all are being served, the slowest reader is in front
+            idle = next((waiting for waiting in self._streams if not waiting.writing()), next(iter(self._streams)))
+            idle.close()
+            self._streams.pop(idle, None)
+        self._streams[stream] = None
+        self._site.stats.connections = len(self._streams)
+        try:
+            super().handle_stream(stream, address)
+        except Exception:
+            self._streams.pop(stream, None)
+            stream.close()
+            raise
+
+    def on_close(self, server_conn: object) -> None:
+        if isinstance(server_conn, HTTP1ServerConnection):
+            self._streams.pop(server_conn.stream, None)
+            self._count_handshake(server_conn.stream.error)
+        self._site.stats.connections = len(self._streams)
+        super().on_close(server_conn)
+
+    def _count_handshake(self, error: BaseException | None) -> None:
+        """Count a client without TLS or the right certificate, but not one that only looked if the port is open."""
+        if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+            self._site.stats.refused["tls"] += 1

@@ -47,7 +47,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Print the page, or the same as data."""
-    from laggard.cli.plan.data import to_data
+    from laggard.cli.plan.answer import to_data
     from laggard.cli.plan.page import page_lines
     from laggard.cli.published import warn_if_old
 
