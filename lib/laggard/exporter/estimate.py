@@ -50,7 +50,7 @@ def estimate_series(
 
 
 def _times(sizes: Mapping[tuple[str, str], int], most: Mapping[str, int]) -> dict[tuple[str, ...], int]:
-    """How often each set of labels occurs, of partitions by group and topic, and of the most that a group shows."""
+    """Count each set of labels, from partitions by group and topic, and the most of them that a group shows."""
     shown = {pair: min(size, most[pair[0]]) for pair, size in sizes.items()}
     by_topic: dict[str, int] = {}
     for (_, topic), number in shown.items():  # groups that read one topic may have the same partitions

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from laggard.diagnosis.signals.significance import measure
 from laggard.exporter.families import RECORD_BOUNDS, SECOND_BOUNDS
 from laggard.exporter.held import Held, count_before
+from laggard.lag.arrays import as_double, where
 from laggard.lag.burrow import OK, VERDICTS
 from laggard.lag.status import KNOWN_STATUSES, STATUSES
 
@@ -159,27 +160,27 @@ def _measures(partitions: pa.Table) -> dict[str, pa.ChunkedArray]:
     """One column per thing to fold; null if the partition does not take part."""
     status = partitions["status"]
     is_ok = pc.equal(status, "ok")
-    lag = _where(is_ok, partitions["lag"])
-    seconds = _where(is_ok, partitions["time_lag_seconds"])
-    commits = pc.divide(_double(pc.cast(partitions["commit_timestamp"], pa.int64())), _MICROSECONDS)
+    lag = where(is_ok, partitions["lag"])
+    seconds = where(is_ok, partitions["time_lag_seconds"])
+    commits = pc.divide(as_double(pc.cast(partitions["commit_timestamp"], pa.int64())), _MICROSECONDS)
     retained = pc.subtract(partitions["log_end_offset"], partitions["log_start_offset"])
     is_bare = pc.equal(status, "no_commit")
-    verdict = _where(is_ok, pc.index_in(partitions["verdict"], value_set=pa.array(VERDICTS)))
+    verdict = where(is_ok, pc.index_in(partitions["verdict"], value_set=pa.array(VERDICTS)))
     return {
         "group": partitions["group"],
         "topic": partitions["topic"],
         "lag_known": lag,
         "max_lag": lag,
         "time_lag_known": seconds,
-        "time_lag_error": _where(is_ok, partitions["time_lag_error_seconds"]),
-        "is_censored": _number(_where(is_ok, partitions["time_lag_censored"])),
+        "time_lag_error": where(is_ok, partitions["time_lag_error_seconds"]),
+        "is_censored": _number(where(is_ok, partitions["time_lag_censored"])),
         "readable": pc.if_else(pc.equal(status, "below_log_start"), partitions["readable_records"], 0),
         "uncommitted": pc.if_else(is_bare, retained, 0),
         "uncommitted_unknown": _number(pc.and_(is_bare, pc.is_null(retained))),
         "verdict": verdict,
         "unrated": _number(pc.and_(pc.invert(pc.fill_null(is_bare, False)), pc.is_null(verdict))),
-        "retention_used": _ratio(lag, retained),
-        "oldest_commit": _where(pc.greater(lag, 0), commits),
+        "retention_used": pc.divide(as_double(lag), as_double(where(pc.greater(retained, 0), retained))),
+        "oldest_commit": where(pc.greater(lag, 0), commits),
         "newest_commit": commits,
         "first_commit": commits,
         "partitions_bad": _number(pc.invert(_is_known(partitions))),
@@ -202,9 +203,9 @@ def _close(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
     has_ends = pc.equal(columns["uncommitted_unknown"], 0)
     return {
         **columns,
-        "lag": _where(is_whole, columns["lag_known"]),
-        "time_lag": _where(is_exact, columns["time_lag_known"]),
-        "uncommitted": _where(has_ends, columns["uncommitted"]),
+        "lag": where(is_whole, columns["lag_known"]),
+        "time_lag": where(is_exact, columns["time_lag_known"]),
+        "uncommitted": where(has_ends, columns["uncommitted"]),
     }
 
 
@@ -212,20 +213,8 @@ def _is_known(partitions: pa.Table) -> pa.ChunkedArray:
     return pc.is_in(partitions["status"], pa.array(KNOWN_STATUSES))
 
 
-def _where(condition: Any, values: Any) -> Any:
-    return pc.if_else(condition, values, pa.scalar(None, values.type))
-
-
 def _number(flags: Any) -> Any:
     return pc.cast(flags, pa.int64())
-
-
-def _ratio(part: Any, whole: Any) -> Any:
-    return pc.divide(_double(part), _double(_where(pc.greater(whole, 0), whole)))
-
-
-def _double(values: Any) -> Any:
-    return pc.cast(values, pa.float64(), safe=False)  # a rounding beyond 2^53 does no harm, and is no error
 
 
 def _codes(names: pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -7,12 +7,27 @@ from math import isnan
 from typing import TypeAlias
 
 from prometheus_client.core import Metric, Sample
+from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
+from laggard.escape import escape_label
 from laggard.exporter.families import Family
+from laggard.exporter.snapshot import Row, Snapshot
 
 Labels: TypeAlias = Mapping[str, str]
 Value: TypeAlias = float | None
+
+
+class SnapshotCollector(Collector):
+    """Families of one snapshot; `_cluster` is its label."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._cluster = escape_label(snapshot.cluster)
+
+    def _labels(self, row: Row, *names: str) -> dict[str, str]:
+        """The cluster, and names that a row has, as labels."""
+        return {"cluster": self._cluster, **{name: escape_label(row[name]) for name in names}}
 
 
 def filled(family: Family, rows: Iterable[tuple[Labels, Value]]) -> Metric:

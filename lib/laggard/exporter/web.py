@@ -124,7 +124,7 @@ class WebFile:
         return self.web
 
     def _refuse_empty(self, root: Node) -> None:
-        """Who writes a file may empty it first, which must not open what it protects."""
+        """Refuse an empty file in place of one that protects: whoever writes it may empty it first."""
         if root.value is None and self._config and (self._config.tls or self._config.users):
             raise ValueError("1: the file is empty; {} takes all protection away")
 

@@ -11,13 +11,12 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
 
 from laggard.escape import escape_label
 from laggard.exporter import compat_families as fam
 from laggard.exporter.families import Family
 from laggard.exporter.fold import worst_verdict
-from laggard.exporter.samples import Value, filled
+from laggard.exporter.samples import SnapshotCollector, Value, filled
 from laggard.exporter.snapshot import MEMBERSHIP, Row, Snapshot
 from laggard.lag.burrow import OK, REWOUND, SLOW, STALLED, STOPPED
 from laggard.rebalance.owners import find_owners
@@ -48,12 +47,11 @@ def count_least(snapshot: Snapshot) -> int:
     return 0 if rows is None else sum(len(rows) - rows[column].null_count for column in columns)
 
 
-class CompatCollector(Collector):
+class CompatCollector(SnapshotCollector):
     """Families of the tools that are asked for, of all partitions: a drop-in with holes is worse than none."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-        self._cluster = escape_label(snapshot.cluster)
+        super().__init__(snapshot)
         self._rows = _NONE if snapshot.every_partition is None else snapshot.every_partition
 
     def collect(self) -> Iterator[Metric]:
@@ -93,7 +91,10 @@ class CompatCollector(Collector):
         yield fam.EXPORTER_MEMBERS, self._of_groups("members")
         yield fam.EXPORTER_LOG_END, self._of_logs("log_end_offset")
         yield fam.EXPORTER_LOG_START, self._of_logs("log_start_offset")
-        yield fam.EXPORTER_PARTITIONS, (((escape_label(row["topic"]),), row["partitions"]) for row in self._topics)
+        yield (
+            fam.EXPORTER_PARTITIONS,
+            (((escape_label(row["topic"]),), row["partitions"]) for row in self._snapshot.topics),
+        )
 
     def _kafka_lag_exporter(self) -> Iterator[tuple[Family, Valued]]:
         for family, column in (
@@ -129,10 +130,6 @@ class CompatCollector(Collector):
         yield fam.KMINION_HIGH, self._of_logs("log_end_offset")
         yield fam.KMINION_LOW_SUM, self._log_sums("log_start_offset")
         yield fam.KMINION_HIGH_SUM, self._log_sums("log_end_offset")
-
-    @property
-    def _topics(self) -> Sequence[Row]:
-        return self._snapshot.topics
 
     def _column(self, name: str) -> list[Any]:
         found: list[Any] = self._rows[name].to_pylist()
@@ -203,7 +200,7 @@ class CompatCollector(Collector):
         found: dict[str, list[Any]] = {}
         for (topic, _), value in self._of_logs(column):
             found.setdefault(topic, []).append(value)
-        for row in self._topics:
+        for row in self._snapshot.topics:
             values = found.get(topic := escape_label(row["topic"]), [])
             if len(values) == row["partitions"]:
                 yield (topic,), _sum(values)

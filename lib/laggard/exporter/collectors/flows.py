@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
 
 from laggard.diagnosis.parameters import Policy
-from laggard.escape import escape_label
 from laggard.exporter import families as fam
-from laggard.exporter.samples import Labels, filled
-from laggard.exporter.snapshot import Row, Snapshot
+from laggard.exporter.samples import Labels, SnapshotCollector, filled
+from laggard.exporter.snapshot import Row
 
 _COUNTERS = (
     (fam.GROUP_PRODUCED, "produced"),
@@ -26,11 +24,8 @@ _COUNTERS = (
 _SERVICE_LEVEL = ((fam.GROUP_MATURED, "matured"), (fam.GROUP_LATE, "late"))
 
 
-class FlowCollector(Collector):
+class FlowCollector(SnapshotCollector):
     """Records, commits and rewinds per group and topic; they never fall, so they are not sums over partitions."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
 
     def collect(self) -> Iterator[Metric]:
         groups, policies = self._snapshot.groups, self._snapshot.policies
@@ -45,8 +40,6 @@ class FlowCollector(Collector):
                 yield filled(family, ((labels, each[name]) for labels, each in counted))
 
     def _counted(self, rows: Sequence[Row], column: str) -> Iterator[tuple[Labels, Row]]:
-        cluster = escape_label(self._snapshot.cluster)
         for row in rows:
             for each in row[column] or ():  # null in a row that an older job wrote
-                labels = {"cluster": cluster, "group": escape_label(row["group"]), "topic": escape_label(each["topic"])}
-                yield labels, each
+                yield self._labels(row, "group") | self._labels(each, "topic"), each

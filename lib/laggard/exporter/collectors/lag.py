@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
 
 from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
 
 from laggard.diagnosis.parameters import Policy
 from laggard.escape import escape_label
 from laggard.exporter import families as fam
 from laggard.exporter.fold import worst_verdict
-from laggard.exporter.samples import Labels, Value, filled, filled_histogram, filled_states
-from laggard.exporter.snapshot import Row, Snapshot
+from laggard.exporter.samples import Labels, SnapshotCollector, Value, filled, filled_histogram, filled_states
+from laggard.exporter.snapshot import Row
 from laggard.lag.status import STATUSES
 from laggard.names import matches
 
@@ -39,24 +38,20 @@ _PARTITION_SCALARS = ((fam.PARTITION_TIME_LAG, "time_lag_seconds"), (fam.PARTITI
 _LOG_SCALARS = ((fam.PARTITION_LOG_END, "log_end_offset"), (fam.PARTITION_LOG_START, "log_start_offset"))
 
 
-class LagCollector(Collector):
+class LagCollector(SnapshotCollector):
     """Lag of every group–topic, and of its exported partitions."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-
     def collect(self) -> Iterator[Metric]:
-        cluster = escape_label(self._snapshot.cluster)
         folded = self._snapshot.group_topics
         labels = [
-            {"cluster": cluster, "group": escape_label(group), "topic": escape_label(topic)}
+            {"cluster": self._cluster, "group": escape_label(group), "topic": escape_label(topic)}
             for group, topic in zip(folded.group, folded.topic, strict=True)
         ]
         if labels:
             yield from _group_topic_families(labels, folded.columns)
             yield from self._distributions(labels)
-        yield from self._partition_lag(cluster)
-        yield from _partition_families(cluster, self._snapshot.partitions)
+        yield from self._partition_lag()
+        yield from _partition_families(self._cluster, self._snapshot.partitions)
 
     def _distributions(self, labels: list[dict[str, str]]) -> Iterator[Metric]:
         folded, globs = self._snapshot.group_topics, self._snapshot.selection.distributions
@@ -67,10 +62,10 @@ class LagCollector(Collector):
             counts = zip(*([n or 0 for n in columns[name]] for name in names), strict=True)
             yield filled_histogram(family, compress(zip(labels, counts, columns[total], strict=True), chosen))
 
-    def _partition_lag(self, cluster: str) -> Iterator[Metric]:
+    def _partition_lag(self) -> Iterator[Metric]:
         """The lag of the exported partitions, with the owner of the group where that is asked for."""
         rows, policies = self._snapshot.partitions, self._snapshot.policies
-        labels = partition_labels(cluster, rows)
+        labels = partition_labels(self._cluster, rows)
         if self._snapshot.selection.owner_label:
             owners = (policies.get(row["group"], Policy()).owner for row in rows)
             labels = [{**name, "owner": escape_label(owner)} for name, owner in zip(labels, owners, strict=True)]

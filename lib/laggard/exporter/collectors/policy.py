@@ -5,24 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
 
 from laggard.escape import escape_label
 from laggard.exporter import families as fam
-from laggard.exporter.samples import filled
-from laggard.exporter.snapshot import Snapshot
+from laggard.exporter.samples import SnapshotCollector, filled
 
 
-class PolicyCollector(Collector):
+class PolicyCollector(SnapshotCollector):
     """Owner, planned maintenance and service level of each group; what nobody declared is absent."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-
     def collect(self) -> Iterator[Metric]:
-        cluster = escape_label(self._snapshot.cluster)
         declared = [
-            ({"cluster": cluster, "group": escape_label(group)}, policy)
+            ({"cluster": self._cluster, "group": escape_label(group)}, policy)
             for group, policy in sorted(self._snapshot.policies.items())
         ]
         yield filled(

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
 from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
 
 from laggard.escape import escape_label
 from laggard.exporter import families as fam
-from laggard.exporter.samples import filled, filled_histogram
-from laggard.exporter.snapshot import Row, Snapshot
+from laggard.exporter.samples import SnapshotCollector, filled, filled_histogram
+from laggard.exporter.snapshot import Row
 from laggard.rebalance.causes import CAUSES
 
 _SCALARS = (
@@ -33,15 +32,11 @@ _HISTOGRAMS = (
 )
 
 
-class RebalanceCollector(Collector):
+class RebalanceCollector(SnapshotCollector):
     """Counters of each group's rebalances so far; a counter that its row does not have is absent."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-
     def collect(self) -> Iterator[Metric]:
-        cluster = escape_label(self._snapshot.cluster)
-        rows = [({"cluster": cluster, "group": escape_label(row["group"])}, row) for row in self._snapshot.groups]
+        rows = [(self._labels(row, "group"), row) for row in self._snapshot.groups]
         for family, column in _SCALARS:
             yield filled(family, ((labels, row[column]) for labels, row in rows))
         ends = ((labels, (at := row["last_rebalance_at"]) and at.timestamp()) for labels, row in rows)

@@ -6,12 +6,9 @@ from collections.abc import Iterator
 from math import inf
 
 from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
 
-from laggard.escape import escape_label
 from laggard.exporter import families as fam
-from laggard.exporter.samples import Value, filled, filled_states
-from laggard.exporter.snapshot import Snapshot
+from laggard.exporter.samples import SnapshotCollector, Value, filled, filled_states
 
 _SCALARS = (
     (fam.GROUP_LAG_FLOOR, "floor_records"),
@@ -28,18 +25,11 @@ _STATES = ((fam.GROUP_ARRIVAL_SHAPE, "arrival_shape"), (fam.GROUP_LAG_SHAPE, "sh
 _MAY_BE_NEVER = (fam.GROUP_DRAIN, fam.GROUP_LOSS)
 
 
-class ShapeCollector(Collector):
+class ShapeCollector(SnapshotCollector):
     """Distribution of lag over the partitions of each topic, its trend, and its drain time."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-
     def collect(self) -> Iterator[Metric]:
-        cluster = escape_label(self._snapshot.cluster)
-        rows = [
-            ({"cluster": cluster, "group": escape_label(row["group"]), "topic": escape_label(row["topic"])}, row)
-            for row in self._snapshot.evaluated.windows
-        ]
+        rows = [(self._labels(row, "group", "topic"), row) for row in self._snapshot.evaluated.windows]
         for family, column in _SCALARS:
             yield filled(family, ((labels, _shown(family, row[column])) for labels, row in rows))
         for family, column in _STATES:

@@ -6,29 +6,24 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
 
 from laggard.diagnosis.parameters import Policy
 from laggard.diagnosis.rules.registry import BLOCKS_SCALING
 from laggard.escape import escape_label
 from laggard.exporter import families as fam
 from laggard.exporter.desired import desired_consumers
-from laggard.exporter.samples import Labels, Value, filled, filled_states
+from laggard.exporter.samples import Labels, SnapshotCollector, Value, filled, filled_states
 from laggard.exporter.snapshot import Row, Snapshot
 
 
-class SizingCollector(Collector):
+class SizingCollector(SnapshotCollector):
     """Verdict, consumers to have, their limit and what one of them can do; the rows of a group agree on these."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-
     def collect(self) -> Iterator[Metric]:
-        cluster = escape_label(self._snapshot.cluster)
         firsts: list[tuple[Labels, Row]] = []
         desired: list[tuple[Labels, Value]] = []
         for group, first, wanted in sizes(self._snapshot):
-            labels = {"cluster": cluster, "group": escape_label(group)}
+            labels = {"cluster": self._cluster, "group": escape_label(group)}
             firsts.append((labels, first))
             desired.append((labels, wanted))
         yield filled(fam.GROUP_DESIRED, desired)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
 
 from laggard.escape import escape_label
 from laggard.exporter import families as fam
 from laggard.exporter.expiry import first_commits, offsets_expiry
-from laggard.exporter.samples import filled, filled_states
-from laggard.exporter.snapshot import Row, Snapshot
+from laggard.exporter.samples import SnapshotCollector, filled, filled_states
+from laggard.exporter.snapshot import Row
 from laggard.rebalance.groups import generation_or_epoch
 
 _SCALARS = (
@@ -23,16 +22,12 @@ _SCALARS = (
 _INFO = ("group_type", "protocol_type", "assignor", "rebalance_mode", "coordinator")
 
 
-class StateCollector(Collector):
+class StateCollector(SnapshotCollector):
     """State, type and members of each group."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-
     def collect(self) -> Iterator[Metric]:
-        cluster = escape_label(self._snapshot.cluster)
         rows = self._snapshot.groups
-        labels = [{"cluster": cluster, "group": escape_label(row["group"])} for row in rows]
+        labels = [self._labels(row, "group") for row in rows]
         yield filled_states(fam.GROUP_STATE, ((name, known_state(row)) for name, row in zip(labels, rows, strict=True)))
         yield filled(fam.GROUP_INFO, (({**name, **_info(row)}, 1) for name, row in zip(labels, rows, strict=True)))
         for family, column in _SCALARS:

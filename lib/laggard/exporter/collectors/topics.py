@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
 
-from laggard.escape import escape_label
 from laggard.exporter import families as fam
-from laggard.exporter.samples import filled
-from laggard.exporter.snapshot import Snapshot
+from laggard.exporter.samples import SnapshotCollector, filled
 
 _SCALARS = (
     (fam.TOPIC_ARRIVAL, "arrival_rate"),
@@ -20,14 +17,10 @@ _SCALARS = (
 )
 
 
-class TopicCollector(Collector):
+class TopicCollector(SnapshotCollector):
     """Arrival, partitions and retained records of each watched topic."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-
     def collect(self) -> Iterator[Metric]:
-        cluster = escape_label(self._snapshot.cluster)
-        rows = [({"cluster": cluster, "topic": escape_label(row["topic"])}, row) for row in self._snapshot.topics]
+        rows = [(self._labels(row, "topic"), row) for row in self._snapshot.topics]
         for family, column in _SCALARS:
             yield filled(family, ((labels, row[column]) for labels, row in rows))
