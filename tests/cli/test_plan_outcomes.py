@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diagnosis.groups import signals_of, spread_over, topic_signals
-from laggard.cli.plan.change import Change, apply
-from laggard.cli.plan.cost import cost_of
+from laggard.cli.plan.change import Change, apply, cost_of
 from laggard.cli.plan.outcome import Plan, Span, rates_of
 from laggard.diagnosis.signals.group import Signals
 from laggard.rebalance.assignors import ASSIGNORS

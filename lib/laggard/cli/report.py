@@ -13,7 +13,7 @@ from laggard.cli.diagnosis_words import says
 from laggard.cli.evaluated import FAIL_ON, exit_code, is_any_known, read_open
 from laggard.cli.explain.asked import Asked
 from laggard.cli.explain.then import window_end_then
-from laggard.cli.explain.verb import unreadable
+from laggard.cli.explain.verb import naming_odd_rows
 from laggard.cli.published import published_batch, warn_if_old
 from laggard.cli.query_output import save
 from laggard.cli.query_range import Range
@@ -72,11 +72,8 @@ def run(args: argparse.Namespace, config: Config) -> int:
         raise LaggardError(
             "--json and -o - both write to standard output", fix="name a file: -o report.html", exit_code=USAGE
         )
-    try:
-        with waiting(is_quiet=args.quiet):
-            html, found, is_known = fleet_html(args, config) if args.fleet else group_html(args, config)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise unreadable(args.group or "*", error) from error
+    with naming_odd_rows(args.group or "*"), waiting(is_quiet=args.quiet):
+        html, found, is_known = fleet_html(args, config) if args.fleet else group_html(args, config)
     size = len(html.encode())
     if args.output == "-":
         sys.stdout.write(html)

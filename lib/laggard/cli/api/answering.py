@@ -9,12 +9,12 @@ from threading import Lock
 from traceback import walk_tb
 from typing import Any, TypeVar
 
-from laggard.cli.api import lists, one_group, questions
+from laggard.cli.api import lists, one_group
 from laggard.cli.api.boards import Board, make_board
 from laggard.cli.api.document import encode, named
 from laggard.cli.api.history import GroupSeries
-from laggard.cli.api.openapi import openapi
-from laggard.cli.api.questions import ApiError, Glob, Parameter, read_parameters
+from laggard.cli.api.openapi import PARAMETERS, openapi
+from laggard.cli.api.questions import ApiError, Glob, read_parameters
 from laggard.errors import NOT_FOUND, USAGE, LaggardError
 from laggard.escape import escape_label
 from laggard.exporter.api import Answer, Question
@@ -91,7 +91,7 @@ class Answering:
 
     def _answer(self, question: Question) -> Answer:
         path, name = _route(question.path)
-        parameters = read_parameters(question.parameters, ROUTES[path][0])
+        parameters = read_parameters(question.parameters, PARAMETERS[path])
         if path == OPENAPI:
             return Answer(encode(openapi()))
         is_label = path == BY_LABEL
@@ -123,10 +123,10 @@ class Answering:
             return kept
         boards = [self._board(root.root, snapshot) for root, snapshot in fresh]
         if name is None:
-            found = ROUTES[path][1](boards, parameters, self._window_seconds)
+            found = ROUTES[path](boards, parameters, self._window_seconds)
         else:
             board, group = _named(boards, name, shown, question.now, is_label=path == BY_LABEL)
-            boards, found = [board], ROUTES[path][1](board, group, parameters, self._window_seconds)
+            boards, found = [board], ROUTES[path](board, group, parameters, self._window_seconds)
         top = {"api": "v1", **_moment(boards), "clusters": _clusters(shown, question.now)}
         answer = Answer(encode(top | found), 200, _ids([root for root, _ in fresh]))
         self._kept.keep(key, answer)
@@ -151,14 +151,14 @@ class Answering:
 
 _GROUP = "{group}"
 CLUSTERS, OPENAPI, BY_LABEL = "/api/v1/clusters", "/api/v1/openapi.json", "/api/v1/group"
-ROUTES: Mapping[str, tuple[Sequence[Parameter], Callable[..., Found]]] = {
-    CLUSTERS: (questions.CLUSTERS, dict),
-    "/api/v1/groups": (questions.GROUPS, lists.groups),
-    BY_LABEL: (questions.GROUP_BY_LABEL, one_group.group),
-    f"/api/v1/groups/{_GROUP}": (questions.ONE_GROUP, one_group.group),
-    f"/api/v1/explain/{_GROUP}": (questions.EXPLAIN, one_group.explain),
-    "/api/v1/findings": (questions.FINDINGS, lists.findings),
-    OPENAPI: (questions.OPENAPI, dict),
+ROUTES: Mapping[str, Callable[..., Found]] = {
+    CLUSTERS: dict,
+    "/api/v1/groups": lists.groups,
+    BY_LABEL: one_group.group,
+    f"/api/v1/groups/{_GROUP}": one_group.group,
+    f"/api/v1/explain/{_GROUP}": one_group.explain,
+    "/api/v1/findings": lists.findings,
+    OPENAPI: dict,
 }
 
 

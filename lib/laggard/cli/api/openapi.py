@@ -45,6 +45,7 @@ _PATHS: tuple[tuple[str, str, str, Sequence[Parameter]], ...] = (
     ("/api/v1/findings", "Findings", "Findings, open ones first", questions.FINDINGS),
     ("/api/v1/openapi.json", "", "This document", questions.OPENAPI),
 )
+PARAMETERS = {path: known for path, _, _, known in _PATHS}
 
 
 @cache

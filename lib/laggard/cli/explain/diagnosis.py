@@ -80,7 +80,9 @@ def _verdict(explained: Explained) -> Iterator[str]:
     if str(row["scale_verdict"]).startswith("YES"):
         yield from paragraph(_cost(explained, row), "  ", "  ")
     if row["scale_verdict"] != "NO_MEMBERS" and not str(row["scale_verdict"]).startswith("UNKNOWN"):
-        yield from _members_line(row)
+        capacity = UNKNOWN if row["capacity"] is None else quantity("capacity_rate", row["capacity"])
+        members = f"members {known(row['members'])}; can get a partition {known(row['members_ceiling'])}"
+        yield from paragraph(f"{members}; capacity of one {capacity}", "  ", "  ")
 
 
 def _window_age(diagnosis: Diagnosis) -> str:
@@ -99,13 +101,6 @@ def _cost(explained: Explained, row: Row) -> str:
     pauses = [each["pause_max_seconds"] for each in explained.rebalances or () if each["pause_max_seconds"] is not None]
     last = f" The last one stopped a partition for up to {short_duration(pauses[0])}." if pauses else ""
     return f"Cost: {'a' if mode is None else f'one {mode}'} rebalance that moves {moves}.{last}"
-
-
-def _members_line(row: Row) -> Iterator[str]:
-    capacity = row["capacity"]
-    numbers = [f"members {known(row['members'])}", f"can get a partition {known(row['members_ceiling'])}"]
-    numbers += [f"capacity of one {UNKNOWN if capacity is None else quantity('capacity_rate', capacity)}"]
-    yield from paragraph("; ".join(numbers), "  ", "  ")
 
 
 def _cause(diagnosis: Diagnosis) -> Iterator[str]:

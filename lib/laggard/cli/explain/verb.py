@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -50,7 +52,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
         from laggard.cli.api import remote
 
         return remote.explain(args)
-    try:
+    with naming_odd_rows(args.group):
         with waiting(is_quiet=args.quiet):
             asked = Asked(args.group, config.diagnosis.of_rebalances(), args.limit, args.topic, args.at, args.since)
             explained = asked.read(config.job.tables, config.job.window_seconds)
@@ -59,22 +61,24 @@ def run(args: argparse.Namespace, config: Config) -> int:
             if args.json
             else "\n".join(page_lines(explained))
         )
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise unreadable(args.group, error) from error
     if args.at is None:
         warn_if_old(explained.batch, config)
     print(page)
     return exit_code(explained.diagnosis.findings, args.fail_on, is_known=explained.diagnosis.is_known)
 
 
-def unreadable(group: str, error: Exception) -> LaggardError:
-    """The error about rows that no job writes."""
-    return LaggardError(
-        f'the rows of group "{escape_label(group)}" hold values that no job writes',
-        cause=f"{type(error).__name__}: {first_line(error)}",
-        fix="laggard query shows the rows; if these are as they should be, report it with the traceback of -v",
-        exit_code=DAMAGED,
-    )
+@contextmanager
+def naming_odd_rows(group: str) -> Iterator[None]:
+    """Turn what rows raise that no job writes into an error about the rows of the group."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise LaggardError(
+            f'the rows of group "{escape_label(group)}" hold values that no job writes',
+            cause=f"{type(error).__name__}: {first_line(error)}",
+            fix="laggard query shows the rows; if these are as they should be, report it with the traceback of -v",
+            exit_code=DAMAGED,
+        ) from error
 
 
 def _positive(text: str) -> int:

@@ -9,8 +9,7 @@ from typing import Any
 
 from laggard.cli.diagnosis_words import verdict_sentence
 from laggard.cli.explain.rows import Explained
-from laggard.cli.plan.change import Change, apply
-from laggard.cli.plan.cost import Cost, cost_of, is_known, pauses_of
+from laggard.cli.plan.change import Change, Cost, apply, cost_of, is_known, pauses_of
 from laggard.cli.plan.outcome import Outcome, Plan, Rates, Share, Span, rates_of
 from laggard.cli.plan.recorded import Recorded
 from laggard.cli.published import Row

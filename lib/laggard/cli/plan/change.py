@@ -1,17 +1,26 @@
-"""The change that is asked about, applied to the signals of a group: all that sizes a group then sizes it changed."""
+"""The change that is asked about, applied to the signals of a group, and the rebalances that lead to it.
+
+All that sizes a group then sizes it changed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import nan
+from math import isnan, nan
+from typing import Any
 
 import numpy as np
 
+from laggard.cli.plan.outcome import HIGH, LOW, Plan, Span
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.signals.compute import ceiling_of
 from laggard.diagnosis.signals.group import Signals, TopicSignals
-from laggard.diagnosis.signals.statistics import known_sum, lower_median
+from laggard.diagnosis.signals.statistics import known_sum, lower_median, percentile
+from laggard.rebalance.assignors import ASSIGNORS, Member, assign
+
+_ORDERS = 100  # of members, drawn
+_EAGER = frozenset({"range", "roundrobin", "sticky"})  # under the classic protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +96,97 @@ def _repartitioned(topic: TopicSignals, change: Change, before: int, *, is_one_k
         lag=np.concatenate([topic.lag, empty]),
         envelope=np.concatenate([topic.envelope, empty]),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Rebalances on the way to a change; NaN is not known."""
+
+    rebalances: int | None  # at least; None: not known how many members there are
+    rebalances_most: int | None  # if members join, leave or restart one by one
+    moved: Span  # partitions that change their owner
+    paused: float  # partitions that each rebalance pauses: all of an eager group, else those that move
+    pause: Span  # seconds, of the longest pause of a partition in each recorded rebalance
+    recorded: int  # rebalances with a known pause
+    delayed: Span  # records that arrive in the pauses of one rebalance
+
+
+def cost_of(now: Signals, plan: Plan, change: Change, members: int, rebalances: Sequence[dict[str, Any]]) -> Cost:
+    """Cost of going from the group as it is to so many members; `rebalances` are recorded rows, whatever their age."""
+    pause, recorded = pauses_of(rebalances)
+    if now.member_count is None:
+        return Cost(None, None, Span(nan), nan, pause, recorded, Span(nan))
+    difference = abs(members - now.member_count)
+    if not difference and change.keeps_owners:
+        return Cost(0, 0, Span(0, 0, 0), 0, Span(0, 0, 0), recorded, Span(0, 0, 0))
+    most = max(1, difference, _restarts(now, change, max(members, now.member_count)))
+    moved = _moved(now, plan, members)
+    mode = now.frame.fact.get("rebalance_mode")
+    whole = sum(len(each.partitions) for each in now.members.values())
+    if change.assignor is not None:  # each member is restarted and loses what it has
+        most_moved = max(moved.value, whole)
+        moved = Span(most_moved, most_moved, most_moved)
+    if change.assignor in _EAGER and mode != "incremental":  # it is the eager one of both that all can do
+        mode = "eager"
+    paused = float(whole) if mode == "eager" else nan if mode is None else moved.value
+    return Cost(1, most, moved, paused, pause, recorded, _delayed(plan, pause, paused, whole))
+
+
+def _delayed(plan: Plan, pause: Span, paused: float, whole: int) -> Span:
+    """Count records that arrive in a pause of so many of all partitions."""
+    arrival = sum(load.arrival for load in plan.loads.values())
+    share = paused / whole if whole else nan
+    return Span(*(each * share * arrival for each in pause))
+
+
+def _restarts(now: Signals, change: Change, members: int) -> int:
+    """Restarts that another assignor takes: two of each member towards cooperative-sticky (KIP-429)."""
+    if change.assignor is None:
+        return 0
+    is_leaving = now.frame.fact.get("assignor") != change.assignor == "cooperative-sticky"
+    return 2 * members if is_leaving else members
+
+
+def pauses_of(rebalances: Sequence[dict[str, Any]]) -> tuple[Span, int]:
+    """Longest pause of a partition in each rebalance, in seconds, and in how many it is known."""
+    pauses = [row["pause_max_seconds"] for row in rebalances if row["pause_max_seconds"] is not None]
+    return Span(lower_median(pauses), percentile(pauses, LOW), percentile(pauses, HIGH)), len(pauses)
+
+
+def _moved(now: Signals, plan: Plan, members: int) -> Span:
+    """Partitions that move, as the verdict counts them, and over orders of members: Kafka draws their ids."""
+    value = plan.replay.moved(members)
+    if value is None:
+        return Span(nan)
+    assignor = plan.signals.frame.fact.get("assignor")
+    if assignor == "uniform":
+        return Span(value, value, value + members)
+    if assignor not in ASSIGNORS:
+        return Span(value)
+    if "sticky" in assignor:
+        return Span(value, value, value)
+    moves = _drawn_moves(now, plan, members, assignor)
+    return Span(value, min(value, percentile(moves, LOW)), max(value, percentile(moves, HIGH)))
+
+
+def _drawn_moves(now: Signals, plan: Plan, members: int, assignor: str) -> list[float]:
+    """Count partitions that move in each of some orders of members."""
+    chance = np.random.default_rng(0)  # the same answer each time
+    # as range deals them out: the first partitions are with the first member
+    held = sorted((each.partitions for each in now.members.values()), key=lambda each: min(each, default=("", 0)))
+    topics, counts = frozenset(plan.replay.counts), plan.replay.counts
+    everybody = [Member(f"{number:05}", topics) for number in range(members)]
+    given = [set(places) for places in assign(assignor, everybody, counts).values()]
+    moves = []
+    for _ in range(_ORDERS):
+        stay = min(len(held), members)
+        old = np.sort(chance.choice(len(held), stay, replace=False))
+        new = np.sort(chance.choice(members, stay, replace=False))
+        kept = sum(len(given[there].intersection(held[here])) for here, there in zip(old, new, strict=True))
+        moves.append(float(sum(map(len, held)) - kept))
+    return moves
+
+
+def is_known(span: Span) -> bool:
+    """True if there is a value."""
+    return not isnan(span.value)

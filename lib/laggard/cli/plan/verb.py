@@ -47,11 +47,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Print the page, or the same as data."""
+    from laggard.cli.explain.verb import naming_odd_rows
     from laggard.cli.plan.answer import to_data
     from laggard.cli.plan.page import page_lines
     from laggard.cli.published import warn_if_old
 
-    try:
+    with naming_odd_rows(args.group):
         with waiting(is_quiet=args.quiet):
             found = _answer(args, config)
         text = (
@@ -59,10 +60,6 @@ def run(args: argparse.Namespace, config: Config) -> int:
             if args.json
             else "\n".join(page_lines(found))
         )
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        from laggard.cli.explain.verb import unreadable
-
-        raise unreadable(args.group, error) from error
     if args.at is None:
         warn_if_old(found.explained.batch, config)
     print(text)
