@@ -115,16 +115,12 @@ def _repair(config: Config, *, is_agreed: bool) -> int:
             print("nothing to repair: the checkpoint is whole and belongs to the tables")
             return 0
         print("\n".join([f"to repair: {repair.reason}", *(f"  - {step}" for step in repair.steps)]))
-        if not is_agreed and not _agrees():
+        if not is_agreed and not (sys.stdin.isatty() and input("go on? [y/N] ").strip().lower() in {"y", "yes"}):
             print("nothing was changed; laggard doctor --repair --yes does it")
             return 1
         for line in repair.carry_out():
             print(line)
     return 0
-
-
-def _agrees() -> bool:
-    return sys.stdin.isatty() and input("go on? [y/N] ").strip().lower() in ("y", "yes")
 
 
 def checks(config: Config, *, with_trial: bool = False) -> Iterator[tuple[str, Check]]:

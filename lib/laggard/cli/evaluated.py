@@ -185,15 +185,13 @@ def at_least(limit: str | None) -> tuple[str, ...]:
     return SEVERITIES[: SEVERITIES.index(limit) + 1] if limit else ()
 
 
-def is_severe(rows: Iterable[Row], limit: str | None) -> bool:
-    """True if an open finding is at least so severe; suppressed ones do not count, without a limit none does."""
-    severe = at_least(limit)
-    return any(row["severity"] in severe and row["role"] != "suppressed" for row in open_findings(rows))
-
-
 def exit_code(rows: Iterable[Row], limit: str | None, *, is_known: bool) -> int:
-    """Exit code of --fail-on: 1 for an open finding that is so severe, 75 if none can be known."""
-    if is_severe(rows, limit):
+    """Exit code of --fail-on: 1 for an open finding that is so severe, 75 if none can be known.
+
+    Suppressed findings do not count, and without a limit none does.
+    """
+    severe = at_least(limit)
+    if any(row["severity"] in severe and row["role"] != "suppressed" for row in open_findings(rows)):
         return FOUND
     return OK if is_known else unknown_code(limit)
 

@@ -152,7 +152,7 @@ def read_page(args: argparse.Namespace, config: Config) -> Page:
     snapshot = read_snapshot(config.job.tables, skipped)
     warn_of(skipped)
     warn_if_old(snapshot.batch, config)
-    chosen = only_groups(snapshot, args.group)
+    chosen = replace(snapshot, groups=[row for row in snapshot.groups if fnmatchcase(row["group"], args.group)])
     refuse_empty(args.group, chosen.groups, (row["group"] for row in snapshot.groups))
     healths = read_health(config.job.tables, snapshot.batch.polled_at, config.job.window_seconds)
     groups = sorted(group_lines(chosen, healths), key=lambda line: order(line, args.sort))
@@ -220,11 +220,6 @@ def order(line: GroupLine, sort: str = SORTS[0]) -> tuple[Any, ...]:
         value = {"time_lag": line.time_lag_seconds, "lag": line.lag, "group": 0}[sort]
         return (1.0 if value is None else -value, line.group)
     return (LEVELS.index(line.health), -_rank(line.time_lag_seconds), -_rank(line.lag), line.group)
-
-
-def only_groups(snapshot: Snapshot, glob: str) -> Snapshot:
-    """The snapshot with the matching groups only."""
-    return replace(snapshot, groups=[row for row in snapshot.groups if fnmatchcase(row["group"], glob)])
 
 
 def _group_line(row: Row, topics: list[Row], worst: str) -> GroupLine:

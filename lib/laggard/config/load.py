@@ -93,20 +93,15 @@ def _checked(given: Given) -> Any:
         raise ValueError(f"unknown key{suggestion(given.key, [*known, *SECTIONS])}")
     value = typed(given.value, value_of(Config(), given.key), given.text)
     if isinstance(value, dict):
-        value = _spark_settings(value)
+        value = dict(_dotted(value))
+        if fixed := [name for name in value if name in SPARK_FIXED]:
+            raise ValueError(f"{', '.join(fixed)}: fixed by the job")
     if given.key == "config_version" and value > CONFIG_VERSION:
         raise ValueError(f"{value} needs a later release of laggard; this one reads {CONFIG_VERSION}")
     rules = known[given.key].metadata
     if not rules["holds"](value):
         raise ValueError(f"expected {rules['accepts']}, got {shown(value)}")
     return value
-
-
-def _spark_settings(tree: Mapping[str, Any]) -> dict[str, str]:
-    settings = dict(_dotted(tree))
-    if fixed := [name for name in settings if name in SPARK_FIXED]:
-        raise ValueError(f"{', '.join(fixed)}: fixed by the job")
-    return settings
 
 
 def _dotted(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

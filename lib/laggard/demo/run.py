@@ -129,7 +129,8 @@ class Demo:
 
     def _greet(self) -> None:
         """Say where else the first lag can be seen."""
-        self._url = self._served_at()
+        found = SERVES.search(self._children["exporter"].printed())
+        self._url = found[1] if found else ""
         self._view.note(f"the first lag is on the screen, and at {self._url}/ui; Ctrl-C ends the demo")
         self._view.note(f"in another terminal: {self._command} status --watch")
         self._seen_at = self._view.seconds
@@ -138,7 +139,9 @@ class Demo:
         if self._drill and (news := self._drill.watch(self._view.seconds)):
             self._view.note(news)
         drill_lines = self._drill.lines() if self._drill else []
-        self._view.show([*self._answers.status_lines(snapshot), *drill_lines, self._footer()])
+        gone = spent(self._view.seconds, self._options.seconds)
+        footer = f"{gone}; page: {self._url}/ui; metrics: {self._url}/metrics; Ctrl-C ends"
+        self._view.show([*self._answers.status_lines(snapshot), *drill_lines, footer])
 
     def _is_over(self) -> bool:
         """True if the seconds are over; a slow machine gets some more until each closing question has an answer."""
@@ -160,14 +163,6 @@ class Demo:
 
     def _give_cue(self) -> None:
         self._children["load"].send(signal.SIGUSR1)
-
-    def _served_at(self) -> str:
-        found = SERVES.search(self._children["exporter"].printed())
-        return found[1] if found else ""
-
-    def _footer(self) -> str:
-        gone = spent(self._view.seconds, self._options.seconds)
-        return f"{gone}; page: {self._url}/ui; metrics: {self._url}/metrics; Ctrl-C ends"
 
     def _tell_end(self, samples: Sequence[str] | None) -> None:
         """The last state, what was served, and three questions; without samples nothing was ever seen."""

@@ -78,12 +78,8 @@ class ApiHandler(Handler):
 
     def error_text(self, status_code: int) -> str:
         self.set_header("Content-Type", _JSON)  # what failed may have cleared it
-        return error_json(CODES.get(status_code, "error"), f"{status_code} {self._reason}")
+        error = {"code": CODES.get(status_code, "error"), "message": f"{status_code} {self._reason}", "choices": []}
+        return json.dumps({"error": error}) + "\n"
 
     def counted_path(self) -> str:
         return counted_path(self.request.path)
-
-
-def error_json(code: str, message: str) -> str:
-    """Form an error as the API gives it."""
-    return json.dumps({"error": {"code": code, "message": message, "choices": []}}) + "\n"

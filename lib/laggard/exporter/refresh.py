@@ -89,9 +89,12 @@ class Refresher:
 
     def _load_newest(self) -> None:
         batch = newest_batch(self.root)
-        if batch is None or self._is_loaded(batch):
+        if batch is None:
             return
-        if self._snapshot is None or _identity(batch) != _identity(self._snapshot.batch):
+        is_same = self._snapshot is not None and _identity(batch) == _identity(self._snapshot.batch)
+        if is_same and (self._data is not None or not self._is_servable(batch)):
+            return
+        if not is_same:
             self._meet(batch)
         started = time.perf_counter()
         try:
@@ -104,10 +107,6 @@ class Refresher:
             self._load(newer)
         give_back()
         self.stats.refresh_seconds = time.perf_counter() - started
-
-    def _is_loaded(self, batch: Batch) -> bool:
-        is_same = self._snapshot is not None and _identity(batch) == _identity(self._snapshot.batch)
-        return is_same and (self._data is not None or not self._is_servable(batch))
 
     def _is_servable(self, batch: Batch) -> bool:
         return batch.kind != BACKFILL and is_fresh(batch.clock_at.timestamp(), self.clock(), self.max_age_seconds)

@@ -48,7 +48,9 @@ def make_board(
 ) -> Board:
     """Read what the rules say of the batch, and put all groups in order."""
     healths = read_health(root, snapshot.batch.polled_at, window_seconds)
-    history = series.upto(_end_of_window(snapshot, window_seconds))
+    polled_at = snapshot.batch.polled_at
+    closed_to = polled_at.timestamp() // window_seconds * window_seconds
+    history = series.upto(polled_at.fromtimestamp(closed_to, polled_at.tzinfo))
     wanted = {group: number for group, _, number in sizes(snapshot)}
     rows = {row["group"]: row for row in snapshot.groups}
     topics: dict[str, list[Row]] = {}
@@ -78,11 +80,6 @@ def make_board(
 def _history(values: Sequence[Seen]) -> dict[str, Any]:
     bounds = [number for number, (seconds, is_bound) in enumerate(values) if is_bound and seconds is not None]
     return {"history": [seconds for seconds, _ in values], "history_bounds": bounds}
-
-
-def _end_of_window(snapshot: Snapshot, window_seconds: int) -> Any:
-    polled_at = snapshot.batch.polled_at
-    return polled_at.fromtimestamp(polled_at.timestamp() // window_seconds * window_seconds, polled_at.tzinfo)
 
 
 def _facts(line: GroupLine, row: Row, topics: Sequence[Row]) -> dict[str, Any]:
