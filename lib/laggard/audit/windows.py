@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from laggard.audit.excuses import Excuses
 from laggard.audit.result import Tallies, Tally, differ
-from laggard.lag.arrays import key_codes
+from laggard.lag.arrays import key_codes, where
 from laggard.tables.schemas import GROUP_STATUS, LAG_WINDOWS, PARTITION_STATUS, Table
 
 COLUMNS = (
@@ -47,7 +47,7 @@ def check_rows(rows: pa.Table, table: Table, tallies: Tallies) -> None:
     behind = pc.max_element_wise(pc.subtract(end, committed), 0, skip_nulls=False)
     lag, derived = tallies["I5"], tallies["I8"]
     lag.checked += rows.num_rows
-    unequal(lag, "lag", pc.if_else(is_ok, behind, pa.scalar(None, pa.int64())))
+    unequal(lag, "lag", where(is_ok, behind))
     lag.add(rows, pc.and_(is_ok, pc.is_null(behind)), table.name, table.key, "status", "not ok: no offset", "ok")
     derived.checked += rows.num_rows
     ahead = pc.max_element_wise(pc.subtract(committed, end), 0, skip_nulls=False)
@@ -189,14 +189,14 @@ def check_sums(partitions: pa.Table, stored: pa.Table, by: Sequence[str], table:
             sums = pc.fill_null(met[beside], 0) if name.startswith("partitions_") else met[beside]
             tally.add(met, differ(met[name], sums), table.name, table.key, name, sums, met[name])
     if "lag" in met.column_names:
-        whole = pc.if_else(pc.equal(met["status"], "ok"), met["lag_known"], pa.scalar(None, pa.int64()))
+        whole = where(pc.equal(met["status"], "ok"), met["lag_known"])
         tally.add(met, differ(met["lag"], whole), table.name, table.key, "lag", whole, met["lag"])
 
 
 def _folded(rows: pa.Table, by: Sequence[str]) -> pa.Table:
     """Sums over partitions, under the names that the tables of groups give them."""
     is_ok, status = pc.equal(rows["status"], "ok"), rows["status"]
-    lag = pc.if_else(is_ok, rows["lag"], pa.scalar(None, pa.int64()))
+    lag = where(is_ok, rows["lag"])
     no_commit = pc.equal(status, "no_commit")
     columns = {
         "lag_known": (lag, "sum"),
