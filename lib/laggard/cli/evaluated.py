@@ -19,7 +19,7 @@ from laggard.tables.evaluated import newest_evaluated, read_between
 from laggard.tables.freshness import MAX_WINDOWS_BEHIND
 from laggard.tables.schemas import FINDINGS, GROUP_WINDOWS
 
-_REPEATED_WITHIN = timedelta(hours=2)  # an open finding has a row at least once an hour
+REPEATED_WITHIN = timedelta(hours=2)  # an open finding has a row at least once an hour
 _OF_FINDING = tuple(name for name in FINDINGS.names if name not in {"date", "batch_id", "status"})
 _OF_WINDOW = tuple(name for name in GROUP_WINDOWS.names if name not in {"date", "cluster", "batch_id"})
 _KEPT = ("evidence", "evidence_text", "guards")
@@ -99,17 +99,14 @@ class Health:
 def read_diagnosis(root: str, group: str, at: datetime, window_seconds: int) -> Diagnosis:
     """The newest evaluated window that ended by a moment, and what was open then."""
     window = timedelta(seconds=window_seconds)
-    start = newest_evaluated(root, at - window + timedelta(microseconds=1))
+    start = _newest_start(root, at, window)
     if start is None:
         return Diagnosis(None, None, [], [], 0)
     end = start + window
     behind = int((at - end) / window)
     windows = rows_between(root, GROUP_WINDOWS.name, _OF_WINDOW, start, start, field("group") == group)
     mine = (field("group") == group) | field("group").is_null()
-    found = open_findings(
-        newest_rows(rows_between(root, FINDINGS.name, _OF_FINDING, end - _REPEATED_WITHIN, end, mine))
-    )
-    found = [row for row in found if row["group"] == group or names_group(row, group)]
+    found = [row for row in _open_at(root, end, mine) if row["group"] == group or names_group(row, group)]
     shown = sorted((row for row in found if row["role"] != "suppressed"), key=rank)
     return Diagnosis(end, behind, sorted(windows, key=_badness), shown, len(found) - len(shown))
 
@@ -117,14 +114,13 @@ def read_diagnosis(root: str, group: str, at: datetime, window_seconds: int) -> 
 def read_health(root: str, at: datetime, window_seconds: int) -> dict[str, Health]:
     """Each group of the newest evaluated window that ended by a moment; empty if that is too long ago."""
     window = timedelta(seconds=window_seconds)
-    start = _evaluated(root, at, window)
-    if start is None:
+    start = _newest_start(root, at, window)
+    if start is None or int((at - start - window) / window) > MAX_WINDOWS_BEHIND:
         return {}
     end = start + window
     windows = sorted(rows_between(root, GROUP_WINDOWS.name, _OF_HEALTH, start, start), key=_badness)
-    found = open_findings(newest_rows(rows_between(root, FINDINGS.name, _OF_FINDING, end - _REPEATED_WITHIN, end)))
     of_group: dict[str, list[Row]] = {}
-    for row in sorted(counted(found), key=rank):
+    for row in sorted(counted(_open_at(root, end)), key=rank):
         for group in [row["group"]] if row["group"] is not None else _groups_named(row):
             of_group.setdefault(group, []).append(row)
     of_window: dict[str, list[Row]] = {}
@@ -147,18 +143,21 @@ def rows_between(
     return shown_rows(read_between(root, name, columns, since, until, condition), name, columns)
 
 
-def read_findings(root: str, since: datetime, until: datetime) -> list[Row]:
+def read_findings(root: str, since: datetime, until: datetime, condition: Expression | None = None) -> list[Row]:
     """The newest row of each finding that has one between two moments."""
-    return newest_rows(rows_between(root, FINDINGS.name, _OF_FINDING, since, until))
+    return newest_rows(rows_between(root, FINDINGS.name, _OF_FINDING, since, until, condition))
 
 
 def read_open(root: str, at: datetime, window_seconds: int) -> list[Row]:
     """All findings that were open in the newest evaluated window that ended by a moment."""
     window = timedelta(seconds=window_seconds)
-    start = newest_evaluated(root, at - window + timedelta(microseconds=1))
-    return (
-        [] if start is None else open_findings(read_findings(root, start + window - _REPEATED_WITHIN, start + window))
-    )
+    start = _newest_start(root, at, window)
+    return [] if start is None else _open_at(root, start + window)
+
+
+def _open_at(root: str, end: datetime, condition: Expression | None = None) -> list[Row]:
+    """Findings that were open at the end of a window."""
+    return open_findings(read_findings(root, end - REPEATED_WITHIN, end, condition))
 
 
 def read_rows_of_findings(root: str, since: datetime, until: datetime, condition: Expression) -> list[Row]:
@@ -215,10 +214,9 @@ def is_any_known(root: str, at: datetime, window_seconds: int, glob: str = "*") 
     return any(fnmatchcase(group, glob) and health.level != UNKNOWN for group, health in healths.items())
 
 
-def _evaluated(root: str, at: datetime, window: timedelta) -> datetime | None:
-    """Begin of that window."""
-    start = newest_evaluated(root, at - window + timedelta.resolution)
-    return None if start is None or int((at - start - window) / window) > MAX_WINDOWS_BEHIND else start
+def _newest_start(root: str, at: datetime, window: timedelta) -> datetime | None:
+    """Begin of the newest evaluated window that ended by a moment; None without one."""
+    return newest_evaluated(root, at - window + timedelta.resolution)
 
 
 def names_group(row: Row, group: str) -> bool:

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING
 from laggard.cli import terminal
 from laggard.cli.api.client import add_options
 from laggard.cli.diagnosis_words import evidence_words, where
-from laggard.cli.evaluated import FAIL_ON, SEVERITIES, exit_code, is_any_known, open_findings, rank, read_findings
+from laggard.cli.evaluated import (
+    FAIL_ON,
+    REPEATED_WITHIN,
+    SEVERITIES,
+    exit_code,
+    is_any_known,
+    open_findings,
+    rank,
+    read_findings,
+)
 from laggard.cli.parser import hint
 from laggard.cli.published import Row, is_asked, made_lines, published_batch, read_where, refuse_empty, warn_if_old
 from laggard.cli.table import Table
@@ -117,9 +126,7 @@ def read_found(root: str, polled_at: datetime, window: timedelta, from_when: Whe
     evaluated_to = None if start is None else start + window
     # what is open has a row of the last hour before the rules' newest window, which may be long ago
     since = from_when(polled_at)
-    rows = (
-        [] if evaluated_to is None else read_findings(root, min(since, evaluated_to - timedelta(hours=2)), evaluated_to)
-    )
+    rows = [] if evaluated_to is None else read_findings(root, min(since, evaluated_to - REPEATED_WITHIN), evaluated_to)
     rows = [row for row in rows if row["event"] != "closed" or row["at"] >= since]
     ranked = sorted(made_lines(rows, FINDINGS.name, _ranked), key=lambda each: each[0])
     behind = int((polled_at - (evaluated_to or polled_at)) / window)
