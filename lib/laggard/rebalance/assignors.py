@@ -11,6 +11,7 @@ there only balance is comparable.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 
 from laggard.rebalance.assignors_types import Assignment, Member, TopicPartition, in_order
 
@@ -106,10 +107,9 @@ def _valid_claims(members: Sequence[Member], partitions: Mapping[str, int]) -> d
                 claims.setdefault(place, []).append(member)
     owned: dict[str, list[TopicPartition]] = {member.member_id: [] for member in members}
     for place, rivals in claims.items():
-        newest = max(member.generation for member in rivals)
-        winners = [member for member in rivals if member.generation == newest]
-        if len(winners) == 1:
-            owned[winners[0].member_id].append(place)
+        first, *others = sorted(rivals, key=attrgetter("generation"), reverse=True)
+        if not others or others[0].generation < first.generation:
+            owned[first.member_id].append(place)
     return owned
 
 
@@ -146,28 +146,34 @@ def _level(
     members: Sequence[Member], owned: Mapping[str, list[TopicPartition]], partitions: Mapping[str, int]
 ) -> Assignment:
     """For differing subscriptions: what is free to the least loaded reader, then moves while one levels the loads."""
-    topics = {member.member_id: member.topics for member in members}
+    readers = _readers(members)
     found = {member: list(held) for member, held in owned.items()}
-
-    def readers(place: TopicPartition) -> list[str]:
-        return [member for member in sorted(topics) if place[0] in topics[member]]
 
     def load(member: str) -> int:
         return len(found[member])
 
     free = _left(_wanted(members, partitions), found)
-    for place in sorted(free, key=lambda each: (len(readers(each)), each)):
-        found[min(readers(place), key=load)].append(place)
+    for place in sorted(free, key=lambda each: (len(readers[each[0]]), each)):
+        found[min(readers[place[0]], key=load)].append(place)
     moved = True
     while moved:
         moved = False
-        for member in sorted(found, key=load, reverse=True):
-            for place in list(found[member]):
-                lightest = min(readers(place), key=load)
-                if load(member) - load(lightest) >= 2:
-                    found[member].remove(place)
+        for giver in sorted(found, key=load, reverse=True):
+            for place in list(found[giver]):
+                lightest = min(readers[place[0]], key=load)
+                if load(giver) - load(lightest) >= 2:
+                    found[giver].remove(place)
                     found[lightest].append(place)
                     moved = True
+    return found
+
+
+def _readers(members: Sequence[Member]) -> dict[str, list[str]]:
+    """Topic to the members that subscribe to it, in order of their ids."""
+    found: dict[str, list[str]] = {}
+    for member in sorted(members, key=attrgetter("member_id")):
+        for topic in member.topics:
+            found.setdefault(topic, []).append(member.member_id)
     return found
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from laggard.rebalance.departures import Departure
 from laggard.rebalance.facts import MemberFacts, Surroundings
 from laggard.rebalance.parameters import RebalanceParameters
-from laggard.rebalance.slots import SlotChanges
+from laggard.rebalance.slots import SlotChanges, static_slots
 from laggard.rebalance.times import seconds_between
 
 CAUSES = (
@@ -71,19 +71,12 @@ def find_cause(
     slots = change.slots
     if not change.live_read or slots is None or change.interrupted is None:
         return UNKNOWN
-    near = _Nearness(change.started_at or change.ended_at, change.ended_at)
-    has_moved = near.holds(surroundings.coordinator_changed_at, parameters.coordinator_seconds)
-    if slots.is_equal and has_moved and not change.is_epoch:  # every step of an epoch is written: nothing restarts
-        return "coordinator_failover"
-    if _has_new_partitions(change) and near.holds(
-        surroundings.partitions_added_at, parameters.partitions_added_seconds
-    ):
-        return "partitions_added"
-    if _has_new_subscription(change, slots):
-        return "subscription_change"
-    if None not in (change.assignor_before, change.assignor) and change.assignor_before != change.assignor:
-        return "assignor_change"
-    return _cause_in_members(change, slots, list(earlier), parameters)
+    return (
+        _cause_around(change, slots, surroundings, parameters)
+        or _cause_in_settings(change, slots)
+        or _cause_in_members(change, slots, list(earlier), parameters)
+        or _cause_without_change(change, slots, parameters)
+    )
 
 
 def find_necessity(cause: str, reason: str | None, *, is_declared_deploy: bool) -> str:
@@ -107,6 +100,24 @@ class _Nearness:
         return before is not None and before <= seconds and at is not None and at <= self.ended_at
 
 
+def _cause_around(
+    change: Change, slots: SlotChanges, surroundings: Surroundings, parameters: RebalanceParameters
+) -> str | None:
+    near = _Nearness(change.started_at or change.ended_at, change.ended_at)
+    has_moved = near.holds(surroundings.coordinator_changed_at, parameters.coordinator_seconds)
+    if slots.is_equal and has_moved and not change.is_epoch:  # every step of an epoch is written: nothing restarts
+        return "coordinator_failover"
+    has_grown = near.holds(surroundings.partitions_added_at, parameters.partitions_added_seconds)
+    return "partitions_added" if has_grown and _has_new_partitions(change) else None
+
+
+def _cause_in_settings(change: Change, slots: SlotChanges) -> str | None:
+    if _has_new_subscription(change, slots):
+        return "subscription_change"
+    is_known = None not in (change.assignor_before, change.assignor)
+    return "assignor_change" if is_known and change.assignor_before != change.assignor else None
+
+
 def _has_new_partitions(change: Change) -> bool:
     """Only the rebalance that hands new partitions out is explained by them, not those that follow."""
     old, new = (
@@ -127,8 +138,8 @@ def _has_new_subscription(change: Change, slots: SlotChanges) -> bool:
 
 def _cause_in_members(
     change: Change, slots: SlotChanges, earlier: Sequence[Departure], parameters: RebalanceParameters
-) -> str:
-    static = {change.slot_before[each.member_id] for each in change.before or () if each.group_instance_id}
+) -> str | None:
+    static = static_slots(change.before or ())
     restarted = set(slots.restarted) - static  # a static one that restarts in time begins no rebalance (KIP-345)
     left = {*slots.left, *slots.expired}
     if restarted or (left and slots.joined):
@@ -137,7 +148,7 @@ def _cause_in_members(
         return "static_expired" if left <= static else "member_left"
     if slots.joined:
         return "static_return" if _are_back(change, slots, earlier, parameters) else "member_join"
-    return _cause_without_change(change, slots, parameters)
+    return None
 
 
 def _cause_without_change(change: Change, slots: SlotChanges, parameters: RebalanceParameters) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -10,16 +10,19 @@ from laggard.lag.arrays import MAX_TIMESTAMP_MS
 from laggard.rebalance.facts import Generation, to_member
 from laggard.rebalance.folded import Folded, Folding
 from laggard.rebalance.group_facts import imbalance
-from laggard.rebalance.history import History, Row, Step, distance
+from laggard.rebalance.history import History, Row, Step, assigned_places, distance
 from laggard.rebalance.membership import Identity
 from laggard.rebalance.parameters import DEFAULTS
-from laggard.rebalance.slots import compare_slots, name_slots
+from laggard.rebalance.slots import SlotChanges, compare_slots, name_slots, slot_columns
 
 # group.initial.rebalance.delay.ms: an empty group waits so long for more members
 INITIAL_DELAY = timedelta(seconds=DEFAULTS.initial_delay_seconds)
 _OF_GENERATION = (
     "state_timestamp", "generation_gap", "assignor", "rebalance_mode", "leader", "record_version",
     "partitions_unassigned",
+)  # fmt: skip
+_AS_DESCRIBED = (
+    "kind", "generation", "protocol_type", "assignor", "rebalance_mode", "leader", "member_count", "static_count",
 )  # fmt: skip
 _IDENTITY = ("member_id", "group_instance_id", "client_id", "client_host")
 
@@ -40,16 +43,13 @@ def fold_classic(work: Folding, step: Step) -> None:
     slot_of = name_slots(members, by_member_id=False)
     row = place | _generation(state, found, members, slot_of, record, history)
     row["generation_gap"] = gap if history.tick.is_caught_up else None  # compaction removes records of the past
+    replaced = _replaced(state.roster, members)
     if is_replacement:
-        back = next(iter(_replaced(state.roster, members)), None)
-        former: Row = next((each for each in found["member_rows"] if each["member_id"] == back), {})
-        names = {"member_id": back, "slot": slot_of.get(back or ""), "held": former.get("assigned")}
-        history.replacements.append({**place, **names, "session_timeout_ms": former.get("session_timeout_ms")})
+        history.replacements.append(place | _replacement(next(iter(replaced), None), found["member_rows"], slot_of))
     else:
         history.generations.append(row)
     history.add_fact(work.group, record["source_offset"], _fact(row, found))
     place |= {"generation": found["generation"], "status": found["status"]}
-    replaced = _replaced(state.roster, members)
     history.members += [
         place | row | {"slot": slot_of[row["member_id"]], "replaced_member_id": replaced.get(row["member_id"])}
         for row in found["member_rows"]
@@ -58,6 +58,17 @@ def fold_classic(work: Folding, step: Step) -> None:
     state.generation, state.roster, state.record_timestamp = found["generation"], members, record["record_timestamp"]
     state.was_type = state.was_number = None
     work.classic = _facts(found)
+
+
+def _replacement(member_id: str | None, members: Sequence[Row], slot_of: Mapping[str, str]) -> Row:
+    """Columns about a static member that took over from itself under a new member id."""
+    row: Row = next((each for each in members if each["member_id"] == member_id), {})
+    return {
+        "member_id": member_id,
+        "slot": slot_of.get(member_id or ""),
+        "held": row.get("assigned"),
+        "session_timeout_ms": row.get("session_timeout_ms"),
+    }
 
 
 def _end(work: Folding, place: Row, history: History) -> None:
@@ -109,22 +120,8 @@ def _generation(
     if is_skewed:
         state_timestamp = None
     sync = None if state_timestamp is None else (record["record_timestamp"] - state_timestamp).total_seconds()
-    roster = [] if state.was_type is not None else state.roster
-    changes = compare_slots(roster, members, by_member_id=False) if is_live and roster is not None else None
-    if found["kind"] == "downgrade":
-        changes = None  # slots of a modern group are named otherwise
-    names = (
-        "kind",
-        "generation",
-        "protocol_type",
-        "assignor",
-        "rebalance_mode",
-        "leader",
-        "member_count",
-        "static_count",
-    )
     return {
-        **{name: found[name] for name in names},
+        **{name: found[name] for name in _AS_DESCRIBED},
         "group_type": "classic",
         "status": "partial" if is_skewed else found["status"],
         "leader_slot": slot_of.get(found["leader"] or ""),
@@ -132,13 +129,19 @@ def _generation(
         "state_timestamp": state_timestamp,
         # a clock that was set back would give a negative duration: then it is not known
         "sync_seconds": sync if found["kind"] == "sync" and sync is not None and sync >= 0 else None,
-        "joined": changes.joined if changes else None,
-        "left": changes.left if changes else None,
-        "replaced": changes.replaced if changes else None,
+        **slot_columns(_changes(state, found, members, is_live=is_live)),
         "record_version": record["record_version"],
         "live_read": is_live,
         **_spread(found, history, is_live=is_live),
     }
+
+
+def _changes(state: Folded, found: Mapping[str, Any], members: list[Identity], *, is_live: bool) -> SlotChanges | None:
+    roster = [] if state.was_type is not None else state.roster
+    # slots of a modern group are named otherwise
+    if not is_live or roster is None or found["kind"] == "downgrade":
+        return None
+    return compare_slots(roster, members, by_member_id=False)
 
 
 def _started_low(state: Folded, found: Mapping[str, Any], state_timestamp: datetime | None) -> datetime | None:
@@ -156,7 +159,7 @@ def _spread(found: Mapping[str, Any], history: History, *, is_live: bool) -> Row
     """Count partitions that have an owner, and those that lack one by the poll; only live, as topics grow."""
     if found["kind"] not in ("sync", "downgrade") or found["topics"] is None:
         return {}
-    assigned = {(each["topic"], each["partition"]) for row in found["member_rows"] for each in row["assigned"]}
+    assigned = assigned_places(found["member_rows"])
     unassigned = history.topics.unassigned(found["topics"], assigned) if is_live else None
     return {"partitions_assigned": len(assigned), "partitions_unassigned": unassigned}
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 
 from laggard.rebalance.causes import Change, find_cause, find_necessity
 from laggard.rebalance.compared import Compared, Departed, add_returns, compare_rosters, find_departed, follow_moves
+from laggard.rebalance.departures import Departure
 from laggard.rebalance.evidence import gather_evidence
 from laggard.rebalance.facts import Generation, Surroundings
 from laggard.rebalance.parameters import RebalanceParameters
@@ -50,8 +52,7 @@ def close_rebalance(
         **_flag(rebalance, compared, cost),
         **{name: value for name, value in asdict(cost).items() if name not in {"seconds", "is_complete"}},
     }
-    is_complete = rebalance.is_complete and rebalance.ended_at is not None
-    standing = stand(rebalance.last, ended_at, is_complete=is_complete)
+    standing = stand(rebalance.last, ended_at, is_complete=rebalance.is_at_rest)
     moves = compared.moves or ()
     returned, last_moves = follow_moves(moves, state.moves, ended_at, parameters)
     kept = RebalanceState(standing, None, departed.near, ended_at, last_moves)
@@ -135,21 +136,25 @@ def _explain(
     reasons = [claim_reason(each, parameters) for each in posteriors]
     posterior = mix(posteriors)
     cause = find_cause(change, surroundings, departed.earlier, parameters)
-    # those that went without a word are missed for a whole session
-    silent = [
-        each.session_seconds
-        for each, reason in zip(departed.own, reasons, strict=True)
-        if each.is_static or reason in {"session_expiry", "crash"}
-    ]
-    is_known = bool(silent) and None not in silent
     return {
         "cause": cause,
         "necessity": find_necessity(
             cause, claim_reason(posterior, parameters), is_declared_deploy=surroundings.is_declared_deploy
         ),
         "cause_posterior": posterior,
-        "unread_window_seconds": max(each for each in silent if each is not None) if is_known else None,
+        "unread_window_seconds": _unread_seconds(departed.own, reasons),
     }
+
+
+def _unread_seconds(departures: Sequence[Departure], reasons: Sequence[str | None]) -> float | None:
+    """The longest session of members that went without a word: so long they are missed; None if one is not known."""
+    silent = [
+        each.session_seconds
+        for each, reason in zip(departures, reasons, strict=True)
+        if each.is_static or reason in {"session_expiry", "crash"}
+    ]
+    known = [seconds for seconds in silent if seconds is not None]
+    return max(known, default=None) if len(known) == len(silent) else None
 
 
 def _describe(rebalance: OpenRebalance, compared: Compared) -> dict[str, object]:

@@ -30,13 +30,10 @@ class Codec:
 def codec_of(kind: Any) -> Codec:
     """For str, numbers, bool, datetime, dataclasses, tuples of these, and each of them or None."""
     if get_origin(kind) in (types.UnionType, Union):
-        inner = next(each for each in get_args(kind) if each is not type(None))
+        (inner,) = set(get_args(kind)) - {type(None)}
         return codec_of(inner) if _is_plain(inner) else _optional(codec_of(inner))
     if get_origin(kind) is tuple:
-        first, *others = get_args(kind)
-        return (
-            _list(codec_of(first)) if others == [Ellipsis] else _places([codec_of(each) for each in (first, *others)])
-        )
+        return _list(codec_of(get_args(kind)[0])) if Ellipsis in get_args(kind) else _places(get_args(kind))
     if isinstance(kind, type) and is_dataclass(kind):
         return _struct(kind)
     if kind is datetime:
@@ -99,8 +96,9 @@ def _list(inner: Codec) -> Codec:
     return Codec(write, read)
 
 
-def _places(inner: Sequence[Codec]) -> Codec:
+def _places(kinds: Sequence[Any]) -> Codec:
     """A tuple of one type for each place."""
+    inner = list(map(codec_of, kinds))
 
     def write(values: Values) -> Any:
         places = zip(*values, strict=True) if values else ((),) * len(inner)

@@ -41,18 +41,18 @@ def compare_rosters(rebalance: OpenRebalance) -> Compared:
     if before is None or not rebalance.live_read:
         return Compared()
     slots = compare_slots(before.members, last.members, by_member_id=last.by_member_id)
-    slots = replace(slots, expired=tuple(each for each in rebalance.absent if each in slots.kept))
+    slots = replace(slots, expired=tuple(sorted(slots.kept.keys() & {*rebalance.absent})))
     old, new = (
         holdings(members, name_slots(members, by_member_id=last.by_member_id))
         for members in (before.members, last.members)
     )
-    is_whole = before.is_complete and rebalance.is_complete and rebalance.ended_at is not None
-    if old is None or new is None or not is_whole:
+    if old is None or new is None or not (before.is_complete and rebalance.is_at_rest):
         return Compared(slots)
-    is_comparable = is_divergent(before.members) is False and is_divergent(last.members) is False
     moves = find_moves(old, new, slots.kept)
-    movement = None if moves is None or not is_comparable else count_movement(len(moves), old, new, slots.kept)
-    return Compared(slots, moves, movement)
+    movement = None if moves is None else count_movement(len(moves), old, new, slots.kept)
+    # by equal shares: they mean nothing to members of different subscriptions
+    is_comparable = {is_divergent(before.members), is_divergent(last.members)} == {False}
+    return Compared(slots, moves, movement if is_comparable else None)
 
 
 def find_departed(

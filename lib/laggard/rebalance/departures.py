@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import attrgetter
 
 from laggard.rebalance.assignors_types import TopicPartition
 from laggard.rebalance.facts import MemberFacts
 from laggard.rebalance.parameters import RebalanceParameters
 from laggard.rebalance.pauses import PartitionPause
-from laggard.rebalance.slots import SlotChanges, client_id_pattern, name_slots
+from laggard.rebalance.slots import SlotChanges, client_id_pattern, name_slots, static_slots
 from laggard.rebalance.times import Start, seconds_between
 
 
@@ -37,6 +38,17 @@ class Departure:
     def is_static(self) -> bool:
         return self.group_instance_id is not None
 
+    def is_awaited(self, at: datetime, parameters: RebalanceParameters) -> bool:
+        """True if no member has taken its place yet and one at this time still would."""
+        return self.returned is None and (at - self.at).total_seconds() <= parameters.return_seconds
+
+
+# level of a return -> True if a new member has taken the place of one that left
+_RETURNS: dict[str, Callable[[Departure, MemberFacts], bool]] = {
+    "same_host": lambda gone, new: gone.place == (new.client_id, new.client_host),
+    "other_host": lambda gone, new: gone.client_id_pattern == client_id_pattern(new),
+}
+
 
 def find_departures(
     before: Iterable[MemberFacts],
@@ -55,8 +67,7 @@ def find_departures(
     members = list(before)
     slot_of = name_slots(members, by_member_id=by_member_id)
     pause_of = {pause.place: pause for pause in pauses}
-    static = {slot_of[member.member_id] for member in members if member.group_instance_id is not None}
-    gone = {*slots.left, *slots.expired, *(set(slots.restarted) - static)}
+    gone = {*slots.left, *slots.expired, *(set(slots.restarted) - static_slots(members))}
     return tuple(
         _departure(member, slot_of[member.member_id], pause_of, start, at, joined_at)
         for member in sorted(members, key=lambda each: (slot_of[each.member_id], each.member_id))
@@ -73,20 +84,15 @@ def mark_returns(
 ) -> tuple[Departure, ...]:
     """The departures with those marked whose place a new member took; it counts for one of them only."""
     old = {member.member_id for member in before}
-    fresh = sorted((member for member in now if member.member_id not in old), key=lambda each: each.member_id)
+    fresh = sorted((member for member in now if member.member_id not in old), key=attrgetter("member_id"))
     found = list(departures)
-
-    def pair(level: str, fits: Callable[[Departure, MemberFacts], bool]) -> None:
+    for level, fits in _RETURNS.items():
         for index, departure in enumerate(found):
-            is_open = departure.returned is None
-            if is_open and (at - departure.at).total_seconds() <= parameters.return_seconds:
+            if departure.is_awaited(at, parameters):
                 member = next((each for each in fresh if fits(departure, each)), None)
                 if member is not None:
                     fresh.remove(member)
                     found[index] = replace(departure, returned=level)
-
-    pair("same_host", lambda gone, new: gone.place == (new.client_id, new.client_host))
-    pair("other_host", lambda gone, new: gone.client_id_pattern == client_id_pattern(new))
     return tuple(found)
 
 
@@ -102,7 +108,7 @@ def _departure(
     held = [pause_of[place] for place in member.assigned or () if place in pause_of]
     intervals = [each.commit_interval_seconds for each in held if each.commit_interval_seconds is not None]
     last = _last_sign(held, joined_at) if start.is_seen else None
-    idle, at_end = (seconds_between(until, last) for until in (start.est, start.high))
+    idle, at_end = (_silence_seconds(last, until) for until in (start.est, start.high))
     timeout = member.session_timeout_ms if member.rebalance_timeout_ms is None else member.rebalance_timeout_ms
     return Departure(
         slot=slot,
@@ -112,11 +118,11 @@ def _departure(
         place=(member.client_id, member.client_host),
         at=at,
         partitions=None if member.assigned is None else tuple(sorted(member.assigned)),
-        idle_seconds=None if idle is None else max(0.0, idle),
+        idle_seconds=idle,
         session_seconds=_in_seconds(member.session_timeout_ms),
         rebalance_timeout_seconds=_in_seconds(timeout),
         commit_interval_seconds=max(intervals, default=None),
-        idle_at_end_seconds=None if at_end is None else max(0.0, at_end),
+        idle_at_end_seconds=at_end,
         was_material=_was_material(held),
     )
 
@@ -125,6 +131,11 @@ def _last_sign(held: Sequence[PartitionPause], joined_at: datetime | None) -> da
     """The time of the last progress, or of the join if that is later; None without a partition that has traffic."""
     progress = [each.progressed_at for each in held if each.has_traffic]
     return max((each for each in (joined_at, *progress) if each is not None), default=None) if progress else None
+
+
+def _silence_seconds(last: datetime | None, until: datetime | None) -> float | None:
+    seconds = seconds_between(until, last)
+    return None if seconds is None else max(0.0, seconds)
 
 
 def _was_material(held: Sequence[PartitionPause]) -> bool | None:

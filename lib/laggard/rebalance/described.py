@@ -68,19 +68,20 @@ def describe_consumer(answer: Row) -> dict[str, Any]:
         "group_epoch": answer["group_epoch"],
         "assignment_epoch": answer["assignment_epoch"],
         "topics": None if has_regex else sorted({name for each in members for name in each["subscribed_topic_names"]}),
-        "members": [
-            {
-                "member_id": member["member_id"],
-                "group_instance_id": member["instance_id"],
-                "client_id": member["client_id"],
-                "client_host": member["client_host"],
-                "assigned": [
-                    {"topic": each["topic_name"], "partition": partition}
-                    for each in member["assignment"]["topic_partitions"]
-                    for partition in each["partitions"]
-                ],
-            }
-            for member in members
+        "members": list(map(_describe_member, members)),
+    }
+
+
+def _describe_member(member: Row) -> dict[str, Any]:
+    return {
+        "member_id": member["member_id"],
+        "group_instance_id": member["instance_id"],
+        "client_id": member["client_id"],
+        "client_host": member["client_host"],
+        "assigned": [
+            {"topic": each["topic_name"], "partition": partition}
+            for each in member["assignment"]["topic_partitions"]
+            for partition in each["partitions"]
         ],
     }
 
@@ -108,18 +109,15 @@ def _facts(found: Row, before: Row) -> dict[str, Any]:
         return {**dict.fromkeys(KEPT), "is_held": False}
     members, held = found["members"], [each["assigned"] for each in found["members"]]
     is_known = None not in held and found["topics"] is not None
-    topics = found["topics"]
-    if topics is None and members:  # in a rebalance nothing is said of them: they stay what they were
-        topics = before.get("topics")
     names = ("group_type", "protocol_type", "assignor", "rebalance_mode", "group_epoch", "assignment_epoch")
     return {
         **dict.fromkeys(KEPT),
         **{name: found.get(name) for name in names},
         "members": len(members),
         "static_members": sum(each["group_instance_id"] is not None for each in members),
-        "idle_members": sum(not each for each in held) if is_known else None,
-        "assignment_imbalance": imbalance(len(each) for each in held) if is_known else None,
-        "topics": topics,
+        **({"idle_members": held.count([]), "assignment_imbalance": imbalance(map(len, held))} if is_known else {}),
+        # in a rebalance nothing is said of them: they stay what they were
+        "topics": before.get("topics") if found["topics"] is None and members else found["topics"],
         "is_held": False,
     }
 

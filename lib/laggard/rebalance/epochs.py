@@ -12,7 +12,7 @@ from datetime import datetime
 from laggard.rebalance.facts import Generation, to_member
 from laggard.rebalance.folded import Epoch, Folded, Folding, Member
 from laggard.rebalance.group_facts import MODES, group_topics, member_topics, preferred_assignor, resolve
-from laggard.rebalance.history import History, Row, Step, distance
+from laggard.rebalance.history import History, Row, Step, assigned_places, distance
 from laggard.rebalance.membership import Identity
 from laggard.rebalance.slots import compare_slots
 
@@ -29,8 +29,7 @@ def bump_epoch(work: Folding, step: Step) -> None:
     state.validated_topology_epoch = step.found["validated_topology_epoch"]
     if state.epoch is not None and state.epoch.number == number:
         return
-    if state.epoch is not None and state.epoch.is_open:
-        close_epoch(work, history, None)
+    close_epoch(work, history, None)
     for member in state.members.values():
         tell_member(work, member, history)  # one that took over since and did not reach the epoch
     is_upgrade = _is_upgrade(state, number)
@@ -103,37 +102,44 @@ def tell_epoch(work: Folding, history: History, offset: int, stable_at: datetime
 
 
 def close_epoch(work: Folding, history: History, stable_at: datetime | None) -> None:
-    """Tell the open epoch and its members; None: it was superseded, or the group is empty."""
+    """Record the epoch and its members, if it is open; None: it was superseded, or the group is empty."""
     state, epoch = work.state, work.state.epoch
-    if epoch is None:
+    if epoch is None or not epoch.is_open:
         return
     is_complete = stable_at is not None or epoch.kind == "empty"
-    place, roster = _place(work, epoch, history), state.roster or []
-    of_epoch = {each.member_id for each in roster}
-    members = [each for each in state.members.values() if each.member_id in of_epoch and not each.is_told]
+    members, place = _without_row(state), _place(work, epoch, history)
     rows = [_member_row(work, member, place, history) for member in members]
+    spread = _spread(state, rows, history, is_live=epoch.live_read) if is_complete else {}
     history.members += rows
-    history.generations.append(
-        place
-        | {
-            "status": "partial" if any(row["status"] == "partial" for row in rows) else "ok",
-            "kind": epoch.kind,
-            "group_type": state.group_type,
-            "protocol_type": state.group_type,
-            "rebalance_mode": MODES[state.group_type or ""] if roster else None,
-            "assignment_epoch": state.assignment_epoch,
-            "stable_at": stable_at,
-            "generation_gap": epoch.gap,
-            "member_count": len(roster),
-            "static_count": sum(each.group_instance_id is not None for each in roster),
-            **{name: getattr(epoch, name) for name in _OF_EPOCH},
-            **(_spread(state, rows, history, is_live=epoch.live_read) if is_complete else {}),
-        }
-    )
+    history.generations.append(place | _epoch_row(state, epoch, stable_at, rows) | spread)
     for member in members:
         member.is_told = True
     epoch.is_open = False
     work.generations_total += int(is_complete and epoch.kind != "upgrade")  # no rebalance: all keep what they have
+
+
+def _without_row(state: Folded) -> list[Member]:
+    """Members of the newest epoch that have no row of it yet."""
+    of_epoch = {each.member_id for each in state.roster or ()}
+    return [each for each in state.members.values() if each.member_id in of_epoch and not each.is_told]
+
+
+def _epoch_row(state: Folded, epoch: Epoch, stable_at: datetime | None, members: Sequence[Row]) -> Row:
+    """Columns of `generations` that the epoch itself and the rows of its members give."""
+    roster = state.roster or []
+    return {
+        "status": "partial" if any(row["status"] == "partial" for row in members) else "ok",
+        "kind": epoch.kind,
+        "group_type": state.group_type,
+        "protocol_type": state.group_type,
+        "rebalance_mode": MODES[state.group_type or ""] if roster else None,
+        "assignment_epoch": state.assignment_epoch,
+        "stable_at": stable_at,
+        "generation_gap": epoch.gap,
+        "member_count": len(roster),
+        "static_count": sum(each.group_instance_id is not None for each in roster),
+        **{name: getattr(epoch, name) for name in _OF_EPOCH},
+    }
 
 
 def tell_member(work: Folding, member: Member, history: History) -> None:
@@ -171,15 +177,19 @@ def _spread(state: Folded, rows: list[Row], history: History, *, is_live: bool) 
     """Count partitions that have an owner, and those that lack one; a share group's may have several."""
     if state.group_type == "streams" and any(row["status"] == "partial" for row in rows):
         return {}  # a task whose topics are not known has an unknown number of partitions
-    held = {
+    named = assigned_places(rows)
+    is_known = is_live and all(topic for topic, _ in named)
+    return {
+        "partitions_assigned": len(named if state.group_type == "streams" else _held_parts(state)),
+        "partitions_unassigned": history.topics.unassigned(group_topics(state), named) if is_known else None,
+    }
+
+
+def _held_parts(state: Folded) -> set[tuple[str, int]]:
+    """Partitions that members have, by topic id: the names of some may not be known."""
+    return {
         (each["source"], number)
         for member in state.members.values()
         for each in member.assigned or ()
         for number in each["partitions"]
-    }
-    named = {(each["topic"], each["partition"]) for row in rows for each in row["assigned"] or ()}
-    is_known = is_live and all(topic for topic, _ in named)
-    return {
-        "partitions_assigned": len(named if state.group_type == "streams" else held),
-        "partitions_unassigned": history.topics.unassigned(group_topics(state), named) if is_known else None,
     }

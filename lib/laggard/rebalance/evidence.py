@@ -8,7 +8,6 @@ from datetime import datetime
 
 from laggard.rebalance.departures import Departure
 from laggard.rebalance.parameters import RebalanceParameters
-from laggard.rebalance.times import seconds_between
 
 
 def gather_evidence(
@@ -19,15 +18,15 @@ def gather_evidence(
     `others` are departures of the group around this one, `slots` is the number of members it had.
     """
     evidence = {"idle": _idle(departure, parameters)}
-    since = seconds_between(until, departure.at)
+    since = (until - departure.at).total_seconds()
     rotation = _rotation(departure, others, slots, parameters)
     if rotation is not None:
         evidence["rotation"] = rotation
-    elif since is not None and since >= parameters.deploy_horizon_seconds:
+    elif since >= parameters.deploy_horizon_seconds:
         evidence["rotation"] = "none"  # the next one of a deploy might still have left
     if departure.returned is not None:
         evidence["returned"] = departure.returned
-    elif since is not None and since >= parameters.return_seconds:
+    elif since >= parameters.return_seconds:
         evidence["returned"] = "none"
     # behind a member that is silent lag grows whatever silenced it
     was_reading = departure.idle_seconds is None or evidence["idle"] == "orderly"
@@ -47,18 +46,31 @@ def _idle(departure: Departure, parameters: RebalanceParameters) -> str:
 
 
 def _level(departure: Departure, idle: float | None, parameters: RebalanceParameters) -> str:
-    timeout = departure.rebalance_timeout_seconds
-    session = parameters.modern_session_seconds if departure.session_seconds is None else departure.session_seconds
-    interval = departure.commit_interval_seconds or 0.0
     if idle is None:
         return "other"
-    # a static member that polls too late shows one session later
-    late = None if timeout is None else timeout + (session if departure.is_static else 0.0)
+    late, session = _timeouts(departure, parameters)
+    interval = departure.commit_interval_seconds or 0.0
     is_late, is_silent = (_is_just_over(idle, each, interval, parameters) for each in (late, session))
     if is_late and is_silent:
         return "other"
     if is_late or is_silent:
         return "poll_timeout" if is_late else "session"
+    return _rough_level(departure, idle, parameters)
+
+
+def _timeouts(departure: Departure, parameters: RebalanceParameters) -> tuple[float | None, float]:
+    """Seconds of silence after which a member is missed: one that polls too late, and one whose session expires."""
+    session = parameters.modern_session_seconds if departure.session_seconds is None else departure.session_seconds
+    late = departure.rebalance_timeout_seconds
+    if late is not None and departure.is_static:
+        late += session  # its session has to expire as well
+    return late, session
+
+
+def _rough_level(departure: Departure, idle: float, parameters: RebalanceParameters) -> str:
+    """Evidence from a silence after which no timeout ran out just then: the one that it is about as long as."""
+    late, session = _timeouts(departure, parameters)
+    timeout, interval = departure.rebalance_timeout_seconds, departure.commit_interval_seconds or 0.0
     slack = interval + parameters.heartbeat_seconds
     if late is not None and timeout is not None:
         latest = parameters.session_high * late + slack
@@ -88,14 +100,7 @@ def _rotation(
     near = _near(departure, others, parameters)
     times = Counter(each.slot for each in near)
     # before the chain of owners: in a rolling deploy the partitions of one member wander on to the next as well
-    replaced = [
-        each
-        for each in near
-        if (each.returned is not None or each is departure) and _idle(each, parameters) == "orderly"
-    ]
-    is_spread = len({each.at for each in replaced}) >= parameters.deploy_batches
-    enough = max(parameters.deploy_suspect_share * slots, parameters.deploy_departures)
-    if departure in replaced and is_spread and max(times.values()) == 1 and len(replaced) >= enough:
+    if max(times.values()) == 1 and _is_of_a_deploy(departure, near, slots, parameters):
         return "each_once"
     if times[departure.slot] >= parameters.crash_times and len(times) == 1:
         return "same_slot"
@@ -105,6 +110,20 @@ def _rotation(
     mean = (sum(times.values()) - times[departure.slot]) / max(1, slots - 1)
     stands_out = times[departure.slot] >= max(parameters.crash_times, parameters.crash_ratio * mean)
     return "same_slot" if stands_out else None
+
+
+def _is_of_a_deploy(
+    departure: Departure, near: Sequence[Departure], slots: int, parameters: RebalanceParameters
+) -> bool:
+    """True if it left in order, as enough others did that were replaced, and not all at once."""
+    replaced = [
+        each
+        for each in near
+        if (each.returned is not None or each is departure) and _idle(each, parameters) == "orderly"
+    ]
+    is_spread = len({each.at for each in replaced}) >= parameters.deploy_batches
+    enough = max(parameters.deploy_suspect_share * slots, parameters.deploy_departures)
+    return departure in replaced and is_spread and len(replaced) >= enough
 
 
 def _near(departure: Departure, others: Sequence[Departure], parameters: RebalanceParameters) -> list[Departure]:

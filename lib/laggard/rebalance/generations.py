@@ -38,11 +38,8 @@ def describe_generation(value: Mapping[str, Any] | None) -> dict[str, Any]:
         return {"kind": "tombstone", "status": "ok", "member_rows": []}
     mode = MODES.get(value["protocol"] or "")
     rows = [_member(member, value, mode) for member in value["members"]]
-    is_consumer = value["protocol_type"] == "consumer"
-    readable = is_consumer and all(row["topics"] is not None and row["assigned"] is not None for row in rows)
     return {
         "kind": _kind(value),
-        "status": "ok" if readable or not is_consumer or not rows else "partial",
         "generation": value["generation"],
         "protocol_type": value["protocol_type"] or None,
         "assignor": value["protocol"],
@@ -51,9 +48,20 @@ def describe_generation(value: Mapping[str, Any] | None) -> dict[str, Any]:
         "state_timestamp_ms": _known(value["current_state_timestamp"]),
         "member_count": len(rows),
         "static_count": sum(row["group_instance_id"] is not None for row in rows),
-        "idle_members": sum(not row["assigned"] for row in rows) if readable else None,
-        "topics": sorted({topic for row in rows for topic in row["topics"]}) if readable else None,
+        **_of_blobs(rows, value["protocol_type"]),
         "member_rows": rows,
+    }
+
+
+def _of_blobs(rows: list[dict[str, Any]], protocol_type: str) -> dict[str, Any]:
+    """Columns that need the blobs of all members; only consumers have some that name topics."""
+    is_consumer = protocol_type == "consumer"
+    if not is_consumer or any(row["topics"] is None or row["assigned"] is None for row in rows):
+        return {"status": "partial" if is_consumer else "ok", "idle_members": None, "topics": None}
+    return {
+        "status": "ok",
+        "idle_members": sum(not row["assigned"] for row in rows),
+        "topics": sorted({topic for row in rows for topic in row["topics"]}),
     }
 
 

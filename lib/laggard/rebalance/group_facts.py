@@ -110,9 +110,9 @@ def _partitions(group: Folded, held: dict[str, Any], topics: Topics) -> list[tup
 
 def _tasks(group: Folded, held: dict[str, Any], topics: Topics) -> list[tuple[str | None, int]]:
     """A task reads its number's partition of every topic of its subtopology that has so many."""
-    found = group.subtopologies.get(held["source"])
-    sources = [] if found is None or found["has_regex"] else found["topics"]
-    if not sources or (len(sources) > 1 and any(topic not in topics.partitions for topic in sources)):
+    found = group.subtopologies.get(held["source"], {"has_regex": True})  # without one, its topics are not known either
+    sources = [] if found["has_regex"] else found["topics"]
+    if not sources or (len(sources) > 1 and set(sources) - topics.partitions.keys()):
         return [(None, partition) for partition in held["partitions"]]
     return [
         (topic, partition)
@@ -127,7 +127,6 @@ def preferred_assignor(group: Folded) -> str | None:
 
     When none asks, the broker's first one is used, and no record says which that is.
     """
-    votes = Counter(member.server_assignor for member in group.members.values() if member.server_assignor).most_common(
-        2
-    )
+    wanted = (member.server_assignor for member in group.members.values() if member.server_assignor)
+    votes = Counter(wanted).most_common(2)
     return votes[0][0] if len(votes) == 1 or (votes and votes[0][1] > votes[1][1]) else None

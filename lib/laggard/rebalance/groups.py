@@ -90,17 +90,9 @@ def _row(
     listing: Listing,
     tick: Tick,
 ) -> dict[str, Any]:
-    listed = listing.groups.get(group, {})
     total, ok, no_commit = (totals.get(name) or 0 for name in ("status_count", "is_ok_sum", "is_no_commit_sum"))
     unknown = total - ok - no_commit
     status = "stale" if not tick.is_caught_up else PARTIAL if unknown else "ok"
-    offsets_partition, coordinator, is_fresh = _coordinator(found, totals, listing)
-    if tick.polls_commits:  # who is asked for the offsets is who listed the group
-        coordinator = listed.get("coordinator")
-        is_fresh = group in listing.groups
-        state, source = _polled_state(before, listed, listing.errors.get(group))
-    else:
-        state, source = _state(before, found, listed, is_fresh=is_fresh)
     known_lag = totals.get("lag_sum") if ok else None
     return {
         **{name: found.get(name) for name in KEPT},
@@ -110,12 +102,7 @@ def _row(
         "batch_id": tick.batch_id,
         "poll_id": tick.poll_id,
         "sampled_at": tick.now,
-        "group_type": _type(before, found, listed, is_fresh=is_fresh),
-        "protocol_type": found.get("protocol_type") or listed.get("protocol_type") or None,
-        "group_state": state,
-        "state_source": source,
-        "coordinator": coordinator,
-        "offsets_partition": offsets_partition,
+        **_of_listing(group, before, found, totals, listing, tick),
         "lag": known_lag if status == "ok" else None,
         "lag_known": known_lag,
         "max_time_lag_seconds": totals.get("time_lag_seconds_max"),
@@ -126,6 +113,33 @@ def _row(
         "generations_total": found.get("generations_total") or 0,
         "is_held": bool(found.get("is_held")),
         "error": listing.errors.get(group),
+    }
+
+
+def _of_listing(
+    group: str,
+    before: Mapping[str, Any],
+    found: Mapping[str, Any],
+    totals: Mapping[str, Any],
+    listing: Listing,
+    tick: Tick,
+) -> dict[str, Any]:
+    """Columns that what the brokers list has a say in: type, state and coordinator."""
+    listed = listing.groups.get(group, {})
+    offsets_partition, coordinator, is_fresh = _coordinator(found, totals, listing)
+    if tick.polls_commits:  # who is asked for the offsets is who listed the group
+        coordinator = listed.get("coordinator")
+        is_fresh = group in listing.groups
+        state, source = _polled_state(before, listed, listing.errors.get(group))
+    else:
+        state, source = _state(before, found, listed, is_fresh=is_fresh)
+    return {
+        "group_type": _type(before, found, listed, is_fresh=is_fresh),
+        "protocol_type": found.get("protocol_type") or listed.get("protocol_type") or None,
+        "group_state": state,
+        "state_source": source,
+        "coordinator": coordinator,
+        "offsets_partition": offsets_partition,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -39,6 +40,11 @@ class History:
             "batch_id": self.tick.batch_id,
             **{name: record[name] for name in ("source_partition", "source_offset", "record_timestamp")},
         }
+
+
+def assigned_places(members: Iterable[Row]) -> set[tuple[str | None, int]]:
+    """Topic and partition of all that some rows of `group_members` have; a topic without a known name is None."""
+    return {(each["topic"], each["partition"]) for row in members for each in row["assigned"] or ()}
 
 
 def distance(number: int, before: int | None) -> int | None:

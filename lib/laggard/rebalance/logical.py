@@ -106,7 +106,7 @@ def belongs_to(rebalance: OpenRebalance, generation: Generation, parameters: Reb
     """
     if generation.generation_kind != rebalance.last.generation_kind:
         return False
-    if rebalance.ended_at is None or not rebalance.is_complete:
+    if rebalance.ended_at is None or not rebalance.is_at_rest:
         return True
     if generation.generation_kind == "epoch":
         return False
@@ -207,7 +207,7 @@ def _renew(work: _Work, generation: Generation) -> None:
         elif generation.generation_kind == "classic":
             rebalance = replace(rebalance, before=_with_new_ids(rebalance.before, rebalance.last, generation))
             generation = replace(rebalance.last, members=generation.members)
-        whole = is_whole(generation, None if rebalance.before is None else rebalance.before.members)
+        whole = is_whole(generation, rebalance.before)
         work.keep(replace(work.state, open=replace(rebalance, last=generation, is_complete=whole)))
 
 

@@ -116,8 +116,7 @@ def _topology(work: Folding, step: Step) -> None:
 
 def _end(work: Folding, step: Step) -> None:
     state, history, kind = work.state, step.history, step.found["group_type"]
-    if state.epoch is not None and state.epoch.is_open:
-        close_epoch(work, history, None)
+    close_epoch(work, history, None)
     if state.was_type != kind:
         columns = {"kind": "tombstone", "group_type": kind, "status": "ok", "live_read": history.tick.is_caught_up}
         row = history.place(work.group, "epoch", step.record) | columns

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 
 from laggard.rebalance.assignors_types import TopicPartition
-from laggard.rebalance.facts import Generation, MemberFacts, PartitionFacts
+from laggard.rebalance.facts import Commit, Generation, MemberFacts, PartitionFacts
 from laggard.rebalance.parameters import RebalanceParameters
 from laggard.rebalance.pauses import PartitionPause, begin_pause
-from laggard.rebalance.slots import compare_slots, name_slots
+from laggard.rebalance.slots import compare_slots, name_slots, static_slots
 from laggard.rebalance.state import OpenRebalance, RebalanceState, Standing
 from laggard.rebalance.times import (
     find_start,
@@ -30,11 +31,9 @@ def open_rebalance(
     """The rebalance that a generation begins."""
     standing, previous_at = _standing(state, generation)
     before = None if standing is None else standing.members
-    last_commits = _last_commits(before or (), partitions)
-    staying = {member.member_id for member in generation.members}
-    start = find_start(
-        generation, before, previous_at, [at for member, at in last_commits.items() if member in staying], parameters
-    )
+    last_commits = _last_commits(before or (), {place: facts.commit for place, facts in partitions.items()})
+    staying = last_commits.keys() & {member.member_id for member in generation.members}
+    start = find_start(generation, before, previous_at, [last_commits[each] for each in staying], parameters)
     gaps = [facts.commit_gap_p95_seconds for facts in partitions.values() if facts.commit_gap_p95_seconds is not None]
     gap_p95 = max(gaps, default=None)
     return OpenRebalance(
@@ -48,7 +47,7 @@ def open_rebalance(
         sync_seconds=sync_seconds(generation),
         interrupted=0 if _is_first(generation) else _interrupted(generation),
         live_read=generation.live_read,
-        is_complete=is_whole(generation, before),
+        is_complete=is_whole(generation, standing),
         pauses=_begin_pauses(generation, standing, partitions),
         commit_gap_p95_seconds=gap_p95,
         straggler_slot=_straggler(before or (), generation, start.join_seconds, gap_p95, last_commits, parameters),
@@ -76,8 +75,7 @@ def add_generation(rebalance: OpenRebalance, generation: Generation, parameters:
     """The rebalance with one more generation; members that must join again do so at the end of the one before."""
     before = rebalance.last.members
     join = seconds_between(generation.state_timestamp, rebalance.ended_at)
-    newest = {each.place: each.newest for each in rebalance.pauses}
-    last_commits = {member.member_id: at for member in before if (at := _newest(member, newest)) is not None}
+    last_commits = _last_commits(before, {pause.place: pause.newest for pause in rebalance.pauses})
     straggler = rebalance.straggler_slot or _straggler(
         before, generation, join, rebalance.commit_gap_p95_seconds, last_commits, parameters
     )
@@ -91,7 +89,7 @@ def add_generation(rebalance: OpenRebalance, generation: Generation, parameters:
         sync_seconds=_add_sync(rebalance, generation),
         interrupted=None if gap is None or rebalance.interrupted is None else rebalance.interrupted + gap - 1,
         live_read=rebalance.live_read and generation.live_read,
-        is_complete=is_whole(generation, None if rebalance.before is None else rebalance.before.members),
+        is_complete=is_whole(generation, rebalance.before),
         pauses=tuple(
             pause.going_on(rebalance.ended_at if generation.rebalance_mode == "eager" else None, generation.recorded_at)
             for pause in rebalance.pauses
@@ -114,8 +112,7 @@ def _has_guests(rebalance: OpenRebalance) -> bool:
 def _absent(rebalance: OpenRebalance) -> set[str]:
     """Static members that the newest generation lacks: who restarts in time is in every one (KIP-345, KIP-848)."""
     before = () if rebalance.before is None else rebalance.before.members
-    static = {each.group_instance_id for each in before if each.group_instance_id is not None}
-    return static - {each.group_instance_id for each in rebalance.last.members}
+    return static_slots(before) - static_slots(rebalance.last.members)
 
 
 def _is_first(generation: Generation) -> bool:
@@ -133,7 +130,7 @@ def _add_sync(rebalance: OpenRebalance, generation: Generation) -> float | None:
     return None if rebalance.sync_seconds is None else rebalance.sync_seconds + sync
 
 
-def is_whole(generation: Generation, before: Sequence[MemberFacts] | None) -> bool:
+def is_whole(generation: Generation, before: Standing | None) -> bool:
     """True if every partition that was taken from a member has a new owner.
 
     Only a cooperative generation can leave that to the next one; a partition that nobody ever had is another matter.
@@ -141,11 +138,15 @@ def is_whole(generation: Generation, before: Sequence[MemberFacts] | None) -> bo
     members = generation.members
     if generation.rebalance_mode != "cooperative" or not members or any(each.assigned is None for each in members):
         return True
-    revoked = [each.pending_revocation for each in members if each.pending_revocation is not None]
-    held = [each.assigned for each in before or () if each.assigned is not None]
-    if not revoked and not held:
-        return not generation.partitions_unassigned
-    return _are_given(members, {place for places in (*revoked, *held) for place in places})
+    taken = _taken(members, () if before is None else before.members)
+    return not generation.partitions_unassigned if taken is None else _are_given(members, taken)
+
+
+def _taken(members: Iterable[MemberFacts], before: Iterable[MemberFacts]) -> set[TopicPartition] | None:
+    """Partitions that members are to revoke, or had before; None if nothing of that is known."""
+    taken = [*(each.pending_revocation for each in members), *(each.assigned for each in before)]
+    known = [places for places in taken if places is not None]
+    return {*chain.from_iterable(known)} if known else None
 
 
 def _are_given(members: Sequence[MemberFacts], places: set[TopicPartition]) -> bool:
@@ -177,15 +178,16 @@ def _wanted(places: set[TopicPartition], generation: Generation) -> set[TopicPar
     return {place for place in places if place[0] in wanted}
 
 
-def _last_commits(members: Iterable[MemberFacts], partitions: Partitions) -> dict[str, datetime]:
-    commits = {place: facts.commit for place, facts in partitions.items()}
-    found = {member.member_id: _newest(member, commits) for member in members}
-    return {member: at for member, at in found.items() if at is not None}
-
-
-def _newest(member: MemberFacts, commits: Mapping[TopicPartition, object]) -> datetime | None:
-    times = [getattr(commits.get(place), "at", None) for place in member.assigned or ()]
-    return max((at for at in times if at is not None), default=None)
+def _last_commits(
+    members: Iterable[MemberFacts], newest: Mapping[TopicPartition, Commit | None]
+) -> dict[str, datetime]:
+    """The time of each member's newest commit, if there is one; `newest` has those of the partitions."""
+    found = {}
+    for member in members:
+        commits = [newest.get(place) for place in member.assigned or ()]
+        if times := [commit.at for commit in commits if commit is not None]:
+            found[member.member_id] = max(times)
+    return found
 
 
 def _straggler(
@@ -202,22 +204,24 @@ def _straggler(
     timeout = longest_rebalance_timeout(before)
     if join_seconds is None or timeout is None or join_seconds < parameters.straggler_share * timeout:
         return None
-    slot_of = name_slots(before, by_member_id=False)
-    missing = set(compare_slots(before, generation.members, by_member_id=False).left)
-    never = datetime.min.replace(tzinfo=generation.recorded_at.tzinfo)
-    silent = [
-        (last_commits.get(member.member_id, never), slot)
-        for member in before
-        if (slot := slot_of[member.member_id]) in missing
-    ]
-    if not silent:
-        return None
-    since, slot = min(silent)
-    silence = None if since == never else seconds_between(generation.state_timestamp, since)
+    slot, since = _longest_silent(before, generation, last_commits)
+    silence = seconds_between(generation.state_timestamp, since)
     is_found = is_straggling(join_seconds, timeout, gap_p95, parameters) or was_waited_for(
         join_seconds, silence, timeout, gap_p95, parameters
     )
     return slot if is_found else None
+
+
+def _longest_silent(
+    before: Sequence[MemberFacts], generation: Generation, last_commits: Mapping[str, datetime]
+) -> tuple[str | None, datetime | None]:
+    """The slot of the member that left and is silent for longest, and its last commit, if there is one."""
+    slot_of = name_slots(before, by_member_id=False)
+    missing = set(compare_slots(before, generation.members, by_member_id=False).left)
+    never = datetime.min.replace(tzinfo=generation.recorded_at.tzinfo)
+    silent = [(last_commits.get(each.member_id, never), slot_of[each.member_id]) for each in before]
+    since, slot = min((each for each in silent if each[1] in missing), default=(never, None))
+    return slot, None if since == never else since
 
 
 def _flags(generation: Generation, *, is_skewed: bool) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import ceil
+from typing import Any
 
 from laggard.lag.arrays import MAX_LONG
 from laggard.rebalance.assignors_types import TopicPartition
@@ -59,9 +60,10 @@ class PartitionPause:
     def _is_measurable(self) -> bool:
         return bool(self.has_traffic) and self.last_before is not None and self.commit_interval_seconds is not None
 
-    def least_seconds(self, until: datetime) -> float:
-        """Length of the pause without a commit up to a time."""
-        return self.excess_seconds if self.is_over else self.excess_seconds + self._excess(until)
+    def is_longer_than_interval(self, until: datetime) -> bool:
+        """True if the pause, without a commit up to a time, is longer than the commit interval."""
+        seconds = self.excess_seconds if self.is_over else self.excess_seconds + self._excess(until)
+        return self.commit_interval_seconds is not None and seconds > self.commit_interval_seconds
 
     @property
     def _since(self) -> datetime | None:
@@ -161,11 +163,10 @@ def measure_cost(
 ) -> Cost:
     """Pauses of all partitions of an eager rebalance; of another one those that moved or stopped for an interval."""
     busy = [pause for pause in pauses if pause.has_traffic is not False]
-    if not any(pause.has_traffic for pause in busy):
+    flowing = [pause for pause in busy if pause.has_traffic]
+    if not flowing:
         return Cost(is_complete=not busy)
-    stopped = [
-        pause for pause in busy if pause.has_traffic and _is_stopped(pause, moved, rebalance_mode, closed_at=closed_at)
-    ]
+    stopped = _find_stopped(flowing, moved, rebalance_mode, closed_at=closed_at)
     seconds = [pause.seconds for pause in stopped]
     return Cost(
         paused_partitions=len(stopped),
@@ -173,13 +174,9 @@ def measure_cost(
         pause_p95_seconds=nearest_rank(seconds, 0.95),
         pause_max_seconds=nearest_rank(seconds, 1.0),
         paused_partition_seconds=_total(seconds),
-        records_delayed=_rounded(_total(map(_delayed, stopped))),
-        records_replayed=_rounded(_total(_if_over(pause, pause.rewound_records) for pause in stopped)),
-        replay_bound=_rounded(_total(_replay_bound(pause, started_est) for pause in stopped)),
-        lag_before=_rounded(_total(None if each.last_before is None else each.last_before.lag for each in busy)),
-        lag_after=_rounded(_total(_if_over(each, each.lag_after) for each in busy)),
+        **_count_records(stopped, busy, started_est),
         seconds=tuple(sorted(each for each in seconds if each is not None)),
-        is_complete=None not in seconds and len(busy) == sum(bool(pause.has_traffic) for pause in busy),
+        is_complete=None not in seconds and len(busy) == len(flowing),
     )
 
 
@@ -193,13 +190,29 @@ def nearest_rank(seconds: Iterable[float | None], share: float) -> float | None:
     return known[rank - 1] if rank <= len(known) else None
 
 
-def _is_stopped(
-    pause: PartitionPause, moved: frozenset[TopicPartition] | None, rebalance_mode: str | None, *, closed_at: datetime
-) -> bool:
-    if rebalance_mode == "eager" or pause.place in (moved or ()):
-        return True
-    interval = pause.commit_interval_seconds
-    return interval is not None and pause.least_seconds(closed_at) > interval
+def _find_stopped(
+    pauses: Sequence[PartitionPause],
+    moved: frozenset[TopicPartition] | None,
+    rebalance_mode: str | None,
+    *,
+    closed_at: datetime,
+) -> Sequence[PartitionPause]:
+    if rebalance_mode == "eager":
+        return pauses
+    return [pause for pause in pauses if pause.place in (moved or ()) or pause.is_longer_than_interval(closed_at)]
+
+
+def _count_records(
+    stopped: Sequence[PartitionPause], busy: Sequence[PartitionPause], started_est: datetime | None
+) -> dict[str, Any]:
+    """Columns in records: of the partitions that stopped, and the lag of all that have traffic."""
+    return {
+        "records_delayed": _total_records(map(_delayed, stopped)),
+        "records_replayed": _total_records(each.rewound_records if each.is_over else None for each in stopped),
+        "replay_bound": _total_records(_replay_bound(each, started_est) for each in stopped),
+        "lag_before": _total_records(None if each.last_before is None else each.last_before.lag for each in busy),
+        "lag_after": _total_records(each.lag_after if each.is_over else None for each in busy),
+    }
 
 
 def _delayed(pause: PartitionPause) -> float | None:
@@ -213,10 +226,6 @@ def _replay_bound(pause: PartitionPause, started_est: datetime | None) -> float 
     return None if gap is None or pause.consume_rate is None else pause.consume_rate * max(0.0, gap)
 
 
-def _if_over(pause: PartitionPause, value: int | None) -> int | None:
-    return value if pause.is_over else None
-
-
 def _total(values: Iterable[float | None]) -> float | None:
     """The sum; None as soon as one value is not known."""
     found = list(values)
@@ -224,5 +233,6 @@ def _total(values: Iterable[float | None]) -> float | None:
     return sum(known) if len(known) == len(found) else None
 
 
-def _rounded(value: float | None) -> int | None:
-    return None if value is None else min(round(value), MAX_LONG)  # commits at any int64, of many partitions
+def _total_records(values: Iterable[float | None]) -> int | None:
+    total = _total(values)
+    return None if total is None else min(round(total), MAX_LONG)  # commits at any int64, of many partitions

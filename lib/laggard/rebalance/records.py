@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -45,17 +45,17 @@ def fold_records(
 
     `known`: columns `KEPT` so far. `folded`: that column for `touched_groups`. `newest_at`: column `generation_at`.
     """
-    history = History(tick, topics)
+    history, newest_at = History(tick, topics), newest_at or {}
     by_group: dict[str, list[Row]] = defaultdict(list)
     for record in records:
         group = record["group"]
-        if _is_later(record, known.get(group, {}), (newest_at or {}).get(group)):
+        if _is_later(record, known.get(group, {}), newest_at.get(group)):
             by_group[group].append(record)
     facts, states = dict(known), {}
     for group in sorted(folded.keys() | by_group.keys()):
         before = known.get(group, {})
         if group in by_group or before.get("is_held"):
-            again = _count_again(by_group[group], before, (newest_at or {}).get(group))
+            again = _count_again(by_group[group], before, newest_at.get(group))
             if tick.rereads and before.get("group_record_offset") is None and not again:
                 again = len(by_group[group])  # the group is not known, as it has ended since: its rows are there
             facts[group], states[group] = _fold_group(group, before, folded.get(group), by_group[group], history, again)
@@ -87,31 +87,48 @@ def _fold_group(
     an operation, for one tick of grace; what is folded does not.
     """
     work = _resume(group, before, row)
-    is_known = before.get("members") is not None
-    shown = before if is_known else None
     described = [json.loads(record["detail"]) for record in records]
     last_end = _last_end(described, work.state.members)
+    shown: Mapping[str, Any] | None = _replay(work, zip(records, described, strict=True), history, again, last_end)
+    shown = shown or (before if before.get("members") is not None else None)
+    is_cut = _is_cut(work, before, records, last_end, history.tick)
+    held = {name: shown.get(name) for name in KEPT} if shown is not None and is_cut else None
+    facts = _facts(work) if held is None else held
+    facts |= {"is_held": held is not None, "generations_total": work.generations_total}
+    facts |= place_of_newest(records, before)
+    return facts, None if work.state.group_type is None and held is None else work.state.to_row()
+
+
+def _replay(
+    work: Folding, records: Iterable[tuple[Row, Row]], history: History, again: int, last_end: int | None
+) -> dict[str, Any] | None:
+    """Fold records and what they say; gives the facts after the one numbered `last_end`, None if there is none."""
     written, counted = History(history.tick, history.topics), work.generations_total
-    for place, (record, found) in enumerate(zip(records, described, strict=True)):
+    shown = None
+    for number, (record, found) in enumerate(records):
+        is_again = number < again
         fold = fold_classic if record["record_type"] == CLASSIC_GROUP else fold_modern
-        fold(work, Step(record, found, written if place < again else history))
-        if place < again:
+        fold(work, Step(record, found, written if is_again else history))
+        if is_again:
             work.generations_total = counted
-        if place == last_end:
+        if number == last_end:
             shown = _facts(work)
-    is_whole = not records or last_end == len(records) - 1 or work.classic is not None
-    is_gone = work.state.group_type is None
-    is_past = is_gone and not is_known and not history.tick.has_history  # a job that begins meets groups of long ago
-    is_held = shown is not None and not is_whole and not is_past
-    facts = {name: shown.get(name) for name in KEPT} if shown is not None and is_held else _facts(work)
-    newest = records[-1] if records else before
-    facts |= {
-        "is_held": is_held,
-        "generations_total": work.generations_total,
-        "offsets_partition": newest["source_partition"] if records else newest.get("offsets_partition"),
-        "group_record_offset": newest["source_offset"] if records else newest.get("group_record_offset"),
-    }
-    return facts, None if is_gone and not is_held else work.state.to_row()
+    return shown
+
+
+def _is_cut(work: Folding, before: Mapping[str, Any], records: Sequence[Row], last_end: int | None, tick: Tick) -> bool:
+    """True if the records end within an operation, of a group that is there or was shown."""
+    if not records or last_end == len(records) - 1 or work.classic is not None:
+        return False
+    # a job that begins meets groups of long ago
+    return work.state.group_type is not None or before.get("members") is not None or tick.has_history
+
+
+def place_of_newest(records: Sequence[Row], before: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns that say up to which of its records a group is folded; without new ones as before."""
+    if not records:
+        return {name: before.get(name) for name in ("offsets_partition", "group_record_offset")}
+    return {"offsets_partition": records[-1]["source_partition"], "group_record_offset": records[-1]["source_offset"]}
 
 
 def _resume(group: str, before: Mapping[str, Any], row: Row | None) -> Folding:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from operator import attrgetter
 
 from laggard.rebalance.assignors_types import TopicPartition
 from laggard.rebalance.facts import MemberFacts
 from laggard.rebalance.membership import Identity
 
 Named = Identity | MemberFacts  # what says who a member is
+_MEMBER_ID = attrgetter("member_id")
 Holdings = dict[str, frozenset[TopicPartition]]
 
 
@@ -52,6 +55,11 @@ def name_slots(members: Iterable[Named], *, by_member_id: bool) -> dict[str, str
     return found
 
 
+def static_slots(members: Iterable[Named]) -> set[str]:
+    """Slots of the static members, which are named as their instances."""
+    return {member.group_instance_id for member in members if member.group_instance_id is not None}
+
+
 def compare_slots(before: Sequence[Named], now: Sequence[Named], *, by_member_id: bool) -> SlotChanges:
     """Changes between two rosters.
 
@@ -60,32 +68,44 @@ def compare_slots(before: Sequence[Named], now: Sequence[Named], *, by_member_id
     """
     old, new = (name_slots(members, by_member_id=by_member_id) for members in (before, now))
     kept = {old[member]: new[member] for member in old.keys() & new.keys()}
-    gone = [member for member in before if member.member_id not in new]
+    gone = sorted((member for member in before if member.member_id not in new), key=_MEMBER_ID)
     fresh = _by_place([member for member in now if member.member_id not in old], by_member_id=by_member_id)
     left: list[Named] = []
     restarted: list[str] = []
-    for member in sorted(gone, key=lambda each: each.member_id):
+    for member in gone:
         slot, waiting = old[member.member_id], fresh[_place(member, by_member_id=by_member_id)]
         if waiting:
             kept[slot] = new[waiting.pop(0).member_id]
             restarted.append(slot)
         else:
             left.append(member)
-    joined = [member for waiting in fresh.values() for member in waiting]
+    joined = list(chain.from_iterable(fresh.values()))
+    return SlotChanges(
+        joined=_slots_of(joined, new),
+        left=_slots_of(left, old),
+        replaced=tuple(sorted([*restarted, *_slots_of(_find_followed(left, joined), old)])),
+        kept=dict(sorted(kept.items())),
+        restarted=tuple(sorted(restarted)),
+    )
+
+
+def _slots_of(members: Iterable[Named], slot_of: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(sorted(slot_of[member.member_id] for member in members))
+
+
+def _find_followed(left: Iterable[Named], joined: Iterable[Named]) -> Iterator[Named]:
+    """Members that left while one of the same program joined, each of which follows one of them only."""
     free = Counter(client_id_pattern(member) for member in joined)
-    followed = []
     for member in left:
         pattern = client_id_pattern(member)
         if free[pattern] > 0:
             free[pattern] -= 1
-            followed.append(old[member.member_id])
-    return SlotChanges(
-        joined=tuple(sorted(new[member.member_id] for member in joined)),
-        left=tuple(sorted(old[member.member_id] for member in left)),
-        replaced=tuple(sorted([*restarted, *followed])),
-        kept=dict(sorted(kept.items())),
-        restarted=tuple(sorted(restarted)),
-    )
+            yield member
+
+
+def slot_columns(changes: SlotChanges | None) -> dict[str, tuple[str, ...] | None]:
+    """Columns joined, left and replaced; None while the changes are not known."""
+    return {name: None if changes is None else getattr(changes, name) for name in ("joined", "left", "replaced")}
 
 
 def holdings(members: Iterable[MemberFacts], slot_of: Mapping[str, str]) -> Holdings | None:
@@ -105,7 +125,7 @@ def client_id_pattern(member: Named) -> str | None:
 
 def _by_place(members: Sequence[Named], *, by_member_id: bool) -> dict[Hashable, list[Named]]:
     found: dict[Hashable, list[Named]] = defaultdict(list)
-    for member in sorted(members, key=lambda each: each.member_id):
+    for member in sorted(members, key=_MEMBER_ID):
         found[_place(member, by_member_id=by_member_id)].append(member)
     return found
 

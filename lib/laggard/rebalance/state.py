@@ -66,6 +66,11 @@ class OpenRebalance:
     absent: tuple[str, ...] = ()  # instance ids of before that one lacks
     has_guests: bool = False  # one has a member that was not there before
 
+    @property
+    def is_at_rest(self) -> bool:
+        """True if it has ended, and each partition that it took from a member has a new owner."""
+        return self.is_complete and self.ended_at is not None
+
 
 @dataclass(frozen=True, slots=True)
 class LastMove:

@@ -6,7 +6,7 @@ A classic group's record states the end of the join phase and is written at the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -31,7 +31,7 @@ class Start:
 
 def find_start(
     generation: Generation,
-    before: Iterable[MemberFacts] | None,
+    before: Sequence[MemberFacts] | None,
     previous_at: datetime | None,
     last_commits: Iterable[datetime],
     parameters: RebalanceParameters,
@@ -44,17 +44,15 @@ def find_start(
     if generation.generation_kind == "epoch":
         return Start(generation.recorded_at, generation.recorded_at, generation.recorded_at)
     high = generation.state_timestamp
-    if high is None or (previous_at is not None and high < previous_at):
+    if high is None or high < (previous_at or high):
         return Start()  # a coordinator that took over may state a time of long before
-    members = None if before is None else list(before)
-    low = _earliest(generation, members, previous_at, parameters)
-    if members == []:
-        est = _first_join(generation, previous_at, parameters)
-    else:
-        est = lower_median(at for at in last_commits if at <= high)
-    is_inside = est is not None and low is not None and low <= est
+    low = _earliest(generation, before, previous_at, parameters)
+    is_first = before is not None and not before
+    est = _first_join(generation, previous_at, parameters) if is_first else _heard_at(last_commits, high)
+    if None not in (low, est) and low <= est:  # type: ignore[operator]
+        return Start(low, high, est)
     # a group is empty at the moment at which the last one leaves
-    return Start(low, high, est) if is_inside else Start(low, high, high, is_seen=low == high or not generation.members)
+    return Start(low, high, high, is_seen=low == high or not generation.members)
 
 
 def sync_seconds(generation: Generation) -> float | None:
@@ -137,6 +135,11 @@ def union_seconds(intervals: Iterable[tuple[datetime, datetime]], begin: datetim
     return total
 
 
+def _heard_at(last_commits: Iterable[datetime], joined_at: datetime) -> datetime | None:
+    """Return when the members heard of the rebalance, by what they committed before the end of the join phase."""
+    return lower_median(at for at in last_commits if at <= joined_at)
+
+
 def _first_join(
     generation: Generation, previous_at: datetime | None, parameters: RebalanceParameters
 ) -> datetime | None:
@@ -155,7 +158,7 @@ def _first_join(
 
 def _earliest(
     generation: Generation,
-    before: list[MemberFacts] | None,
+    before: Sequence[MemberFacts] | None,
     previous_at: datetime | None,
     parameters: RebalanceParameters,
 ) -> datetime | None:

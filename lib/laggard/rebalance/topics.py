@@ -35,7 +35,7 @@ class Topics:
         counts = there.select(["topic", "partition"]).group_by("topic").aggregate([("partition", "count")])
         return dict(zip(counts["topic"].to_pylist(), counts["partition_count"].to_pylist(), strict=True))
 
-    def unassigned(self, wanted: list[str] | None, assigned: set[tuple[str, int]]) -> int | None:
+    def unassigned(self, wanted: list[str] | None, assigned: set[tuple[str | None, int]]) -> int | None:
         """Partitions of the wanted topics that nobody has; None while a topic is not known."""
         if wanted is None or any(topic not in self.partitions for topic in wanted):
             return None

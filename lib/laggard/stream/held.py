@@ -16,7 +16,7 @@ from laggard.lag.positions import ADVANCE_FAILED
 from laggard.lag.tick import Tick
 from laggard.rebalance.group_facts import KEPT
 from laggard.rebalance.groups import refused_columns
-from laggard.rebalance.records import fold_records, touched_groups
+from laggard.rebalance.records import fold_records, place_of_newest, touched_groups
 from laggard.rebalance.topics import Topics
 from laggard.stream.events import event_row, life_events
 from laggard.stream.group_status import column_of
@@ -176,9 +176,7 @@ def _fold(inputs: Inputs, positions: Any, tick: Tick) -> tuple[Row, Tables]:
         }
         to_arrow(schemas.GROUP_STATUS, [facts])
     except Exception:  # noqa: BLE001 - the records may be what the tick raised by
-        newest = records[-1]
-        place = {"offsets_partition": newest["source_partition"], "group_record_offset": newest["source_offset"]}
         count = before.get(group, {}).get("generations_total") or 0
-        lost = {**dict.fromkeys(KEPT), **place, "generations_total": count, "is_held": False, "folded": None}
-        return forgotten | lost, {}
+        lost: Row = {**dict.fromkeys(KEPT), "generations_total": count, "is_held": False, "folded": None}
+        return forgotten | lost | place_of_newest(records, {}), {}
     return forgotten | facts, history
