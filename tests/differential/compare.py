@@ -25,7 +25,7 @@ from differential.kafka import Kafka, running_kafka
 from differential.question import Question
 from differential.reading import Answer
 from encoder import Piece
-from laggard.wire.consumer_protocol import decode_assignment, decode_subscription
+from laggard.wire.member_blobs import decode_assignment, decode_subscription
 from layouts import Kind, Tag
 
 BATCH = 500

@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 
 from differential import reading
 from differential.reading import Answer
-from laggard.wire.consumer_protocol import decode_assignment, decode_subscription
 from laggard.wire.decode import decode, with_hex
+from laggard.wire.member_blobs import decode_assignment, decode_subscription
 
 Read: TypeAlias = Callable[..., Answer]
 

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 import encoder
 import vectors
-from laggard.wire.connect_protocol import decode_worker_assignment, decode_worker_state
 from laggard.wire.decode import decode
-from laggard.wire.member_blobs import decode_member
+from laggard.wire.member_blobs import decode_member, decode_worker_assignment, decode_worker_state
 
 I32 = st.integers(-(2**31), 2**31 - 1)
 I64 = st.integers(-(2**63), 2**63 - 1)

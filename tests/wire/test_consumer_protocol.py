@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import encoder
-from laggard.wire.consumer_protocol import decode_assignment, decode_subscription
+from laggard.wire.member_blobs import decode_assignment, decode_subscription
 
 with warnings.catch_warnings():  # kafka-python loads its schemas with a deprecated call of importlib
     warnings.simplefilter("ignore", DeprecationWarning)

@@ -9,9 +9,9 @@ import pytest
 import encoder
 import layouts
 import vectors
-from laggard.wire.consumer_protocol import decode_assignment, decode_subscription
 from laggard.wire.coordinator import coordinator_partition, java_hash
 from laggard.wire.decode import decode, decode_key, decode_value, to_json, with_hex
+from laggard.wire.member_blobs import decode_assignment, decode_subscription
 
 BLOB_DECODERS = {"subscription": decode_subscription, "assignment": decode_assignment}
 

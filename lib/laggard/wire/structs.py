@@ -84,20 +84,41 @@ def _named(name: str, reader: Reader[Any]) -> Reader[Any]:
     return read
 
 
+def _tagged_reader(readers: Mapping[Field, Reader[Any]]) -> Reader[Struct]:
+    """Make a reader of the tag section that gives those of these fields that are tagged, by name."""
+    names = {field.tag: field.name for field in readers if field.tag is not None}
+    read_tags = tags_of({f.tag: _named(f.name, reader) for f, reader in readers.items() if f.tag is not None})
+
+    def read(buffer: bytes, offset: int) -> tuple[Struct, int]:
+        tags, size = read_tags(buffer, offset)
+        return {names[tag]: value for tag, value in tags.items()}, size
+
+    return read
+
+
+def _field_readers(table: Table, version: int, *, is_flexible: bool) -> dict[Field, Reader[Any]]:
+    """Make the readers of the fields that a version has, in their order."""
+    readers = {}
+    for field in table:
+        if field.since <= version <= field.until:
+            inner = field.reader
+            if isinstance(inner, Nested):
+                inner = inner.around(struct_reader(inner.table, version, is_flexible=is_flexible))
+            readers[field] = inner
+    return readers
+
+
+def _defaults(table: Table) -> tuple[Struct, list[str]]:
+    """Return the default of each field, and the names of those that are a list of their own for every struct."""
+    return {field.name: field.default for field in table}, [field.name for field in table if field.default == ()]
+
+
 def struct_reader(table: Table, version: int, *, is_flexible: bool = False) -> Reader[Struct]:
     """Make the reader of one version of a struct; its result has every field name of the table."""
-    present = [field for field in table if field.since <= version <= field.until]
-    readers = {}
-    for field in present:
-        inner = field.reader
-        if isinstance(inner, Nested):
-            inner = inner.around(struct_reader(inner.table, version, is_flexible=is_flexible))
-        readers[field] = inner
-    defaults = {field.name: field.default for field in table}
-    empty_lists = [field.name for field in table if field.default == ()]
-    in_order = [(field.name, readers[field]) for field in present if field.tag is None]
-    tag_names = {field.tag: field.name for field in present if field.tag is not None}
-    read_tags = tags_of({field.tag: _named(field.name, readers[field]) for field in present if field.tag is not None})
+    readers = _field_readers(table, version, is_flexible=is_flexible)
+    defaults, empty_lists = _defaults(table)
+    in_order = [(field.name, reader) for field, reader in readers.items() if field.tag is None]
+    read_tagged = _tagged_reader(readers) if is_flexible else None
 
     def read(buffer: bytes, offset: int) -> tuple[Struct, int]:
         struct = dict(defaults)
@@ -111,10 +132,10 @@ def struct_reader(table: Table, version: int, *, is_flexible: bool = False) -> R
                 size += field_size
         except WireError as error:
             raise error.inside(name) from None
-        if is_flexible:
-            tags, tags_size = read_tags(buffer, offset + size)
-            struct |= {tag_names[tag]: value for tag, value in tags.items()}
-            size += tags_size
+        if read_tagged is not None:
+            tagged, tagged_size = read_tagged(buffer, offset + size)
+            struct |= tagged
+            size += tagged_size
         return struct, size
 
     return read
