@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from laggard.rebalance.causes import find_necessity
 from laggard.rebalance.departures import Departure
-from laggard.rebalance.evidence import gather_evidence
 from laggard.rebalance.facts import Commit, Generation, MemberFacts, Surroundings
 from laggard.rebalance.posterior import (
     LIKELIHOOD,
@@ -20,6 +19,7 @@ from laggard.rebalance.posterior import (
     REASONS,
     claim_reason,
     find_posterior,
+    gather_evidence,
     mix,
     two_best,
 )

@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from laggard.rebalance.facts import Identity
 from laggard.rebalance.folded import Epoch, Folded, Member
 from laggard.rebalance.group_facts import KEPT
-from laggard.rebalance.membership import Identity
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.data_files import read_files, write_files

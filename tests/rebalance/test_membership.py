@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laggard.rebalance.membership import Identity
+from laggard.rebalance.facts import Identity
 from laggard.rebalance.slots import compare_slots, name_slots
 
 MEMBER = st.builds(

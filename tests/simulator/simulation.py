@@ -23,7 +23,7 @@ from laggard.stream.decode import decode_records
 from laggard.stream.decoded import SCHEMA as DECODED
 from laggard.stream.decoded import read_batch
 from laggard.stream.offsets_topic_events import offsets_topic_events
-from laggard.stream.topic_windows import topic_windows
+from laggard.stream.ticks import topic_windows
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema, to_arrow
 from simulator.cluster import Cluster

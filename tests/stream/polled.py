@@ -17,7 +17,7 @@ from laggard.sources.ended_groups import GROUP_GONE
 from laggard.sources.snapshot import ANSWERS, COMMITTED, GROUPS, POSITIONS, Snapshot
 from laggard.stream.advance import Poll
 from laggard.stream.advance_stage import advance_groups
-from laggard.stream.polled import polled_batch
+from laggard.stream.decoded import polled_batch
 from laggard.stream.quarantine import Inputs
 from laggard.stream.ticks import next_tick
 from stream.simulation import Row, Simulation

@@ -16,7 +16,7 @@ from laggard.stream import query
 from laggard.stream.diagnose import DiagnoseQuery
 from laggard.stream.offsets_topic_events import RebuildError
 from laggard.stream.query import Job
-from laggard.stream.retries import INTERNAL_TRIES
+from laggard.stream.starting import INTERNAL_TRIES
 from laggard.tables.delta import create_tables
 
 

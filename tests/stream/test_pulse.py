@@ -11,13 +11,12 @@ from dataclasses import replace
 
 import pytest
 
-from laggard.sources.clock import Reading, read_clock
-from laggard.stream.pulse import Pulse
+from laggard.sources.clock import Pulse, Reading, read_clock
 
 WATCH = """
 import sys
 from laggard.sources.clock import read_clock
-from laggard.stream.pulse import Pulse
+from laggard.sources.clock import Pulse
 pulse, start = Pulse(), read_clock()
 print("ready", flush=True)
 sys.stdin.readline()

@@ -7,11 +7,10 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from laggard.lag.arrays import MAX_TIMESTAMP_MS
-from laggard.rebalance.facts import Generation, to_member
+from laggard.rebalance.facts import Generation, Identity, to_member
 from laggard.rebalance.folded import Folded, Folding
 from laggard.rebalance.group_facts import imbalance
 from laggard.rebalance.history import History, Row, Step, assigned_places, distance
-from laggard.rebalance.membership import Identity
 from laggard.rebalance.parameters import DEFAULTS
 from laggard.rebalance.slots import SlotChanges, compare_slots, name_slots, slot_columns
 

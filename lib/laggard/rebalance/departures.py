@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import attrgetter
 
-from laggard.rebalance.assignors_types import TopicPartition
+from laggard.rebalance.assignors import TopicPartition
 from laggard.rebalance.facts import MemberFacts
 from laggard.rebalance.parameters import RebalanceParameters
 from laggard.rebalance.pauses import PartitionPause

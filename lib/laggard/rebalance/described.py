@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from laggard.lag.tick import Tick
+from laggard.rebalance.facts import Identity
 from laggard.rebalance.folded import Folded, Member
 from laggard.rebalance.generations import describe_generation
 from laggard.rebalance.group_facts import KEPT, imbalance
 from laggard.rebalance.history import History
-from laggard.rebalance.membership import Identity
 from laggard.rebalance.records import Known
 from laggard.rebalance.topics import Topics
 

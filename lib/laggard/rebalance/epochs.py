@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from laggard.rebalance.facts import Generation, to_member
+from laggard.rebalance.facts import Generation, Identity, to_member
 from laggard.rebalance.folded import Epoch, Folded, Folding, Member
 from laggard.rebalance.group_facts import MODES, group_topics, member_topics, preferred_assignor, resolve
 from laggard.rebalance.history import History, Row, Step, assigned_places, distance
-from laggard.rebalance.membership import Identity
 from laggard.rebalance.slots import compare_slots
 
 _OF_MEMBER = (

@@ -10,8 +10,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from laggard.rebalance.assignors_types import TopicPartition
-from laggard.rebalance.membership import Identity
+from laggard.rebalance.assignors import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """By what a member is known again."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str | None
+    client_host: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
-from laggard.rebalance.membership import Identity
+from laggard.rebalance.facts import Identity
 
 Held = list[dict[str, Any]]  # source (topic id, or subtopology id in streams groups) and its partitions
 

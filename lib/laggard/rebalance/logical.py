@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from laggard.rebalance.assignors_types import TopicPartition
+from laggard.rebalance.assignors import TopicPartition
 from laggard.rebalance.closing import close_rebalance
 from laggard.rebalance.facts import Commit, Generation, PartitionFacts, Surroundings
 from laggard.rebalance.opening import add_generation, is_whole, open_rebalance

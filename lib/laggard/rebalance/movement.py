@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from laggard.rebalance.assignors_types import TopicPartition
+from laggard.rebalance.assignors import TopicPartition
 from laggard.rebalance.facts import MemberFacts
 
 Held = Mapping[str, Collection[TopicPartition]]

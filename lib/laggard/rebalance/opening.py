@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 
-from laggard.rebalance.assignors_types import TopicPartition
+from laggard.rebalance.assignors import TopicPartition
 from laggard.rebalance.facts import Commit, Generation, MemberFacts, PartitionFacts
 from laggard.rebalance.parameters import RebalanceParameters
 from laggard.rebalance.pauses import PartitionPause, begin_pause

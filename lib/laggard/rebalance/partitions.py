@@ -16,7 +16,7 @@ from laggard.lag.commit_gaps import gap_seconds
 from laggard.lag.reached import reached_since_base
 from laggard.lag.tick import Tick
 from laggard.lag.time_lag import log_end_at
-from laggard.rebalance.assignors_types import TopicPartition
+from laggard.rebalance.assignors import TopicPartition
 from laggard.rebalance.facts import Commit, PartitionFacts
 from laggard.rebalance.parameters import RebalanceParameters
 

@@ -12,7 +12,7 @@ from math import ceil
 from typing import Any
 
 from laggard.lag.arrays import MAX_LONG
-from laggard.rebalance.assignors_types import TopicPartition
+from laggard.rebalance.assignors import TopicPartition
 from laggard.rebalance.facts import Commit, PartitionFacts
 from laggard.rebalance.times import seconds_between
 

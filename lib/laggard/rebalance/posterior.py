@@ -1,15 +1,152 @@
-"""Estimate why a member left: a posterior over five reasons, from what records show around its departure.
+"""Estimate why a member left: a posterior over five reasons, from the evidence around its departure.
 
-No record states the reason; a Java consumer that exceeds max.poll.interval.ms sends LeaveGroup just as one that closes
-(ConsumerCoordinator), and a static one sends nothing, so that its session has to expire (KIP-345).
+The evidence is the length of the silence, a replacement if any, and other departures. No record states the reason; a
+Java consumer that exceeds max.poll.interval.ms sends LeaveGroup just as one that closes (ConsumerCoordinator), and a
+static one sends nothing, so that its session has to expire (KIP-345).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import TypeAlias
 
+from laggard.rebalance.departures import Departure
 from laggard.rebalance.parameters import RebalanceParameters
+
+
+def gather_evidence(
+    departure: Departure, others: Sequence[Departure], slots: int, until: datetime, parameters: RebalanceParameters
+) -> dict[str, str]:
+    """Levels of the evidence known at a time; what is not known yet is left out, and then counts for nothing.
+
+    `others` are departures of the group around this one, `slots` is the number of members it had.
+    """
+    evidence = {"idle": _idle(departure, parameters)}
+    since = (until - departure.at).total_seconds()
+    rotation = _rotation(departure, others, slots, parameters)
+    if rotation is not None:
+        evidence["rotation"] = rotation
+    elif since >= parameters.deploy_horizon_seconds:
+        evidence["rotation"] = "none"  # the next one of a deploy might still have left
+    if departure.returned is not None:
+        evidence["returned"] = departure.returned
+    elif since >= parameters.return_seconds:
+        evidence["returned"] = "none"
+    # behind a member that is silent lag grows whatever silenced it
+    was_reading = departure.idle_seconds is None or evidence["idle"] == "orderly"
+    if departure.was_material is not None and was_reading:
+        evidence["lag"] = "material" if departure.was_material else "not_material"
+    return evidence
+
+
+def _idle(departure: Departure, parameters: RebalanceParameters) -> str:
+    """Evidence from its silence; a long join phase may have waited for it, so that it was there up to the end."""
+    idle, at_end = departure.idle_seconds, departure.idle_at_end_seconds
+    level, swift = _level(departure, idle, parameters), departure.commit_interval_seconds or 0.0
+    swift += 2 * parameters.heartbeat_seconds
+    if idle is None or at_end is None or at_end - idle <= swift:
+        return level
+    return level if level == _level(departure, at_end, parameters) else "other"
+
+
+def _level(departure: Departure, idle: float | None, parameters: RebalanceParameters) -> str:
+    if idle is None:
+        return "other"
+    late, session = _timeouts(departure, parameters)
+    interval = departure.commit_interval_seconds or 0.0
+    is_late, is_silent = (_is_just_over(idle, each, interval, parameters) for each in (late, session))
+    if is_late and is_silent:
+        return "other"
+    if is_late or is_silent:
+        return "poll_timeout" if is_late else "session"
+    return _rough_level(departure, idle, parameters)
+
+
+def _timeouts(departure: Departure, parameters: RebalanceParameters) -> tuple[float | None, float]:
+    """Seconds of silence after which a member is missed: one that polls too late, and one whose session expires."""
+    session = parameters.modern_session_seconds if departure.session_seconds is None else departure.session_seconds
+    late = departure.rebalance_timeout_seconds
+    if late is not None and departure.is_static:
+        late += session  # its session has to expire as well
+    return late, session
+
+
+def _rough_level(departure: Departure, idle: float, parameters: RebalanceParameters) -> str:
+    """Evidence from a silence after which no timeout ran out just then: the one that it is about as long as."""
+    late, session = _timeouts(departure, parameters)
+    timeout, interval = departure.rebalance_timeout_seconds, departure.commit_interval_seconds or 0.0
+    slack = interval + parameters.heartbeat_seconds
+    if late is not None and timeout is not None:
+        latest = parameters.session_high * late + slack
+        if parameters.poll_timeout_share * timeout <= idle <= latest:
+            return "poll_timeout"
+    if parameters.session_low * session <= idle <= parameters.session_high * session + slack:
+        return "session"
+    orderly = max(parameters.orderly_commit_intervals * interval, parameters.orderly_seconds)
+    return "orderly" if idle <= orderly else "other"
+
+
+def _is_just_over(idle: float, timeout: float | None, interval: float, parameters: RebalanceParameters) -> bool:
+    """True if a timeout ran out just then: the last commit was up to an interval before the last poll or heartbeat.
+
+    The start is an estimate, hence off by as much, and late by a heartbeat.
+    """
+    if timeout is None:
+        return False
+    slack = interval + parameters.heartbeat_seconds
+    earliest = max(timeout - slack, parameters.session_low * timeout)
+    return earliest <= idle <= timeout + slack + parameters.heartbeat_seconds
+
+
+def _rotation(
+    departure: Departure, others: Sequence[Departure], slots: int, parameters: RebalanceParameters
+) -> str | None:
+    near = _near(departure, others, parameters)
+    times = Counter(each.slot for each in near)
+    # before the chain of owners: in a rolling deploy the partitions of one member wander on to the next as well
+    if max(times.values()) == 1 and _is_of_a_deploy(departure, near, slots, parameters):
+        return "each_once"
+    if times[departure.slot] >= parameters.crash_times and len(times) == 1:
+        return "same_slot"
+    if _befell_next_owners(departure, near, parameters):
+        return "next_owners"
+    # one that leaves no more often than the others is no case of its own
+    mean = (sum(times.values()) - times[departure.slot]) / max(1, slots - 1)
+    stands_out = times[departure.slot] >= max(parameters.crash_times, parameters.crash_ratio * mean)
+    return "same_slot" if stands_out else None
+
+
+def _is_of_a_deploy(
+    departure: Departure, near: Sequence[Departure], slots: int, parameters: RebalanceParameters
+) -> bool:
+    """True if it left in order, as enough others did that were replaced, and not all at once."""
+    replaced = [
+        each
+        for each in near
+        if (each.returned is not None or each is departure) and _idle(each, parameters) == "orderly"
+    ]
+    is_spread = len({each.at for each in replaced}) >= parameters.deploy_batches
+    enough = max(parameters.deploy_suspect_share * slots, parameters.deploy_departures)
+    return departure in replaced and is_spread and len(replaced) >= enough
+
+
+def _near(departure: Departure, others: Sequence[Departure], parameters: RebalanceParameters) -> list[Departure]:
+    """Departures within the horizon of a deploy, this one among them, each once."""
+    known = {(each.slot, each.member_id, each.at): each for each in (*others, departure)}
+    horizon = parameters.deploy_horizon_seconds
+    return [each for each in known.values() if abs((each.at - departure.at).total_seconds()) <= horizon]
+
+
+def _befell_next_owners(departure: Departure, near: Sequence[Departure], parameters: RebalanceParameters) -> bool:
+    """True if a member of another slot stumbled over one of its partitions as well."""
+    # one that left in order, or fell silent, did not stumble over what is in the partition
+    stumbled = [each for each in near if _idle(each, parameters) not in {"orderly", "session"}]
+    held = set(departure.partitions or ())
+    others = [each for each in stumbled if each.slot != departure.slot]
+    return departure in stumbled and any(held & set(each.partitions or ()) for each in others)
+
 
 REASONS = ("poll_timeout", "session_expiry", "deploy", "crash", "scale_in")
 Posterior: TypeAlias = dict[str, float]

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter
 
-from laggard.rebalance.assignors_types import TopicPartition
-from laggard.rebalance.facts import MemberFacts
-from laggard.rebalance.membership import Identity
+from laggard.rebalance.assignors import TopicPartition
+from laggard.rebalance.facts import Identity, MemberFacts
 
 Named = Identity | MemberFacts  # what says who a member is
 _MEMBER_ID = attrgetter("member_id")

@@ -43,21 +43,16 @@ class Answers:
             self.error_of[group.group_id] = None
             for topic in group.topics:
                 for part in topic.partitions:
-                    failed = error_name(part.error_code)
-                    if failed:
-                        self.errors["offset_fetch", failed] += 1
-                    if failed or part.committed_offset >= 0:
-                        epoch = part.committed_leader_epoch
-                        self._rows.append(
-                            (
-                                group.group_id,
-                                topic.name,
-                                part.partition_index,
-                                None if failed else part.committed_offset,
-                                epoch if epoch >= 0 and not failed else None,
-                                failed,
-                            )
-                        )
+                    self._take_partition(group.group_id, topic.name, part)
+
+    def _take_partition(self, group: str, topic: str, part: Any) -> None:
+        if error := error_name(part.error_code):
+            self.errors["offset_fetch", error] += 1
+            self._rows.append((group, topic, part.partition_index, None, None, error))
+        elif part.committed_offset >= 0:
+            epoch = part.committed_leader_epoch
+            known = epoch if epoch >= 0 else None
+            self._rows.append((group, topic, part.partition_index, part.committed_offset, known, None))
 
     def take_classic(self, response: Any) -> None:
         self._take(response, "describe_groups", lambda group: describe_classic(_with_blobs(group)))
@@ -87,9 +82,7 @@ class Answers:
     def committed(self, names: NameFilter) -> pa.Table:
         """Rows of `COMMITTED` of watched topics."""
         watched = {topic for topic in {row[1] for row in self._rows} if names.watches_topic(topic)}
-        rows = [row for row in self._rows if row[1] in watched]
-        columns = zip(*rows, strict=True) if rows else ((),) * len(shapes.COMMITTED)
-        return shapes.table_of(shapes.COMMITTED, *columns)
+        return shapes.table_of_rows(shapes.COMMITTED, [row for row in self._rows if row[1] in watched])
 
 
 def _with_blobs(group: Any) -> dict[str, Any]:

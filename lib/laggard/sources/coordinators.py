@@ -133,17 +133,28 @@ class Coordinators:
             ]
             for wait in pending:
                 wait()
-            for broker, error in failures.items():
-                rest = queues.pop(broker)  # it waits for the next poll
-                if error == TIMEOUT and broker not in self._brokers.silent - was_silent:
-                    del part[broker]  # nothing was sent, so nobody had a turn
-                if error != TIMEOUT or broker in self._brokers.silent:  # not merely the end of the poll's own time
-                    answers.error_of |= dict.fromkeys([*part.get(broker, ()), *rest], error)
+            self._give_up(failures, was_silent, part, queues, answers)
             for group in chain.from_iterable(part.values()):
                 self._known[group].turn = self._round  # also after an error: it must not keep others from theirs
             queues = {broker: queue for broker, queue in queues.items() if queue}
             if time.monotonic() >= until:
                 break
+
+    def _give_up(
+        self,
+        failures: Mapping[int, str],
+        was_silent: frozenset[int],
+        part: dict[int, list[str]],
+        queues: dict[int, deque[str]],
+        answers: Answers,
+    ) -> None:
+        """Leave the rest of the groups of coordinators that did not answer to the next poll."""
+        for broker, error in failures.items():
+            rest = queues.pop(broker)
+            if error == TIMEOUT and broker not in self._brokers.silent - was_silent:
+                del part[broker]  # nothing was sent, so nobody had a turn
+            if error != TIMEOUT or broker in self._brokers.silent:  # not merely the end of the poll's own time
+                answers.error_of |= dict.fromkeys([*part.get(broker, ()), *rest], error)
 
     def _queues(self, listed: Listed) -> dict[int, deque[str]]:
         """Groups with offsets by coordinator; those whose turn was longest ago come first."""

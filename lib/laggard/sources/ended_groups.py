@@ -8,7 +8,7 @@ while the job was down may be gone before the job reads.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,33 +62,34 @@ def _not_described(brokers: Brokers, by_coordinator: dict[int, list[str]], found
     described, (found.listed, unlisted) = describe(), listing()
     seen = {row["group_id"] for row in found.listed}
     unseen: dict[int, list[str]] = {}
-    for broker, response in described.items():
-        if isinstance(response, str):
-            found.errors |= dict.fromkeys(by_coordinator[broker], ("describe_groups", response))
-            continue
-        for group in response.groups:
-            error = error_name(group.error_code)
-            if error not in (None, GROUP_GONE):
-                found.errors[group.group_id] = "describe_groups", str(error)
-            elif (error or group.group_state == DEAD) and group.group_id not in seen and broker not in unlisted:
-                unseen.setdefault(broker, []).append(group.group_id)
+    for broker, group, is_gone in _answered("describe_groups", described, by_coordinator, found):
+        if (is_gone or group.group_state == DEAD) and group.group_id not in seen and broker not in unlisted:
+            unseen.setdefault(broker, []).append(group.group_id)
     return unseen
 
 
 def _keep_without_offsets(brokers: Brokers, unseen: dict[int, list[str]], found: Found) -> None:
     """Note as gone which of these have no offsets, which also says that their coordinator has not changed meanwhile."""
-    for broker, response in brokers.start(
-        "offset_fetch", {key: offset_fetch(groups) for key, groups in unseen.items()}
-    )().items():
+    offsets = brokers.start("offset_fetch", {key: offset_fetch(groups) for key, groups in unseen.items()})()
+    found.gone |= {
+        group.group_id for _, group, _ in _answered("offset_fetch", offsets, unseen, found) if not group.topics
+    }
+
+
+def _answered(
+    api: str, responses: Mapping[int, Any], asked: Mapping[int, Sequence[str]], found: Found
+) -> Iterator[tuple[int, Any, bool]]:
+    """Broker, answer on a group, and True if it says that the group is gone; all others become errors."""
+    for broker, response in responses.items():
         if isinstance(response, str):
-            found.errors |= dict.fromkeys(unseen[broker], ("offset_fetch", response))
+            found.errors |= dict.fromkeys(asked[broker], (api, response))
             continue
         for group in response.groups:
             error = error_name(group.error_code)
-            if error not in (None, GROUP_GONE):
-                found.errors[group.group_id] = "offset_fetch", str(error)
-            elif not group.topics:
-                found.gone.add(group.group_id)
+            if error in (None, GROUP_GONE):
+                yield broker, group, error is not None
+            else:
+                found.errors[group.group_id] = api, str(error)
 
 
 class Reconcile:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import pyarrow as pa
 
@@ -44,21 +45,25 @@ class LogFacts:
         newest = self._newest(led)
         stable = pending()
         self._refresh_configs(partitions)
-        keys = sorted(partitions)
-        found = [partitions[key] for key in keys]
-        configs = [self._configs.get((key[0], each.topic_id), {}) for key, each in zip(keys, found, strict=True)]
-        return shapes.table_of(
-            shapes.FACTS,
-            [key[0] for key in keys],
-            [each.topic_id for each in found],
-            [key[1] for key in keys],
-            [stable[key].offset if key in stable else None for key in keys],
-            [_moment(newest[key].timestamp_ms) if key in newest else None for key in keys],
-            [each.replicas_offline for each in found],
-            [None if (limit := _limit(config, "retention.ms")) is None else limit / 1000 for config in configs],
-            [_limit(config, "retention.bytes") for config in configs],
-            [config.get("cleanup.policy") for config in configs],
-            [set(TOPIC_CONFIGS) <= set(config) for config in configs],
+        rows = [self._row(key, each, stable.get(key), newest.get(key)) for key, each in sorted(partitions.items())]
+        return shapes.table_of_rows(shapes.FACTS, rows)
+
+    def _row(
+        self, key: TopicPartition, found: Partition, stable: Answer | None, newest: Answer | None
+    ) -> Sequence[Any]:
+        config = self._configs.get((key[0], found.topic_id), {})
+        retention_ms = _limit(config, "retention.ms")
+        return (
+            key[0],
+            found.topic_id,
+            key[1],
+            None if stable is None else stable.offset,
+            None if newest is None else _moment(newest.timestamp_ms),
+            found.replicas_offline,
+            None if retention_ms is None else retention_ms / 1000,
+            _limit(config, "retention.bytes"),
+            config.get("cleanup.policy"),
+            set(TOPIC_CONFIGS) <= set(config),
         )
 
     def _share(self, partitions: Partitions) -> Partitions:
@@ -80,7 +85,7 @@ class LogFacts:
                 if answer.offset is not None and end is not None:
                     offset = end if answer.offset < 0 else min(answer.offset, end)
                     rows.append((seconds, topic, partitions[topic, partition].topic_id, partition, offset))
-        return shapes.table_of(shapes.PROBES, *zip(*rows, strict=True)) if rows else shapes.PROBES.empty_table()
+        return shapes.table_of_rows(shapes.PROBES, rows)
 
     def _newest(self, led: Mapping[int, Sequence[TopicPartition]]) -> Answers:
         if not self._knows_newest:
@@ -92,18 +97,16 @@ class LogFacts:
     def _refresh_configs(self, partitions: Partitions) -> None:
         """All after ten minutes, else those of topics not asked about yet; what we may not see has no values."""
         topics = {(key[0], each.topic_id) for key, each in partitions.items() if each.error is None}
-        is_due = time.monotonic() - self._configs_at >= CONFIG_SECONDS
-        wanted = topics if is_due else topics - set(self._configs)
-        if is_due:
-            self._configs_at = time.monotonic()
+        wanted = topics - set(self._configs)
+        if time.monotonic() - self._configs_at >= CONFIG_SECONDS:
+            wanted, self._configs_at = topics, time.monotonic()
             self.offsets_retention_minutes = self._ask_offsets_retention(partitions)
         names = sorted({topic for topic, _ in wanted})
         answers = self._brokers.configs(kafka.TOPIC, names, TOPIC_CONFIGS) if names else {}
         if answers is None:  # nobody answered: asked again in the next window
             self._configs, self._configs_at = {}, -CONFIG_SECONDS
             return
-        kept = {key: config for key, config in self._configs.items() if key in topics}
-        self._configs = kept | {key: answers.get(key[0], {}) for key in wanted}
+        self._configs = {key: answers.get(key[0], {}) if key in wanted else self._configs[key] for key in topics}
 
     def _ask_offsets_retention(self, partitions: Partitions) -> int | None:
         leader = min((each.leader for each in partitions.values() if each.leader is not None), default=None)

@@ -10,7 +10,7 @@ from laggard.errors import DENIED, LaggardError
 
 _ENTRY = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----\s*(.*?)-----END \1-----", re.DOTALL)
 _PLAIN, _ENCRYPTED = "PRIVATE KEY", "ENCRYPTED PRIVATE KEY"
-_CURVES = (b"\x06\x03\x2b\x65\x70", b"\x06\x03\x2b\x65\x71")  # object ids of Ed25519 and Ed448
+_CURVES = re.compile(rb"\x06\x03\x2b\x65[\x70\x71]")  # object ids of Ed25519 and Ed448
 _PBES2 = b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x05\x0d"
 _ALGORITHM_AT = 40  # bytes: the algorithm is at the begin of a private key; further on the key itself could look alike
 
@@ -37,26 +37,32 @@ def private_key(text: str, path: str, key: str, *, has_password: bool) -> str:
     if label not in (_PLAIN, _ENCRYPTED):
         cause = f"{key}: it holds a {label}, and Spark's client reads PKCS #8 only"
         raise _refused(path, cause, f"openssl pkcs8 -topk8 -nocrypt -in {path} -out {path}.pkcs8")
-    if label == _ENCRYPTED and not has_password:
+    is_encrypted = label == _ENCRYPTED
+    if is_encrypted and not has_password:
         raise _refused(path, f"{key}: the key is encrypted", "set cluster.security.key_password_file")
-    if label == _ENCRYPTED and _PBES2 in _der(entry)[:_ALGORITHM_AT]:
+    if has_password and not is_encrypted:
+        raise _refused(path, f"{key}: the key is not encrypted", "remove cluster.security.key_password_file")
+    _check_algorithm(entry, path, key, is_encrypted=is_encrypted)
+    return entry
+
+
+def _check_algorithm(entry: str, path: str, key: str, *, is_encrypted: bool) -> None:
+    algorithm = _algorithm(entry)
+    if is_encrypted and _PBES2 in algorithm:
         # Kafka asks Java for a cipher "PBES2", which is none (DefaultSslEngineFactory of 3.9.2)
         cause = f"{key}: the key is encrypted by PBES2, which Spark's client cannot read"
         command = f"openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES -in {path} -out {path}.v1"
         raise _refused(path, cause, f"{command}, or keep it without encryption, mode 0600")
-    if label == _PLAIN:
-        if has_password:
-            raise _refused(path, f"{key}: the key is not encrypted", "remove cluster.security.key_password_file")
-        if any(curve in _der(entry)[:_ALGORITHM_AT] for curve in _CURVES):
-            cause = f"{key}: it is a key of Ed25519 or Ed448, which Spark's client cannot read"
-            raise _refused(path, cause, "use a key of RSA or of an elliptic curve such as P-256")
-    return entry
+    if not is_encrypted and _CURVES.search(algorithm):
+        cause = f"{key}: it is a key of Ed25519 or Ed448, which Spark's client cannot read"
+        raise _refused(path, cause, "use a key of RSA or of an elliptic curve such as P-256")
 
 
-def _der(entry: str) -> bytes:
+def _algorithm(entry: str) -> bytes:
+    """The begin of a private key, which names its algorithm; nothing if it is not base64."""
     body = "".join(line for line in entry.splitlines() if not line.startswith("-") and ":" not in line)
     try:
-        return base64.b64decode(body)
+        return base64.b64decode(body)[:_ALGORITHM_AT]
     except binascii.Error:
         return b""
 

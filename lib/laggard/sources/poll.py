@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,9 +85,7 @@ class Poller:
         reading = read_clock()
         polled_at_ms = reading.wall_ms
         new_window = self._window.is_new(polled_at_ms)
-        # no group at all may be the whole truth
-        lists_groups = self._is_listing_due() and bool(self._metadata.addresses)
-        groups = self._start_groups() if asked is None else lambda: (asked.groups, asked.unlisted)
+        of_groups = self._start_groups() if asked is None else lambda: self._answered(asked)
         ends = self._ask_all_ends(poll_id, new_window=new_window)
         self._log_ends = {key: answer.offset for key, answer in ends.latest.items() if answer.offset is not None}
         positions = self._positions(ends)
@@ -95,13 +93,10 @@ class Poller:
         if self._window.is_closed_by(polled_at_ms):  # not in the first poll: the first lags are not kept waiting
             facts = self._facts.ask(self._metadata.partitions, ends.latest)
             probes = self._facts.probe(self._metadata.partitions, ends.latest, polled_at_ms)
-        listed, unlisted = groups()
-        ended: list[str] = []
-        if asked is None and lists_groups and not unlisted:
-            ended = self._reconcile.ended(listed["group"].to_pylist())
+        groups = of_groups()
         self._raise_refusals()
         closed, window_start_ms = self._window.add(poll_id, polled_at_ms, positions, facts)
-        failures = self._brokers.failures if asked is None else self._brokers.failures + Counter(asked.errors)
+        failures = self._brokers.failures + Counter({} if asked is None else asked.errors)
         return Snapshot(
             poll_id=poll_id,
             polled_at_ms=polled_at_ms,
@@ -114,9 +109,6 @@ class Poller:
             window_start_ms=window_start_ms,
             positions=positions,
             offsets_partitions=self._offsets_partitions(ends, reading),
-            groups=listed,
-            unlisted_brokers=unlisted,
-            ended_groups=ended,
             answering_brokers=self._answering_brokers(),
             closed=closed,
             probes=probes,
@@ -125,7 +117,7 @@ class Poller:
             request_seconds=dict(self._brokers.seconds),
             failures=[[api, error, count] for (api, error), count in sorted(failures.items())],
             seconds=time.monotonic() - started,
-            **({} if asked is None else self._answered(asked)),
+            **groups,
         )
 
     def _raise_refusals(self) -> None:
@@ -147,6 +139,8 @@ class Poller:
 
     def _answered(self, asked: Asked) -> dict[str, Any]:
         return {
+            "groups": asked.groups,
+            "unlisted_brokers": asked.unlisted,
             "answers": asked.answers,
             "committed": asked.committed,
             "pending_groups": asked.pending,
@@ -214,11 +208,11 @@ class Poller:
             [key[0] for key in keys],
             [each.topic_id for each in found],
             [key[1] for key in keys],
-            [ends.latest[key].offset for key in keys],
-            [ends.starts[key].offset if key in ends.starts else None for key in keys],
+            _offsets(ends.latest, keys),
+            _offsets(ends.starts, keys),
             [each.leader for each in found],
             [ends.latest[key].error for key in keys],
-            [ends.stable[key].offset if key in ends.stable else None for key in keys],
+            _offsets(ends.stable, keys),
         )
 
     def _offsets_partitions(self, ends: _Ends, now: Reading) -> pa.Table:
@@ -227,9 +221,9 @@ class Poller:
         return shapes.table_of(
             shapes.OFFSETS_PARTITIONS,
             [key[1] for key in keys],
-            [high[key].offset for key in keys],
-            [stable[key].offset for key in keys],
-            [ends.low[key].offset for key in keys],
+            _offsets(high, keys),
+            _offsets(stable, keys),
+            _offsets(ends.low, keys),
             [self._metadata.offsets_topic[key].leader for key in keys],
             [self._blocked_since(key[1], high[key].offset, stable[key].offset, now) for key in keys],
             [stable[key].error or high[key].error for key in keys],
@@ -259,21 +253,27 @@ class Poller:
         is_blocked = is_frozen and lasted_ms >= self._options.window_seconds * 1000
         return now.wall_ms - lasted_ms if is_blocked else None
 
-    def _is_listing_due(self) -> bool:
+    def _start_groups(self) -> Callable[[], dict[str, Any]]:
         every = self._options.state_poll_seconds
-        return bool(every) and time.monotonic() - self._groups_at >= every * 0.9
-
-    def _start_groups(self) -> Callable[[], tuple[pa.Table, list[int]]]:
-        if not self._is_listing_due():
-            return lambda: (shapes.GROUPS.empty_table(), [])
+        if not every or time.monotonic() - self._groups_at < every * 0.9:
+            return dict
         self._groups_at = time.monotonic()
-        pending = self._brokers.start_list_groups(list(self._metadata.addresses))
+        brokers = list(self._metadata.addresses)
+        pending = self._brokers.start_list_groups(brokers)
 
-        def wait() -> tuple[pa.Table, list[int]]:
-            groups, unlisted = pending()
-            return shapes.group_table(groups), unlisted
+        def wait() -> dict[str, Any]:
+            rows, unlisted = pending()
+            groups, ended = shapes.group_table(rows), list[str]()
+            if brokers and not unlisted:  # no group at all may be the whole truth
+                ended = self._reconcile.ended(groups["group"].to_pylist())
+            return {"groups": groups, "unlisted_brokers": unlisted, "ended_groups": ended}
 
         return wait
+
+
+def _offsets(answers: Answers, keys: Sequence[kafka.TopicPartition]) -> list[int | None]:
+    """Offsets of these partitions; None also for those that were not asked about."""
+    return [answers[key].offset if key in answers else None for key in keys]
 
 
 @dataclass(frozen=True, slots=True)

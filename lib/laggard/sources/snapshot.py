@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -152,6 +152,11 @@ def table_of(schema: pa.Schema, *columns: Sequence[Any]) -> pa.Table:
     return pa.table(
         [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
     )
+
+
+def table_of_rows(schema: pa.Schema, rows: Collection[Sequence[Any]]) -> pa.Table:
+    """A table of this schema from one sequence of values per row."""
+    return table_of(schema, *zip(*rows, strict=True)) if rows else schema.empty_table()
 
 
 def group_table(listed: Iterable[Mapping[str, Any]]) -> pa.Table:

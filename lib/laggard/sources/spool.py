@@ -88,11 +88,11 @@ class Spool:
             oldest = poll_id_of(files.read_text(f"{wal}/{min(batches)}")) if batches else None
         except (FileNotFoundError, ValueError):  # removed by Spark meanwhile, or damaged: nothing is known
             return
+        # a later one is of a checkpoint that was here before
+        needed = range(-1 if oldest is None else min(oldest, poll_id), poll_id + 1)
         for name in files.list_names(self.folder):
             found = _NAME.fullmatch(name)
-            number = int(found[1]) if found else -1
-            # a later one is of a checkpoint that was here before
-            if number > poll_id or (number < poll_id and oldest is not None and number < oldest):
+            if (int(found[1]) if found else -1) not in needed:
                 with suppress(OSError):  # tried again with the next large poll
                     files.remove(f"{self.folder}/{name}")
 

@@ -47,21 +47,27 @@ def admit(inputs: Inputs, room: int, group_room: int) -> tuple[Inputs, int]:
 
 def _without_row(inputs: Inputs, refused: pa.Table, taken: pa.Table) -> dict[str, list[Partition]]:
     """By group, the partitions with a commit that was refused now or before; one that is taken now ends that."""
-    status, answers = inputs.group_status, inputs.batch.answers
-    before = status.filter(pc.greater(pc.fill_null(status["shed_keys"], 0), 0)).select(["group", "refused"])
-    # an answer of the coordinator names all offsets: what of it has no row was refused now
-    complete = {*answers.gone, *(group for group, error in answers.errors.items() if error is None)}
-    # a row of an older job has no names
-    known = {row["group"]: row["refused"] for row in before.to_pylist() if row["group"] not in complete}
-    found = {
-        group: dict.fromkeys([OTHERS] if rows is None else [(row["topic"], row["partition"]) for row in rows])
-        for group, rows in known.items()
-    }
+    found = _refused_before(inputs)
     for group, *place in _places(refused, None):
         found.setdefault(group, {})[tuple(place)] = None
     for group, *place in _places(taken, found):
         found[group].pop(tuple(place), None)
     return {group: _bounded(names) for group, names in found.items() if names}
+
+
+def _refused_before(inputs: Inputs) -> dict[str, dict[Partition, None]]:
+    status, answers = inputs.group_status, inputs.batch.answers
+    before = status.filter(pc.greater(pc.fill_null(status["shed_keys"], 0), 0)).select(["group", "refused"])
+    # an answer of the coordinator names all offsets: what of it has no row was refused now
+    complete = {*answers.gone, *(group for group, error in answers.errors.items() if error is None)}
+    # a row of an older job has no names
+    return {
+        row["group"]: dict.fromkeys(
+            [OTHERS] if row["refused"] is None else [(each["topic"], each["partition"]) for each in row["refused"]]
+        )
+        for row in before.to_pylist()
+        if row["group"] not in complete
+    }
 
 
 def _places(commits: pa.Table, groups: Collection[str] | None) -> Any:

@@ -16,7 +16,7 @@ from laggard.config.policy import READ_COMMITTED, Policies
 from laggard.lag.flows import partition_outcomes
 from laggard.lag.isolation import readable_ends
 from laggard.lag.late import Probed, find_probes
-from laggard.lag.merged import forget_truncated, merge
+from laggard.lag.merged import Merged, forget_truncated, merge
 from laggard.lag.overtaken import at_window_end
 from laggard.lag.positions import ADVANCE_FAILED, advance_positions
 from laggard.lag.shifted import on_the_clock
@@ -80,9 +80,7 @@ def advance(
         known = fold_records(facts_before, folded_before, batch.records, topics, tick, newest_at)
     facts, history = known.facts, known.history
     merged = merge(partition_status, batch.commits, poll.positions, _subscribed(facts), batch.room, batch.refused)
-    if policies is not None and policies.reads_committed(tick.cluster):
-        of = {name: policies.of(tick.cluster, name, tick.now) for name in set(merged.keys["group"].to_pylist())}
-        merged = readable_ends(merged, {name for name, policy in of.items() if policy.isolation == READ_COMMITTED})
+    merged = _with_readable_ends(merged, policies, tick)
     probed = _probed(merged.keys, poll, policies, tick)
     partitions, changes = advance_positions(
         merged, tick, arrow_schema(schemas.PARTITION_STATUS), probed, answers.errors, answers.withheld
@@ -108,8 +106,10 @@ def advance(
         limits=limits,
     )
     groups, closed = finish_group_status(to_arrow(schemas.GROUP_STATUS, groups_now), changed, tick)
-    ended = at_window_end(ticked, changes["overtaken"]) if tick.closes_windows else merged.before
-    ended = in_a_window(ended if tick.closes_windows else ended.filter(merged.is_retired))
+    ended = (
+        at_window_end(ticked, changes["overtaken"]) if tick.closes_windows else merged.before.filter(merged.is_retired)
+    )
+    ended = in_a_window(ended)
     owners = find_owners(ended, group_status, topics)
     happened: list[dict[str, Any]] = []
     away = absence_seconds(history.replacements, partition_status, batch.edges, limits)
@@ -139,6 +139,14 @@ def _without_truncated(row: dict[str, Any], tick: Tick) -> dict[str, Any]:
     log_end, offset = dict(tick.truncated_partitions).get(row["offsets_partition"]), row["group_record_offset"]
     is_lost = log_end is not None and offset is not None and offset >= log_end
     return row | {"group_record_offset": None} if is_lost else row
+
+
+def _with_readable_ends(merged: Merged, policies: Policies | None, tick: Tick) -> Merged:
+    """The same with the ends up to which groups can read that a policy declares to read committed records only."""
+    if policies is None or not policies.reads_committed(tick.cluster):
+        return merged
+    of = {name: policies.of(tick.cluster, name, tick.now) for name in set(merged.keys["group"].to_pylist())}
+    return readable_ends(merged, {name for name, policy in of.items() if policy.isolation == READ_COMMITTED})
 
 
 def _lasting_errors(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:

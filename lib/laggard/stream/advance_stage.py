@@ -30,9 +30,8 @@ from laggard.stream.admission import admit, forget
 from laggard.stream.advance import Poll, advance
 from laggard.stream.commit_times import CommitTimes, commit_times
 from laggard.stream.decode import decode_stage
-from laggard.stream.decoded import DECODED, SCHEMA, groups_of, of_kind, read_batch
+from laggard.stream.decoded import DECODED, SCHEMA, groups_of, of_kind, polled_batch, read_batch
 from laggard.stream.held import hold, recovery_events, unseen_ends
-from laggard.stream.polled import polled_batch
 from laggard.stream.quarantine import Failed, Inputs, Quarantine, advance_apart, join
 from laggard.tables import schemas
 from laggard.tables.admin_source import hide_unknown
@@ -72,6 +71,14 @@ class State:
         rest = read_files(table, cut_otherwise)
         rest = rest.filter(pa.array(shards_of(rest["group"], self.shards) == shard))
         return pa.concat_tables([read_files(table, own), rest])
+
+    def write(self, table: schemas.Table, rows: pa.Table, shard: int) -> Sequence[DataFile]:
+        """Write rows of a shard's groups as files, which no table version names yet; none without a row."""
+        return (
+            write_files(table_uri(self.root, table.name), table, rows, _label(shard, self.shards))
+            if rows.num_rows
+            else ()
+        )
 
     def room(self, table: schemas.Table, shard: int) -> int:
         """Rows that a shard may add, beyond those that it has."""
@@ -127,13 +134,6 @@ def advance_stage(
         decoded = pa.Table.from_batches(batches, schema=SCHEMA)
         shard = _task_number() if state.shards > 1 else 0
         snapshot = unpack(json.loads(packed))
-        listing = Listing(
-            {row["group"]: row for row in snapshot.groups.to_pylist()},
-            {row["offsets_partition"]: row["coordinator"] for row in snapshot.offsets_partitions.to_pylist()},
-            is_fresh=snapshot.groups.num_rows > 0,
-            unlisted=frozenset([None, *snapshot.unlisted_brokers]),
-            errors={row["group"]: row["error"] for row in snapshot.answers.to_pylist()},
-        )
         before = state.read(schemas.PARTITION_STATUS, shard), state.read(schemas.GROUP_STATUS, shard)
         if tick.polls_commits:
             batch = polled_batch(snapshot, before[0], names, tick, lambda groups: _is_own(groups, shard, state.shards))
@@ -145,17 +145,13 @@ def advance_stage(
         ended = unseen_ends(before[1], inputs.group_status, tick)
         rooms = state.room(schemas.PARTITION_STATUS, shard), state.room(schemas.GROUP_STATUS, shard)
         inputs, shed = admit(inputs, *rooms)
-        tables, failed = advance_groups(
-            inputs, Poll(snapshot.positions, listing, snapshot.probes), tick, policies, limits
-        )
+        poll = Poll(snapshot.positions, _listing(snapshot), snapshot.probes)
+        tables, failed = advance_groups(inputs, poll, tick, policies, limits)
         shed += _uncommitted(tables["group_status"])
         tables = join([tables, ended])
         tables["dead_letters"] = _dead_letters(of_kind(decoded, "dead_letter"), tick)
         for name, rows in tables.items():
-            if rows.num_rows:
-                label = _label(shard, state.shards)
-                for file in write_files(table_uri(state.root, name), schemas.TABLES[name], rows, label):
-                    yield _result(name, file.to_json())
+            yield from (_result(name, file.to_json()) for file in state.write(schemas.TABLES[name], rows, shard))
         counts = {"shed_keys": shed, "corrections": corrections}
         yield _result(SUMMARY, json.dumps(_summary(decoded) | counts | {"quarantine": asdict(Quarantine.of(failed))}))
 
@@ -216,10 +212,20 @@ def gather(results: Iterable[Row]) -> Advanced:
             shed_keys += summary["shed_keys"]
             corrections += summary["corrections"]
             for number, *found in summary["commit_times"]:
-                times[number] = times.get(number, CommitTimes(0, None, None)) + CommitTimes(*found)
+                times[number] = times.get(number, CommitTimes()) + CommitTimes(*found)
         else:
             files.setdefault(kind, []).append(DataFile(**json.loads(data)))
     return Advanced(files, counts, decode_seconds, quarantine, times, shed_keys, corrections)
+
+
+def _listing(snapshot: Snapshot) -> Listing:
+    return Listing(
+        {row["group"]: row for row in snapshot.groups.to_pylist()},
+        {row["offsets_partition"]: row["coordinator"] for row in snapshot.offsets_partitions.to_pylist()},
+        is_fresh=snapshot.groups.num_rows > 0,
+        unlisted=frozenset([None, *snapshot.unlisted_brokers]),
+        errors={row["group"]: row["error"] for row in snapshot.answers.to_pylist()},
+    )
 
 
 def _with_shard(stage: Stage, shards: int) -> Stage:

@@ -18,6 +18,7 @@ from laggard.failures import classify
 from laggard.lag.tick import Tick
 from laggard.names import NameFilter
 from laggard.rebalance.parameters import DEFAULTS, RebalanceParameters
+from laggard.sources.clock import Pulse
 from laggard.sources.odd_records import named_record
 from laggard.sources.offsets_topic import OffsetsSource, Piece, begin_positions, positions_in, unanswered
 from laggard.sources.snapshot import Snapshot
@@ -26,13 +27,10 @@ from laggard.stream.advance_stage import ROWS_PER_SHARD, STATUS_TABLES, Advanced
 from laggard.stream.commit_times import clock_skew
 from laggard.stream.identity import Identity, follows_another
 from laggard.stream.offsets_topic_events import check_same_topic, check_truncated, offsets_topic_events, with_events
-from laggard.stream.progress import Totals, find_gaps
-from laggard.stream.pulse import Pulse
+from laggard.stream.progress import Stopwatch, Totals, find_gaps
 from laggard.stream.source_positions import count_readers, fallen, find_truncations, positions_to_go_on
-from laggard.stream.stopwatch import Stopwatch
-from laggard.stream.ticks import batch_row, next_tick
+from laggard.stream.ticks import batch_row, next_tick, topic_windows
 from laggard.stream.timeline import backfill_gaps, is_unwritten, place, reading_of, time_gaps
-from laggard.stream.topic_windows import topic_windows
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.data_files import DataFile
@@ -173,8 +171,6 @@ class Batches:
         pieces: list[Piece] = []
         while True:
             tick = self._tick(batch_id, snapshot, source_to, left)
-            if not tick.has_history and (missing := sorted(tick.unread_partitions - source_to.keys())):
-                log.warning("no lag is known yet: the leaders of offsets partitions %s do not answer", missing)
             unusable = len(self._options.source.unusable)
             try:
                 return tick, source_to, self._advance(spark, snapshot, tick, source_to, pieces, silent)
@@ -248,7 +244,7 @@ class Batches:
         self, batch_id: int, snapshot: Snapshot, source_to: Mapping[int, int], silent: frozenset[int] = frozenset()
     ) -> Tick:
         options = self._options
-        return next_tick(
+        tick = next_tick(
             self.last,
             snapshot,
             source_to,
@@ -259,6 +255,9 @@ class Batches:
             rereads=not self._rereads.isdisjoint(source_to),
             silent=silent,
         )
+        if not tick.has_history and (missing := sorted(tick.unread_partitions - source_to.keys())):
+            log.warning("no lag is known yet: the leaders of offsets partitions %s do not answer", missing)
+        return tick
 
     def _time_gaps(self, snapshot: Snapshot, tick: Tick) -> list[dict[str, Any]]:
         if self.last is None:
@@ -277,12 +276,16 @@ class Batches:
             jobs["topic_windows"] = partial(self._writer.write, schemas.TOPIC_WINDOWS, rows)
         futures = {name: self._pool.submit(job, tick.batch_id) for name, job in jobs.items()}
         written = {name: future.result() for name, future in futures.items()}
-        before = dict(self.last["table_versions"]) if self.last and not self._is_maintained else {}
+        return self._versions() | written
+
+    def _versions(self) -> dict[str, int]:
+        """The version of each table: the one that the row before names, or the newest after maintenance."""
+        found = dict(self.last["table_versions"]) if self.last and not self._is_maintained else {}
         self._is_maintained = False
         named = {name for name, table in schemas.TABLES.items() if name != "batches" and not table.is_of_diagnosis}
-        for name in named - before.keys():  # also a table that an older job did not have
-            before[name] = self._writer.version(name)
-        return before | written
+        for name in named - found.keys():  # also a table that an older job did not have
+            found[name] = self._writer.version(name)
+        return found
 
     def _publish(self, row: dict[str, Any], gaps: list[dict[str, Any]], tick: Tick) -> None:
         same = {

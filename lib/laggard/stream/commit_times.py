@@ -21,9 +21,9 @@ from laggard.tables.published import TICK
 class CommitTimes:
     """Commit records of an offsets partition, and the earliest and latest of their stamps in seconds since 1970."""
 
-    commits: int
-    earliest: float | None
-    latest: float | None
+    commits: int = 0
+    earliest: float | None = None
+    latest: float | None = None
 
     def __add__(self, other: CommitTimes) -> CommitTimes:
         """The same of both: shards of groups share offsets partitions."""
@@ -54,16 +54,16 @@ def clock_skew(
     after the poll before, of which the time is known if that was since the same boot.
     """
     polled_at = snapshot.polled_at_ms / 1000
-    latest = [each.latest for each in found.values() if each.latest is not None]
-    if not latest:
+    latest = sum(found.values(), CommitTimes()).latest
+    if latest is None:
         return None
-    least: float = max(0.0, max(latest) - (polled_at + snapshot.seconds))
+    least: float = max(0.0, latest - (polled_at + snapshot.seconds))
     if last is None or not is_live or (before := _polled_before(last, snapshot)) is None:
         return least
     ends = last["source_high_watermark"] or {}
     whole = {number for number, position in last["source_to"].items() if ends.get(number) == position}
-    earliest = [each.earliest for number, each in found.items() if number in whole and each.earliest is not None]
-    most: float = min(0.0, min(earliest, default=before) - before)
+    earliest = sum((found[number] for number in whole & found.keys()), CommitTimes()).earliest
+    most: float = 0.0 if earliest is None else min(0.0, earliest - before)
     return max(least, most, key=abs)
 
 

@@ -6,7 +6,7 @@ Every record becomes part of a commit row, a generation row or a dead letter, an
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import MAX_TIMESTAMP_MS, Ints, both, where
+from laggard.lag.arrays import MAX_TIMESTAMP_MS, TIMESTAMP, Ints, both, where
 from laggard.lag.commits import Bools, compact_commits
 from laggard.names import NameFilter
-from laggard.stream.decoded import TIMESTAMP, as_decoded, rows_of
-from laggard.stream.edges import edge_rows
+from laggard.stream.decoded import as_decoded, rows_of
 from laggard.stream.rare_rows import RareRows, Records, set_aside
 from laggard.wire.columnar import CommitColumns, decode_columns
 
@@ -104,9 +103,7 @@ def _commits(records: Records, columns: CommitColumns, known: _Keys, chosen: Int
     return rows_of(
         "commit",
         len(last),
-        group=pa.array([key["group"] for key in keys], pa.string()),
-        topic=pa.array([key["topic"] for key in keys], pa.string()),
-        partition=pa.array([key["partition"] for key in keys], pa.int32()),
+        **_key_columns(keys),
         topic_id=pa.array(
             [
                 None if gone else columns.topic_id(row)
@@ -159,10 +156,7 @@ def _of_past_places(records: Records, columns: CommitColumns) -> Bools:
 
 
 def _edges(records: Records, columns: CommitColumns, known: _Keys, chosen: Ints, is_past: Bools) -> pa.RecordBatch:
-    records_of: dict[str, list[int]] = {}
-    for row, outcome in columns.others.items():
-        if outcome.group is not None and outcome.outcome in ("record", "tombstone") and not is_past[row]:
-            records_of.setdefault(outcome.group, []).append(row)
+    records_of = _group_records(columns, is_past)
     found = unseen = chosen[:0]
     if records_of and len(chosen):
         key = known.same[columns.key_index[chosen]]
@@ -173,15 +167,27 @@ def _edges(records: Records, columns: CommitColumns, known: _Keys, chosen: Ints,
     return rows_of(
         "edge",
         len(found),
-        group=pa.array([key["group"] for key in keys], pa.string()),
-        topic=pa.array([key["topic"] for key in keys], pa.string()),
-        partition=pa.array([key["partition"] for key in keys], pa.int32()),
+        **_key_columns(keys),
         source_partition=pa.array(records.partition[found], pa.int32()),
         source_offset=pa.array(records.offset[found], pa.int64()),
         committed_offset=pa.array(columns.offset[found], pa.int64()),
         commit_timestamp=_times(columns, found, np.ones(len(found), bool)),
         unseen=pa.array(unseen, pa.int64()),
     )
+
+
+def _group_records(columns: CommitColumns, is_past: Bools) -> dict[str, list[int]]:
+    """Rows of the groups' own records, by group."""
+    found: dict[str, list[int]] = {}
+    for row, outcome in columns.others.items():
+        if outcome.group is not None and outcome.outcome in ("record", "tombstone") and not is_past[row]:
+            found.setdefault(outcome.group, []).append(row)
+    return found
+
+
+def _key_columns(keys: Sequence[Mapping[str, Any]]) -> dict[str, pa.Array]:
+    types = {"group": pa.string(), "topic": pa.string(), "partition": pa.int32()}
+    return {name: pa.array([key[name] for key in keys], kind) for name, kind in types.items()}
 
 
 def _times(columns: CommitColumns, rows: Ints, is_known: Bools) -> pa.Array:
@@ -212,3 +218,41 @@ def _same_keys(columns: CommitColumns) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+
+
+def edge_rows(
+    records_of: Mapping[str, Sequence[int]],
+    groups: Sequence[str | None],
+    rows: Ints,
+    key: Ints,
+    is_commit: Bools,
+    offset: Ints,
+) -> tuple[Ints, Ints]:
+    """Row numbers of the edges, ascending, and before each how many commits moved on that are no edges.
+
+    Edges are the commits next to a group's own records: where a rebalance stopped a partition, and where it went on.
+    Between two records a key's first commit, its last, and the last that moved the offset tell all that the pauses
+    need. Commits and records of a group lie in one partition of the offsets topic, so their order is exact.
+
+    `records_of`: row numbers of each group's records. `groups`: group by key number. The others are parallel, one
+    element per commit or tombstone: its row number, key number, commit or tombstone, committed offset.
+    """
+    numbers = {group: number for number, group in enumerate(records_of)}
+    group_of_key = np.array([numbers.get(group or "", -1) for group in groups], np.int64)
+    group = group_of_key[key]
+    near = np.flatnonzero((group >= 0) & is_commit)
+    if not len(near):
+        return near, near
+    width = int(max(rows.max(), *(max(each) for each in records_of.values()))) + 1
+    places = np.sort(np.array([numbers[name] * width + row for name, each in records_of.items() for row in each]))
+    # how many records of all groups up to its own lie before a commit: another number between any two of them
+    segment = np.searchsorted(places, group[near] * width + rows[near])
+    _, piece = np.unique(key[near] * (len(places) + 1) + segment, return_inverse=True)
+    found = compact_commits(rows[near], piece.astype(np.int64), is_commit[near], offset[near])
+    has_moved = found.progress_row >= 0
+    edges = np.unique(np.r_[found.first_row, found.last_row, found.progress_row[has_moved]])
+    unseen = np.zeros(len(edges), np.int64)
+    # of those that moved on, less the first and the last
+    between = np.maximum(0, found.commits - found.noop_commits - 2)
+    unseen[np.searchsorted(edges, found.progress_row[has_moved])] = between[has_moved]
+    return edges, unseen

@@ -1,18 +1,25 @@
-"""Rows between the decode stage and the advance stage: the kinds with their columns, and a task's rows as one batch."""
+"""Rows between the decode stage and the advance stage: the kinds with their columns, and a task's rows as one batch.
+
+Where coordinators are polled there is no decode stage: the rows that it would give are made of the poll.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.merged import Place
+from laggard.lag.arrays import TIMESTAMP, both, differ, equal, flags, key_codes, match, repeat, take, where
+from laggard.lag.merged import KEY, UNKNOWN_TOPIC, Place
+from laggard.lag.tick import Tick
+from laggard.names import NameFilter
+from laggard.sources.ended_groups import GROUP_GONE
+from laggard.sources.snapshot import Snapshot
 from laggard.tables.arrow import arrow_type
 
-TIMESTAMP = pa.timestamp("us", tz="UTC")
 _KEY = "group:string,topic:string,partition:int"
 _SOURCE = "source_partition:int,source_offset:bigint,record_timestamp:timestamp"
 KINDS = {
@@ -23,7 +30,7 @@ KINDS = {
         "commits:bigint,noop_commits:bigint,repeat_commits:bigint,rewound_records:bigint,"
         "commit_gaps:bigint,commit_gap_ms:bigint,commit_gap_squares:bigint"
     ),
-    "edge": (  # a commit next to a group record: edges.py
+    "edge": (  # a commit next to a group record: decode.edge_rows
         f"{_KEY},source_partition:int,source_offset:bigint,committed_offset:bigint,commit_timestamp:timestamp,"
         "unseen:bigint"
     ),
@@ -113,3 +120,118 @@ def read_batch(decoded: pa.Table) -> Batch:
         rewinds=of_kind(decoded, "rewind").to_pylist(),
         edges=of_kind(decoded, "edge"),
     )
+
+
+def polled_batch(snapshot: Snapshot, partition_status: pa.Table, names: NameFilter, tick: Tick, own: Any) -> Batch:
+    """The batch of a shard: `own` gives a mask of its own groups, `partition_status` has its rows of before.
+
+    A poll says where a group stands and not when it committed. So a change becomes one commit at an unknown time, which
+    was made between the poll before that asked the group and this one, and what did not change becomes nothing.
+    """
+    answers = _answers(snapshot, own)
+    whole = [group for group, error in answers.errors.items() if error is None]
+    committed = snapshot.committed.filter(own(snapshot.committed["group"]))
+    committed = committed.filter(pc.is_in(committed["group"], value_set=pa.array(whole, pa.string())))
+    left_out, hidden = _left_out(committed, partition_status, whole), _hidden(snapshot, partition_status, names)
+    is_ended = left_out & ~hidden | flags(pc.is_in(partition_status["group"], pa.array(answers.gone, pa.string())))
+    commits = [_changes(committed, partition_status, answers.new, tick), _deletions(partition_status, is_ended, tick)]
+    withheld = _withheld(committed, partition_status.filter(pa.array(left_out & hidden)))
+    edges = COLUMNS["edge"].empty_table()
+    return Batch(pa.Table.from_batches(commits), (), (), edges, replace(answers, withheld=withheld))
+
+
+def _answers(snapshot: Snapshot, own: Any) -> Answers:
+    rows = snapshot.answers.filter(own(snapshot.answers["group"])).to_pylist()
+    gone = [row["group"] for row in rows if row["error"] == GROUP_GONE]
+    return Answers(
+        {row["group"]: row["error"] for row in rows if row["is_asked"] and row["error"] != GROUP_GONE},
+        {row["group"]: row["description"] for row in rows if row["description"] is not None},
+        gone,
+        new=[row["group"] for row in rows if row["is_new"]],
+    )
+
+
+def _changes(committed: pa.Table, before: pa.Table, fresh: Collection[str], tick: Tick) -> pa.RecordBatch:
+    new, old = key_codes([committed, before], KEY)
+    prior = take(before.select(["committed_offset", "leader_epoch", "current_topic_id"]), match(new, old))
+    # the brokers deleted the offsets of the topic that was there before: what they give since is of the new one
+    is_of_another = pc.is_valid(prior["current_topic_id"])
+    is_same = both(
+        equal(prior["committed_offset"], committed["committed_offset"]),
+        pc.invert(differ(prior["leader_epoch"], committed["leader_epoch"])),
+        pc.invert(is_of_another),
+    )
+    is_changed = pc.and_(pc.is_valid(committed["committed_offset"]), pc.invert(is_same))
+    rows, prior = committed.filter(is_changed), prior.filter(is_changed)
+    # one that is there for the first time may be of long ago, but in a group that is new or answered before
+    answered = pc.unique(before.filter(pc.is_valid(before["answered_at"]))["group"]).to_pylist()
+    is_watched = pc.is_in(rows["group"], value_set=pa.array([*answered, *fresh], pa.string()))
+    has_risen = pc.coalesce(pc.greater(rows["committed_offset"], prior["committed_offset"]), is_watched)
+    has_risen = pc.or_(has_risen, pc.is_valid(prior["current_topic_id"]))
+    seen = where(has_risen, repeat(tick.now, TIMESTAMP, rows.num_rows))
+    return _commits(
+        rows,
+        tick,
+        committed_offset=_one(rows["committed_offset"]),
+        first_committed_offset=_one(rows["committed_offset"]),
+        leader_epoch=_one(rows["leader_epoch"]),
+        progress_timestamp=_one(seen),
+        is_deleted=repeat(False, pa.bool_(), rows.num_rows),
+    )
+
+
+def _left_out(committed: pa.Table, before: pa.Table, whole: Collection[str]) -> Any:
+    """True for rows of groups that answered, but for them."""
+    new, old = key_codes([committed, before], KEY)
+    return (match(old, new) < 0) & flags(pc.is_in(before["group"], pa.array(list(whole), pa.string())))
+
+
+def _deletions(before: pa.Table, is_ended: Any, tick: Tick) -> pa.RecordBatch:
+    """Commits that are there no more."""
+    had_commit = pc.or_(pc.is_valid(before["committed_offset"]), pc.is_valid(before["commit_source_offset"]))
+    rows = before.filter(pa.array(flags(had_commit) & is_ended))
+    return _commits(rows, tick, is_deleted=repeat(True, pa.bool_(), rows.num_rows))
+
+
+def _withheld(committed: pa.Table, hidden: pa.Table) -> dict[Place, str | None]:
+    """Partitions that an answer says nothing of: those that failed in it, and those of topics it leaves out."""
+    failed = committed.filter(pc.is_null(committed["committed_offset"])).select([*KEY, "error"])
+    found: dict[Place, str | None] = dict.fromkeys(_places(hidden))
+    return found | dict(zip(_places(failed), failed["error"].to_pylist(), strict=True))
+
+
+def _places(rows: pa.Table) -> list[Place]:
+    return list(zip(*(rows[name].to_pylist() for name in KEY), strict=True))
+
+
+def _hidden(snapshot: Snapshot, before: pa.Table, names: NameFilter) -> Any:
+    """True for rows of topics that we may perhaps not describe: coordinators leave these out without a word."""
+    topics = pc.unique(before["topic"]).to_pylist()
+    pairs = snapshot.positions.select(["topic", "error"]).group_by(["topic", "error"]).aggregate([])
+    errors: dict[str, set[str | None]] = {}
+    for row in pairs.to_pylist():
+        errors.setdefault(row["topic"], set()).add(row["error"])
+    seen = [topic for topic in topics if topic in errors and errors[topic] & {None, UNKNOWN_TOPIC}]
+    if snapshot.lists_all_topics:
+        seen += [topic for topic in topics if topic not in errors and names.watches_topic(topic)]
+    return ~flags(pc.is_in(before["topic"], value_set=pa.array(seen, pa.string())))
+
+
+def _commits(rows: pa.Table, tick: Tick, **columns: pa.Array) -> pa.RecordBatch:
+    number = rows.num_rows
+    zeros = repeat(0, pa.int64(), number)
+    counts = ("noop_commits", "repeat_commits", "rewound_records", "commit_gaps", "commit_gap_ms", "commit_gap_squares")
+    return rows_of(
+        "commit",
+        number,
+        **{name: _one(rows[name]) for name in KEY},
+        source_offset=repeat(tick.poll_id, pa.int64(), number),
+        follows_deletion=repeat(False, pa.bool_(), number),
+        commits=repeat(1, pa.int64(), number),
+        **dict.fromkeys(counts, zeros),
+        **columns,
+    )
+
+
+def _one(column: Any) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

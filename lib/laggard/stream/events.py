@@ -20,6 +20,7 @@ from laggard.rebalance.result import Closed
 _NOT_THERE = (NOT_POLLED, UNKNOWN_TOPIC)
 _END = "log_end_offset"
 _GROUP_TYPES = ("classic", "consumer", "share", "streams")
+_OF_OFFSET = (*KEY, "topic_id", "from_offset", "to_offset", "source_partition", "source_offset")
 _OF_GROUP = ["group", "group_type", "coordinator", "empty_since", "offsets_partition"]
 
 
@@ -27,14 +28,14 @@ def partition_events(
     merged: Merged, rows: pa.Table, changes: Mapping[str, Any], tick: Tick
 ) -> Iterable[dict[str, Any]]:
     """Offsets that were deleted, jumped, or fell at the border of two batches, and topics that were recreated."""
-    held = merged.before["committed_offset"]
+    held, nothing = merged.before["committed_offset"], pa.nulls(rows.num_rows, pa.int64())
     kinds = (
         # also by the commit of a negative offset
         (
             "offset_deleted",
             both(merged.is_new, pc.is_null(merged.commit["committed_offset"]), pc.is_valid(held)),
             held,
-            None,
+            nothing,
         ),
         # an offset that is read again falls back to what it was long ago
         (
@@ -44,7 +45,7 @@ def partition_events(
             changes["rewound_to"],
         ),
         ("offset_skip", pc.and_(pc.is_valid(changes["skipped_to"]), not tick.rereads), held, changes["skipped_to"]),
-        ("topic_recreated", changes["was_recreated"], None, None),
+        ("topic_recreated", changes["was_recreated"], nothing, nothing),
     )
     names = [*KEY, "topic_id", "commit_timestamp", _END]
     places = rows.select(names)
@@ -52,24 +53,18 @@ def partition_events(
         newest = when(merged.is_new, merged.commit[name], merged.before[f"commit_{name}"])
         places = places.append_column(name, newest)
     for kind, applies, start, end in kinds:
-        found = places.filter(applies)
-        starts = start.filter(applies).to_pylist() if start is not None else [None] * found.num_rows
-        ends = end.filter(applies).to_pylist() if end is not None else [None] * found.num_rows
-        for row, from_offset, to_offset in zip(found.to_pylist(), starts, ends, strict=True):
+        moved = places.append_column("from_offset", start).append_column("to_offset", end)
+        for row in moved.filter(applies).to_pylist():
             is_commit = kind in ("offset_rewind", "offset_skip")
             if kind == "topic_recreated" or tick.rereads:  # a poll showed it, or a record whose event may be there
                 row |= {"source_partition": None, "source_offset": None}
             yield event_row(
                 kind,
                 tick,
-                {name: row[name] for name in (*KEY, "topic_id")}
+                {name: row[name] for name in _OF_OFFSET}
                 | {
                     "event_at": row["commit_timestamp"] if is_commit and row["commit_timestamp"] else tick.now,
-                    "from_offset": from_offset,
-                    "to_offset": to_offset,
-                    "records": _records(from_offset, to_offset, row[_END]) if is_commit else None,
-                    "source_partition": row["source_partition"],
-                    "source_offset": row["source_offset"],
+                    "records": _records(row["from_offset"], row["to_offset"], row[_END]) if is_commit else None,
                 },
             )
 

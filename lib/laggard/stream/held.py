@@ -116,18 +116,21 @@ def _partitions(inputs: Inputs, tick: Tick) -> list[Row]:
     for commit in inputs.batch.commits.to_pylist():
         key = commit["topic"], commit["partition"]
         row = rows.setdefault(key, {"group": commit["group"], "topic": key[0], "partition": key[1], "topic_id": ""})
-        if not _is_later(commit, row):
-            continue
-        is_moved = commit["committed_offset"] != row.get("committed_offset")
-        row |= {ours: commit[theirs] for ours, theirs in _OF_COMMIT.items()}
-        row["topic_id"] = commit["topic_id"] or ("" if commit["follows_deletion"] else row["topic_id"])
-        row["commit_poll_id"] = tick.poll_id if is_moved else row.get("commit_poll_id")
-        if commit["is_deleted"]:
-            row |= {"commit_source_partition": None, "commit_source_offset": None}
+        if _is_later(commit, row):
+            _take_commit(row, commit, tick)
     unknown = dict.fromkeys(_UNKNOWN_OF_PARTITION)
     same = {"cluster": tick.cluster, "batch_id": tick.batch_id, "status": "stale", "error": ADVANCE_FAILED}
     known = [{name: each for name, each in row.items() if each is not None} for row in rows.values()]
     return [_sampled(tick) | row | unknown | same for row in known]
+
+
+def _take_commit(row: Row, commit: Row, tick: Tick) -> None:
+    is_moved = commit["committed_offset"] != row.get("committed_offset")
+    row |= {ours: commit[theirs] for ours, theirs in _OF_COMMIT.items()}
+    row["topic_id"] = commit["topic_id"] or ("" if commit["follows_deletion"] else row["topic_id"])
+    row["commit_poll_id"] = tick.poll_id if is_moved else row.get("commit_poll_id")
+    if commit["is_deleted"]:
+        row |= {"commit_source_partition": None, "commit_source_offset": None}
 
 
 def _sampled(tick: Tick) -> Row:

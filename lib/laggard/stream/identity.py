@@ -19,7 +19,7 @@ from laggard.errors import DAMAGED, REFUSED, LaggardError
 from laggard.stream.checkpoint import REPAIR
 from laggard.stream.source_positions import fallen
 from laggard.tables.batch_tables import OFFSETS_TOPIC_RECREATED, SOURCE_CHANGED
-from laggard.tables.published import newest_batch, newest_of_checkpoints
+from laggard.tables.published import Batch, newest_batch, newest_of_checkpoints
 from laggard.tables.readers import has_table
 from laggard.tables.schemas import BATCHES
 
@@ -101,13 +101,13 @@ def check_start(found: Found, wanted: Identity) -> Identity:
         raise _refusal("the checkpoint has no identity file", "the file <checkpoint>.laggard.json is missing")
     check_frozen(stored, wanted)
     if found.batch_checkpoint_id not in (None, stored.checkpoint_id):
-        if not _is_overtaken(stored, found):
-            raise _refusal(
-                "the checkpoint belongs to other tables",
-                f"tables: {found.batch_checkpoint_id}, checkpoint: {stored.checkpoint_id}",
-            )
-        _check_committed(stored, found, found.newest_own_batch_id)
+        _check_overtaken(stored, found)
         return _without_checkpoint(found, wanted)
+    return _resumed(stored, found, wanted)
+
+
+def _resumed(stored: Identity, found: Found, wanted: Identity) -> Identity:
+    """The stored identity, if tables and checkpoint are of one job; or a rebuild of what means nothing any more."""
     if stored.offsets_topic_id != wanted.offsets_topic_id:  # recreated: its positions mean nothing any more
         return rebuilt(found, wanted, replaced_topic_id=stored.offsets_topic_id, base=stored.base_batch_id)
     newest = -1 if found.newest_batch_id is None else found.newest_batch_id - stored.base_batch_id
@@ -118,15 +118,19 @@ def check_start(found: Found, wanted: Identity) -> Identity:
     return rebuilt(found, wanted) if found.has_truncation or stored.layout != LAYOUT else stored
 
 
-def _is_overtaken(stored: Identity, found: Found) -> bool:
-    """True if the tables, whose newest batch is another checkpoint's, are those of this one.
+def _check_overtaken(stored: Identity, found: Found) -> None:
+    """Refuse other tables than those of this checkpoint; their newest batch is another checkpoint's.
 
     They have batches of it; or it has committed none, and they have those that it was to follow, if there were any.
     """
-    if found.newest_own_batch_id is not None:
-        return True
     has_committed = found.newest_committed_batch_id is not None or found.newest_wal_batch_id != 0
-    return not has_committed and (found.has_replaced or not stored.replaces)
+    is_before_its_first = not has_committed and (found.has_replaced or not stored.replaces)
+    if found.newest_own_batch_id is None and not is_before_its_first:
+        raise _refusal(
+            "the checkpoint belongs to other tables",
+            f"tables: {found.batch_checkpoint_id}, checkpoint: {stored.checkpoint_id}",
+        )
+    _check_committed(stored, found, found.newest_own_batch_id)
 
 
 def _check_committed(stored: Identity, found: Found, newest_batch_id: int | None) -> None:
@@ -245,21 +249,31 @@ def find_state(root: str, checkpoint: str) -> Found:
     path = identity_path(checkpoint)
     wal = files.newest_number(f"{checkpoint.rstrip('/')}/offsets")
     identity = _parsed(files.read_bytes(path)) if files.exists(path) else None
-    own_id, replaced_id = (identity or {}).get("checkpoint_id"), (identity or {}).get("replaces")
-    is_another = newest is not None and own_id not in (None, newest.values["checkpoint_id"])
-    published = newest_of_checkpoints(root) if is_another else {}
-    return Found(
+    found = Found(
         has_checkpoint=wal is not None,
         identity=identity,
-        newest_batch_id=newest.batch_id if newest else None,
-        batch_checkpoint_id=newest.values["checkpoint_id"] if newest else None,
+        newest_batch_id=None,
+        batch_checkpoint_id=None,
         newest_wal_batch_id=wal,
         newest_committed_batch_id=files.newest_number(f"{checkpoint.rstrip('/')}/commits"),
         identity_path=path,
-        has_truncation=newest is not None and bool(fallen(newest.values)),
-        origin=newest.values["origin"] if newest else None,
-        newest_own_batch_id=published.get(str(own_id)),
-        has_replaced=replaced_id in published,
+    )
+    return found if newest is None else _with_newest(found, newest, root)
+
+
+def _with_newest(found: Found, newest: Batch, root: str) -> Found:
+    """The same with the newest published batch of the tables."""
+    checkpoint_id, stored = newest.values["checkpoint_id"], found.identity or {}
+    is_another = stored.get("checkpoint_id") not in (None, checkpoint_id)
+    published = newest_of_checkpoints(root) if is_another else {}
+    return replace(
+        found,
+        newest_batch_id=newest.batch_id,
+        batch_checkpoint_id=checkpoint_id,
+        has_truncation=bool(fallen(newest.values)),
+        origin=newest.values["origin"],
+        newest_own_batch_id=published.get(str(stored.get("checkpoint_id"))),
+        has_replaced=stored.get("replaces") in published,
     )
 
 

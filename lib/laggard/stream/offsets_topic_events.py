@@ -28,14 +28,18 @@ def offsets_topic_events(
         return []
     known = count_known(last["source_to"], last["source_high_watermark"] or ())
     polled = count_known(snapshot.offsets_partitions["offsets_partition"].to_pylist())
-    detail = []
-    if known and polled and (known != polled if rebuild else known < polled):  # one topic only grows
-        detail += [("partitions_from", str(known)), ("partitions_to", str(polled))]
-    is_same_source = rebuild is not None and rebuild.rebuild_reason == OFFSETS_TOPIC_RECREATED
-    if rebuild is not None and rebuild.replaced_topic_id and is_same_source:  # an older job did not keep it
-        detail += [("topic_id_from", rebuild.replaced_topic_id), ("topic_id_to", rebuild.offsets_topic_id)]
+    detail = [] if rebuild is None else _new_id(rebuild)
+    if known and polled and (known < polled or (rebuild and known > polled)):  # one topic only grows
+        detail = [("partitions_from", str(known)), ("partitions_to", str(polled)), *detail]
     row = {"group": None, "event_at": tick.now, "detail": detail}
     return [event_row("offsets_topic_changed", tick, row)] if detail else []
+
+
+def _new_id(rebuild: Identity) -> list[tuple[str, str]]:
+    is_same_source = rebuild.rebuild_reason == OFFSETS_TOPIC_RECREATED
+    if not is_same_source or not rebuild.replaced_topic_id:  # an older job did not keep it
+        return []
+    return [("topic_id_from", rebuild.replaced_topic_id), ("topic_id_to", rebuild.offsets_topic_id)]
 
 
 def with_events(

@@ -139,28 +139,26 @@ def advance_apart(inputs: Inputs, run: Callable[[Inputs], Tables]) -> Settled:
     if quarantined:
         parts = [inputs.of(set(inputs.groups) - quarantined), inputs.of(quarantined)]
     found: list[Tables] = []
-    failed: list[Failed] = []
+    failed: dict[str, Failed] = {}
     runs = 0
     while parts:
         part = parts.pop()
         try:
             runs += 1
             found.append(run(part))
-        except MemoryError:
-            raise
         except Exception as error:
-            groups = part.groups
-            if not groups or (runs == 1 and _fails_alone(run, inputs)):
+            if _is_of_no_group(error, part, run, is_first=runs == 1):
                 raise
+            groups = part.groups
             if len(groups) == 1 or runs >= MAX_RUNS:
-                failed += [Failed.of(group, error, is_new=group not in quarantined) for group in groups]
+                failed |= {group: Failed.of(group, error, is_new=group not in quarantined) for group in groups}
             else:
                 half = len(groups) // 2
                 parts += [part.of(groups[:half]), part.of(groups[half:])]
     if not found:  # the tables are there even when no group is
         found = [run(inputs.of(()))]
-    recovered = sorted(quarantined - {each.group for each in failed})
-    return Settled(join(found), sorted(failed, key=lambda each: each.group), recovered)
+    recovered = sorted(quarantined - failed.keys())
+    return Settled(join(found), [failed[group] for group in sorted(failed)], recovered)
 
 
 def join(found: Sequence[Tables]) -> Tables:
@@ -171,9 +169,13 @@ def join(found: Sequence[Tables]) -> Tables:
     return {name: pa.concat_tables([tables[name] for tables in found if name in tables]) for name in names}
 
 
-def _fails_alone(run: Callable[[Inputs], Tables], inputs: Inputs) -> bool:
+def _is_of_no_group(error: Exception, part: Inputs, run: Callable[[Inputs], Tables], *, is_first: bool) -> bool:
+    """True for want of memory, and for an error that comes without any group as well, which the first one shows."""
+    if isinstance(error, MemoryError) or not part.groups:
+        return True
     try:
-        run(inputs.of(()))
+        if is_first:
+            run(part.of(()))
     except Exception:  # noqa: BLE001 - the caller raises the first one
         return True
     return False

@@ -16,7 +16,7 @@ from laggard.files import locate
 from laggard.names import NameFilter
 from laggard.sources.brokers import Brokers
 from laggard.sources.clock import read_clock
-from laggard.sources.log_ends import LogEnds
+from laggard.sources.log_ends import LogEnds, stream_polls
 from laggard.sources.offsets_topic import OffsetsSource
 from laggard.sources.readiness import count_backlog
 from laggard.sources.security import check_files, warnings
@@ -24,11 +24,9 @@ from laggard.stream.batch import Batches, BatchOptions
 from laggard.stream.diagnose import DiagnoseQuery
 from laggard.stream.gate import Gate
 from laggard.stream.heartbeat import Heartbeat, idle_limit
-from laggard.stream.inputs import stream_polls
 from laggard.stream.jvm import Session, jvm_failure, kill_below, session_of, silence
 from laggard.stream.offsets_topic_events import RebuildError, check_same_topic
-from laggard.stream.retries import Retries
-from laggard.stream.starting import look_up, prepare, wait_for_offsets_topic
+from laggard.stream.starting import Retries, look_up, prepare, wait_for_offsets_topic
 from laggard.tables.delta import Writer
 from laggard.tables.lock import claim_tables, writer_lock
 from laggard.tables.schedule import Schedule
@@ -178,9 +176,7 @@ class Job:
         batches.on_published = on_published
         while not self._stopping.is_set():
             try:
-                if self._has_backlog(batches):
-                    log.info("catching up: reading the backlog of %s first", self._config.cluster.offsets_topic)
-                    self._run_query(spark, batches, None)
+                self._catch_up(spark, batches)
                 if not self._stopping.is_set():
                     self._run_query(spark, batches, None if self._once else diagnosis)
                 if self._once:
@@ -214,17 +210,16 @@ class Job:
                 self._logged = failure.what
                 log.error("%s", failure.what, exc_info=failure)
 
-    def _has_backlog(self, batches: Batches) -> bool:
-        """True if more records wait than one tick may read: those are read batch after batch, not tick by tick."""
+    def _catch_up(self, spark: SparkSession, batches: Batches) -> None:
+        """Read batch after batch, not tick by tick, if more records wait than one tick may read."""
         cluster = self._config.cluster
         if cluster.is_admin:
-            return False
-        brokers = Brokers.of(cluster)
-        try:
+            return
+        with closing(Brokers.of(cluster)) as brokers:
             waiting = count_backlog(brokers, cluster.offsets_topic, batches.positions)
-        finally:
-            brokers.close()
-        return waiting > self._config.job.max_records_per_batch
+        if waiting > self._config.job.max_records_per_batch:
+            log.info("catching up: reading the backlog of %s first", cluster.offsets_topic)
+            self._run_query(spark, batches, None)
 
     def _run_query(self, spark: SparkSession, batches: Batches, diagnosis: DiagnoseQuery | None) -> None:
         """Read tick by tick with the diagnosis beside it; without one, all there is and no more."""
@@ -242,10 +237,7 @@ class Job:
                     raise
 
         self._heartbeat.idle("waiting for the first batch")
-        after_poll = batches.last["poll_id"] if batches.last else 0
-        known_groups = batches.known_groups(are_asked=config.cluster.is_admin)
-        polls = stream_polls(spark, config, after_poll, batches.positions, known_groups)
-        writer = polls.writeStream.queryName("laggard").foreachBatch(process)
+        writer = self._polls(spark, batches).writeStream.queryName("laggard").foreachBatch(process)
         writer = writer.option("checkpointLocation", locate(config.job.checkpoint))
         writer = (
             writer.trigger(availableNow=True)
@@ -268,6 +260,11 @@ class Job:
                 diagnosis.keep_running()
         silence(spark)
         self._stop_between_batches(query)
+
+    def _polls(self, spark: SparkSession, batches: Batches) -> DataFrame:
+        after_poll = batches.last["poll_id"] if batches.last else 0
+        known_groups = batches.known_groups(are_asked=self._config.cluster.is_admin)
+        return stream_polls(spark, self._config, after_poll, batches.positions, known_groups)
 
     def _stop_between_batches(self, query: StreamingQuery) -> None:
         try:

@@ -1,4 +1,7 @@
-"""Before the query: wait for the cluster, and refuse tables and a checkpoint that do not belong together."""
+"""Before the query: wait for the cluster, and refuse tables and a checkpoint that do not belong together.
+
+After a failure: decide by its class if the query is started again, and after how long.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from laggard import files
-from laggard.errors import REFUSED, TEMPORARY, LaggardError
+from laggard.errors import DENIED, INTERNAL, REFUSED, TEMPORARY, UNREACHABLE, LaggardError
 from laggard.sources.brokers import Brokers
 from laggard.sources.readiness import NotReadyYet, OffsetsTopic, find_source
 from laggard.stream.checkpoint import check_checkpoint
@@ -95,16 +98,20 @@ def settle(job: Job, found: Found, identity: Identity, lease: Lease | None) -> N
     if found.has_checkpoint and not is_next and stored_id == identity.checkpoint_id:
         check_checkpoint(job.checkpoint)
     else:
-        if is_next and not found.has_checkpoint:
-            log.warning("the checkpoint is missing: going on after batch %s of the tables", found.newest_batch_id)
-        # before the new identity: the commits in it would be taken for those of the new one
-        put_aside(job.checkpoint, stored_id or identity.replaces)
-        if found.newest_batch_id is None:  # otherwise its rows would be published as the first batch's
-            remove_unpublished(job.tables, -1, lease)
+        _make_way(job, found, stored_id or identity.replaces, is_next=is_next, lease=lease)
     if found.identity != asdict(identity):
         files.write_text(identity_path(job.checkpoint), to_json(identity))
     if is_next and found.newest_batch_id is not None:
         remove_unpublished(job.tables, found.newest_batch_id, lease)
+
+
+def _make_way(job: Job, found: Found, checkpoint_id: str, *, is_next: bool, lease: Lease | None) -> None:
+    """Put away what a new checkpoint must not begin with, before its identity is written."""
+    if is_next and not found.has_checkpoint:
+        log.warning("the checkpoint is missing: going on after batch %s of the tables", found.newest_batch_id)
+    put_aside(job.checkpoint, checkpoint_id)  # its commits would be taken for those of the new one
+    if found.newest_batch_id is None:  # otherwise its rows would be published as the first batch's
+        remove_unpublished(job.tables, -1, lease)
 
 
 def remove_old(checkpoint: str, checkpoint_id: str) -> None:
@@ -134,3 +141,57 @@ def put_aside(checkpoint: str, checkpoint_id: str) -> None:
         ) from error
     if kept is not None:
         log.warning("starting with a new checkpoint, the old one is %s", kept)
+
+
+MAX_WAIT_SECONDS = 60.0
+GIVE_UP_SECONDS = 600.0  # without a published batch
+INTERNAL_TRIES = 3  # of one batch; what fails the same way each time is not tried for ever
+PASSING = (TEMPORARY, UNREACHABLE)
+
+
+class Retries:
+    """Back-off from 1 to 60 s for what passes by itself; `published` ends a row of failures."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._has_published = False
+        self._reset()
+
+    def _reset(self) -> None:
+        self._wait_seconds = 1.0
+        self._failing_since: float | None = None
+        self._internal = 0
+
+    def published(self) -> None:
+        """Note that a batch was published."""
+        self._has_published = True
+        self._reset()
+
+    def next_wait(self, failure: LaggardError) -> float:
+        """Seconds to wait before the next try; raises the failure if there is none."""
+        now = self._clock()
+        if self._failing_since is None:
+            self._failing_since = now
+        if not self._is_tried_again(failure):
+            raise failure
+        if now - self._failing_since >= GIVE_UP_SECONDS:
+            raise given_up(failure)
+        wait, self._wait_seconds = self._wait_seconds, min(2 * self._wait_seconds, MAX_WAIT_SECONDS)
+        return wait
+
+    def _is_tried_again(self, failure: LaggardError) -> bool:
+        if failure.exit_code == DENIED:
+            return self._has_published  # at start it is a mistake, later perhaps a rotation of secrets
+        if failure.exit_code == INTERNAL:
+            self._internal += 1
+            return self._internal <= INTERNAL_TRIES
+        return failure.exit_code in PASSING
+
+
+def given_up(failure: LaggardError) -> LaggardError:
+    """The failure with the exit code of what has not passed."""
+    code = TEMPORARY if failure.exit_code in PASSING else failure.exit_code
+    cause = f"{failure.cause}; no batch was published for {GIVE_UP_SECONDS / 60:.0f} minutes".removeprefix("; ")
+    found = LaggardError(failure.what, cause=cause, fix=failure.fix, exit_code=code)
+    found.__cause__ = failure.__cause__
+    return found

@@ -1,4 +1,4 @@
-"""A batch's constants from its poll and the `batches` row before it, and the row that says so."""
+"""A batch's constants from its poll and the `batches` row before it, and the rows that say so."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from laggard.lag.arrays import TIMESTAMP, build, repeat
 from laggard.lag.tick import Tick
 from laggard.sources.offsets_topic import is_read, unanswered
 from laggard.sources.snapshot import Snapshot
 from laggard.stream.source_positions import truncated_partitions
 from laggard.stream.timeline import clock_column, closed_to, is_open, place
+from laggard.tables.arrow import arrow_schema
 from laggard.tables.published import BACKFILL, TICK
+from laggard.tables.schemas import TOPIC_WINDOWS
 
 
 def next_tick(
@@ -64,9 +67,16 @@ def next_tick(
         is_held=moment.is_held,
         shift=moment.shift,
     )
-    opens = tick.counts and last is not None and last["polled_at"] < tick.window_start
+    return _at_border(last, tick)
+
+
+def _at_border(last: Mapping[str, Any] | None, tick: Tick) -> Tick:
+    """The same with the windows that it opens and closes."""
+    if last is None:
+        return tick
+    opens = tick.counts and last["polled_at"] < tick.window_start
     # a window is closed once, also where ticks went on in it after it had to end early
-    closes = was_live and (opens or not tick.counts) and is_open(last, tick.window_seconds)
+    closes = last["kind"] == TICK and (opens or not tick.counts) and is_open(last, tick.window_seconds)
     return replace(tick, opens_window=opens, closes_windows=closes)
 
 
@@ -121,3 +131,23 @@ def batch_row(
         "table_versions": dict(versions),
         "offsets_retention_minutes": snapshot.offsets_retention_minutes,
     }
+
+
+def topic_windows(snapshot: Snapshot, tick: Tick) -> pa.Table:
+    """Rows of `topic_windows` for the window that this poll closed."""
+    closed = snapshot.closed
+    start = pa.scalar(snapshot.window_start_ms * 1000, TIMESTAMP).as_py()
+    is_missing = pc.fill_null(pc.equal(closed["error"], "UNKNOWN_TOPIC_OR_PARTITION"), False)
+    unknown = pc.if_else(is_missing, "topic_missing", "no_end_offset")
+    rows = closed.num_rows
+    # a poll that an older job left in the checkpoint does not say how far the start moved
+    columns = {name: closed[name] for name in closed.column_names}
+    columns |= {
+        "date": repeat(start.date(), pa.date32(), rows),
+        "cluster": repeat(tick.cluster, pa.string(), rows),
+        "window_start": repeat(start, TIMESTAMP, rows),
+        "window_end": repeat(start + tick.window, TIMESTAMP, rows),
+        "status": pc.if_else(pc.is_valid(closed["log_end_offset"]), "ok", unknown),
+        "batch_id": repeat(tick.batch_id, pa.int64(), rows),
+    }
+    return build(arrow_schema(TOPIC_WINDOWS), columns)

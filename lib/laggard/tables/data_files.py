@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -86,13 +87,13 @@ def merge_files(table_path: str, schema: pa.Schema, paths: Iterable[str], values
         _check_columns(uri, schema)
     path, stats, size = _new_path(table_path, values, _MERGED), [], 0
     system, target = open_uri(f"{table_path}/{path}")
-    where = (
-        _PARTIAL.join(target.rsplit(_MERGED, 1)) if is_local(table_path) else target
-    )  # a bucket shows whole objects only
+    where = target
+    if is_local(table_path):  # a bucket shows whole objects only
+        where = _PARTIAL.join(target.rsplit(_MERGED, 1))
     try:
         with system.open_output_stream(where) as sink:
             with pq.ParquetWriter(sink, schema, compression="zstd", store_schema=False) as writer:
-                for rows in _joined(part for uri in uris for part in _parts(uri, schema)):
+                for rows in _joined(_parts(uris, schema)):
                     writer.write_table(rows)
                     stats.append({"numRecords": rows.num_rows} | _bounds(rows))
             size = sink.tell()
@@ -139,12 +140,13 @@ def _check_columns(uri: str, schema: pa.Schema) -> None:
         )
 
 
-def _parts(uri: str, schema: pa.Schema) -> Iterator[pa.Table]:
-    """The rows of a file, part by part; a column that it lacks is null."""
-    system, where = open_uri(uri)
-    with system.open_input_file(where) as source:
-        for batch in pq.ParquetFile(source).iter_batches(_ROWS_AT_A_TIME, use_threads=False):
-            yield _in_schema(pa.Table.from_batches([batch]), schema)
+def _parts(uris: Iterable[str], schema: pa.Schema) -> Iterator[pa.Table]:
+    """The rows of files, part by part; a column that one lacks is null."""
+    for uri in uris:
+        system, where = open_uri(uri)
+        with system.open_input_file(where) as source:
+            for batch in pq.ParquetFile(source).iter_batches(_ROWS_AT_A_TIME, use_threads=False):
+                yield _in_schema(pa.Table.from_batches([batch]), schema)
 
 
 def _in_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -207,9 +209,10 @@ def _bounds(rows: pa.Table) -> dict[str, Any]:
 def _merged(parts: list[dict[str, Any]]) -> dict[str, Any]:
     """The statistics of a file by those of its parts; a bound that one of them leaves out is unknown."""
     found: dict[str, Any] = {"numRecords": sum(part["numRecords"] for part in parts)}
-    found |= {"minValues": {}, "maxValues": {}, "nullCount": {}}
-    for name in parts[0]["nullCount"] if parts else ():
-        found["nullCount"][name] = sum(part["nullCount"][name] for part in parts)
+    found |= {"minValues": {}, "maxValues": {}, "nullCount": Counter()}
+    for part in parts:
+        found["nullCount"].update(part["nullCount"])
+    for name in found["nullCount"]:
         with_values = [part for part in parts if part["nullCount"][name] < part["numRecords"]]
         for kind, choose in (("minValues", min), ("maxValues", max)):
             bounds = [part[kind].get(name) for part in with_values]

@@ -119,13 +119,11 @@ def sound_rows(rows: pa.Table, table: str, skipped: Skipped, *, unique: Sequence
 
     Of an odd partition the key stays, with null in all other columns: what is summed over it is unknown.
     """
-    key = [each.name for each in TABLES[table].columns if each.name in TABLES[table].key and not each.null]
-    key = [name for name in key if name in rows.column_names]
+    columns, names = TABLES[table].columns, {*TABLES[table].key}.intersection(rows.column_names)
+    key = [each.name for each in columns if each.name in names and not each.null]
     if table in _PARTITIONS:
         return plain_rows(sift_columns(rows, table, key, skipped), table, key, skipped, unique=unique)
-    # which integers are possible differs by column, and none is too large to be shown
-    others = [name for name in rows.column_names if not pa.types.is_integer(rows.schema.field(name).type)]
-    is_odd = _any(rows, _odd_columns(rows, others, may_be_endless=table in _EVALUATED))
+    is_odd = _any(rows, _odd_columns(rows, _not_integers(rows), may_be_endless=table in _EVALUATED))
     if _count(is_odd):
         odd = rows.filter(is_odd)
         named = [name for name in dict.fromkeys(("group", *key)) if name in rows.column_names]
@@ -135,9 +133,13 @@ def sound_rows(rows: pa.Table, table: str, skipped: Skipped, *, unique: Sequence
 
 def holdable(rows: pa.Table) -> pa.Table:
     """The rows whose texts and times Python can hold, and whose doubles are numbers."""
-    others = [name for name in rows.column_names if not pa.types.is_integer(rows.schema.field(name).type)]
-    is_odd = _any(rows, _odd_columns(rows, others))
+    is_odd = _any(rows, _odd_columns(rows, _not_integers(rows)))
     return rows.filter(pc.invert(is_odd)) if _count(is_odd) else rows
+
+
+def _not_integers(rows: pa.Table) -> list[str]:
+    """Columns but the integers: which of those are possible differs by column, and none is too large to be shown."""
+    return [each.name for each in rows.schema if not pa.types.is_integer(each.type)]
 
 
 def made_of(rows: Sequence[Row], table: str, make: Callable[[Row], T], skipped: Skipped) -> list[T]:
