@@ -65,7 +65,7 @@ EXAMPLES: list[tuple[Reader[Any], bytes, Any]] = [
     (primitives.read_bytes, encoder.blob(b"ab"), b"ab"),
     (primitives.read_nullable_bytes, encoder.blob(None), None),
     (primitives.read_compact_bytes, encoder.blob(b"ab", compact=True), b"ab"),
-    (primitives.read_compact_nullable_bytes, encoder.blob(b"", compact=True), b""),
+    (primitives.read_compact_bytes, encoder.blob(b"", compact=True), b""),
     (primitives.array_of(primitives.read_int32), encoder.array([encoder.i32(7), encoder.i32(8)]), [7, 8]),
     (primitives.compact_array_of(primitives.read_int8), encoder.array([b"\1", b"\2"], compact=True), [1, 2]),
     (primitives.array_of(primitives.read_int16), encoder.array([encoder.i16(-1)]), [-1]),

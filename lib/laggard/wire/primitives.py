@@ -136,7 +136,6 @@ def text(
 
 read_nullable_bytes: Reader[bytes | None] = sized(read_int32, is_nullable=True)
 read_bytes: Reader[bytes] = sized(read_int32, is_nullable=False)
-read_compact_nullable_bytes: Reader[bytes | None] = sized(read_compact_length, is_nullable=True)
 read_compact_bytes: Reader[bytes] = sized(read_compact_length, is_nullable=False)
 read_nullable_string: Reader[str | None] = text(read_int16, is_nullable=True)
 read_string: Reader[str] = text(read_int16, is_nullable=False)

@@ -5,9 +5,7 @@ Layouts follow Kafka's generated record classes; group-coordinator/src/main/reso
 
 from dataclasses import dataclass
 
-from laggard.wire import schemas_consumer as consumer
 from laggard.wire import schemas_modern as modern
-from laggard.wire import schemas_share as share
 from laggard.wire import schemas_streams as streams
 from laggard.wire.primitives import (
     array_of,
@@ -110,22 +108,20 @@ RECORD_TYPES = {
     LEGACY_OFFSET_COMMIT: _classic("LegacyOffsetCommit", OFFSET_COMMIT_KEY, OFFSET_COMMIT_VALUE),
     OFFSET_COMMIT: _classic("OffsetCommit", OFFSET_COMMIT_KEY, OFFSET_COMMIT_VALUE),
     GROUP_METADATA: _classic("GroupMetadata", GROUP_METADATA_KEY, GROUP_METADATA_VALUE),
-    3: _of_group("ConsumerGroupMetadata", consumer.GROUP_METADATA_VALUE),
-    4: _of_group("ConsumerGroupPartitionMetadata", consumer.PARTITION_METADATA_VALUE),
-    5: _of_member("ConsumerGroupMemberMetadata", consumer.MEMBER_METADATA_VALUE),
+    3: _of_group("ConsumerGroupMetadata", modern.CONSUMER_GROUP_METADATA_VALUE),
+    4: _of_group("ConsumerGroupPartitionMetadata", modern.CONSUMER_PARTITION_METADATA_VALUE),
+    5: _of_member("ConsumerGroupMemberMetadata", modern.CONSUMER_MEMBER_METADATA_VALUE),
     6: _of_group("ConsumerGroupTargetAssignmentMetadata", modern.TARGET_ASSIGNMENT_METADATA_VALUE),
     7: _of_member("ConsumerGroupTargetAssignmentMember", modern.TARGET_ASSIGNMENT_MEMBER_VALUE),
-    8: _of_member("ConsumerGroupCurrentMemberAssignment", consumer.CURRENT_MEMBER_ASSIGNMENT_VALUE),
+    8: _of_member("ConsumerGroupCurrentMemberAssignment", modern.CONSUMER_CURRENT_MEMBER_ASSIGNMENT_VALUE),
     # 9, of share groups, was withdrawn before its release
-    10: _of_member("ShareGroupMemberMetadata", share.MEMBER_METADATA_VALUE),
-    11: _of_group("ShareGroupMetadata", share.GROUP_METADATA_VALUE),
+    10: _of_member("ShareGroupMemberMetadata", modern.SHARE_MEMBER_METADATA_VALUE),
+    11: _of_group("ShareGroupMetadata", modern.SHARE_GROUP_METADATA_VALUE),
     12: _of_group("ShareGroupTargetAssignmentMetadata", modern.TARGET_ASSIGNMENT_METADATA_VALUE),
     13: _of_member("ShareGroupTargetAssignmentMember", modern.TARGET_ASSIGNMENT_MEMBER_VALUE),
-    14: _of_member("ShareGroupCurrentMemberAssignment", share.CURRENT_MEMBER_ASSIGNMENT_VALUE),
-    15: _of_group("ShareGroupStatePartitionMetadata", share.STATE_PARTITION_METADATA_VALUE),
-    16: RecordType(
-        "ConsumerGroupRegularExpression", consumer.REGULAR_EXPRESSION_KEY, consumer.REGULAR_EXPRESSION_VALUE
-    ),
+    14: _of_member("ShareGroupCurrentMemberAssignment", modern.SHARE_CURRENT_MEMBER_ASSIGNMENT_VALUE),
+    15: _of_group("ShareGroupStatePartitionMetadata", modern.SHARE_STATE_PARTITION_METADATA_VALUE),
+    16: RecordType("ConsumerGroupRegularExpression", modern.REGULAR_EXPRESSION_KEY, modern.REGULAR_EXPRESSION_VALUE),
     17: _of_group("StreamsGroupMetadata", streams.GROUP_METADATA_VALUE),
     # 18, of streams groups, was withdrawn before its release
     19: _of_member("StreamsGroupMemberMetadata", streams.MEMBER_METADATA_VALUE),
