@@ -54,13 +54,19 @@ def build(root: str, ticks: int, *, is_maintained: bool) -> None:
         _write_entry(log, version, [{"add": add}])
         if is_maintained and number % 360 == 359:
             version += 1
-            gone = {"deletionTimestamp": int(1000 * at.timestamp()), "dataChange": False, "extendedFileMetadata": True}
-            removed = [{"remove": {**gone, **{key: each[key] for key in _KEPT}}} for each in live]
-            live = [{**add, "path": f"{add['path']}-compacted", "dataChange": False}]
-            _write_entry(log, version, [*removed, {"add": live[0]}])
+            live = _compact(log, version, live, at)
     DeltaTable(uri).create_checkpoint()
     for path in sorted(log.glob("*.json"))[: -LOG_HOURS * 360] if is_maintained else ():
         path.unlink()
+
+
+def _compact(log: Path, version: int, live: list[dict[str, Any]], at: datetime) -> list[dict[str, Any]]:
+    """Write the entry of a compaction of all files to one; gives what is live then."""
+    gone = {"deletionTimestamp": int(1000 * at.timestamp()), "dataChange": False, "extendedFileMetadata": True}
+    removed = [{"remove": {**gone, **{key: each[key] for key in _KEPT}}} for each in live]
+    compacted = {**live[-1], "path": f"{live[-1]['path']}-compacted", "dataChange": False}
+    _write_entry(log, version, [*removed, {"add": compacted}])
+    return [compacted]
 
 
 def _write_entry(log: Path, version: int, actions: list[dict[str, Any]]) -> None:

@@ -70,6 +70,36 @@ def resident_megabytes(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
+def await_port(log: Path) -> int:
+    """The port that an exporter wrote to its log."""
+    until = time.monotonic() + EXPORTER_SECONDS
+    while time.monotonic() < until:
+        time.sleep(0.5)
+        if found := re.search(r"http://127.0.0.1:(\d+)/metrics", log.read_text()):
+            return int(found[1])
+    raise AssertionError(log.read_text())
+
+
+def measure(pid: int, port: int, count: int, times: int, *, together: bool) -> dict[str, object]:
+    """One row of the table: so many clients scrape an exporter, each so many times."""
+    load, cpu = os.getloadavg()[0], cpu_seconds(pid)
+    clients = asyncio.run(scrape_all(port, count, times, together=together))
+    cpu = cpu_seconds(pid) - cpu
+    seconds = sorted(value for each in clients for value in each.seconds)
+    return {
+        "clients": "at one moment" if together else "spread",
+        "gzip_kilobytes": clients[0].size // 1000,
+        "scrapes": len(seconds),
+        "errors": sum(each.errors for each in clients),
+        "p50_ms": 1000 * statistics.median(seconds),
+        "p99_ms": 1000 * seconds[int(0.99 * len(seconds))],
+        "max_ms": 1000 * seconds[-1],
+        "exporter_cpu_ms_per_scrape": 1000 * cpu / len(seconds),
+        "exporter_megabytes": resident_megabytes(pid),
+        "load_before": load,
+    }
+
+
 def main() -> None:
     """Make groups until there are enough series, then measure."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -89,32 +119,17 @@ def main() -> None:
             batch = await_batch(work, job, -1, 300)
             exporter = start_guarded(words, log)
             try:
-                until, found = time.monotonic() + EXPORTER_SECONDS, None
-                while not found and time.monotonic() < until:
-                    time.sleep(0.5)
-                    found = re.search(r"http://127.0.0.1:(\d+)/metrics", (work / "exporter.log").read_text())
-                assert found is not None, (work / "exporter.log").read_text()
+                port = await_port(work / "exporter.log")
                 batch = await_batch(work, job, batch.batch_id + 2, 300)
                 time.sleep(5)  # until the exporter has looked again
-                with urllib.request.urlopen(f"http://127.0.0.1:{found[1]}/metrics", timeout=60) as answer:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
                     series = sum(not line.startswith(b"#") for line in answer)
-                rows = []
-                for together in (False, True):
-                    load, cpu = os.getloadavg()[0], cpu_seconds(exporter.pid)
-                    clients = asyncio.run(scrape_all(int(found[1]), args.clients, args.scrapes, together=together))
-                    cpu = cpu_seconds(exporter.pid) - cpu
-                    seconds = sorted(value for each in clients for value in each.seconds)
-                    rows.append({
-                        "clients": "at one moment" if together else "spread",
-                        "series": series, "gzip_kilobytes": clients[0].size // 1000, "scrapes": len(seconds),
-                        "errors": sum(each.errors for each in clients),
-                        "p50_ms": 1000 * statistics.median(seconds),
-                        "p99_ms": 1000 * seconds[int(0.99 * len(seconds))], "max_ms": 1000 * seconds[-1],
-                        "exporter_cpu_ms_per_scrape": 1000 * cpu / len(seconds),
-                        "exporter_megabytes": resident_megabytes(exporter.pid), "load_before": load,
-                    })  # fmt: skip
+                rows = [
+                    measure(exporter.pid, port, args.clients, args.scrapes, together=together)
+                    for together in (False, True)
+                ]
                 ticks = await_batch(work, job, -1, 1).batch_id - batch.batch_id
-                report("scrapes", [row | {"ticks_meanwhile": ticks} for row in rows])
+                report("scrapes", [{**row, "series": series, "ticks_meanwhile": ticks} for row in rows])
             finally:
                 exporter.terminate()
                 await_end(exporter, 20)
