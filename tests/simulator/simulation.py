@@ -17,7 +17,7 @@ from laggard.lag.tick import Tick
 from laggard.names import NameFilter
 from laggard.rebalance.groups import Listing
 from laggard.sources.snapshot import FACTS, OFFSETS_PARTITIONS, POSITIONS, PROBES, Snapshot
-from laggard.sources.topic_window import TopicWindow
+from laggard.sources.window_facts import TopicWindow
 from laggard.stream.advance import Poll, advance
 from laggard.stream.decode import decode_records
 from laggard.stream.decoded import SCHEMA as DECODED

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laggard.sources.snapshot import CLOSED, FACTS, POSITIONS
-from laggard.sources.topic_window import TopicWindow
+from laggard.sources.window_facts import TopicWindow
 from stream.simulation import ID_B, end
 
 Row = dict[str, Any]

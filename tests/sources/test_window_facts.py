@@ -9,10 +9,10 @@ from typing import Any, cast
 import pytest
 
 from laggard.sources import brokers as kafka
-from laggard.sources import log_facts
+from laggard.sources import window_facts
 from laggard.sources.brokers import Answer, Brokers, TopicPartition
-from laggard.sources.log_facts import LogFacts
-from laggard.sources.partitions import Partition
+from laggard.sources.metadata import Partition
+from laggard.sources.window_facts import LogFacts
 
 A, B = ("a", 0), ("b", 0)
 CONFIG: dict[str, str | None] = {"retention.ms": "1500", "retention.bytes": "-1", "cleanup.policy": "compact,delete"}
@@ -131,7 +131,7 @@ def test_a_new_or_recreated_topic_is_asked_for_alone() -> None:
 def test_all_configurations_are_asked_for_again_after_ten_minutes() -> None:
     log = Log()
     log.ask()
-    log.facts._configs_at -= log_facts.CONFIG_SECONDS
+    log.facts._configs_at -= window_facts.CONFIG_SECONDS
     log.brokers.topics = {"a": CONFIG | {"retention.ms": "2000"}, "b": CONFIG}
     assert [row["retention_seconds"] for row in log.ask()] == [2.0, 1.5]
 
@@ -165,7 +165,7 @@ def test_without_a_service_level_nothing_is_probed() -> None:
 
 
 def test_of_too_many_partitions_each_window_asks_the_next_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_facts, "MOST_PARTITIONS", 1)
+    monkeypatch.setattr(window_facts, "MOST_PARTITIONS", 1)
     log = Log()
     log.brokers.answers = {kafka.LATEST: {A: Answer(90, None), B: Answer(190, None)}}
     stable = [[row["last_stable_offset"] for row in log.ask()] for _ in range(3)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
 from functools import reduce
 from typing import Any
 
@@ -125,6 +126,11 @@ def take(table: pa.Table, places: Ints) -> pa.Table:
     return table.take(pa.array(places, mask=places < 0))
 
 
+def one_chunk(column: Any) -> pa.Array:
+    """The column as one array."""
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
 def build(schema: pa.Schema, columns: dict[str, Any]) -> pa.Table:
     """A table of exactly this schema."""
     arrays = [columns[field.name] for field in schema]
@@ -151,6 +157,13 @@ def doubles(column: Any) -> Doubles:
     """Values with NaN if unknown."""
     found: Doubles = pc.fill_null(as_double(column), float("nan")).to_numpy(zero_copy_only=False).astype(np.float64)
     return found
+
+
+def to_moment(timestamp_ms: int | None) -> datetime | None:
+    """A time that a record states in ms since 1970; None if it is none that a calendar knows."""
+    if timestamp_ms is None or not 0 <= timestamp_ms <= MAX_TIMESTAMP_MS:
+        return None
+    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=timestamp_ms)
 
 
 def milliseconds(times: Any) -> Ints:

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import both, null, when, where
+from laggard.lag.arrays import both, null, one_chunk, when, where
 
 OK, SLOW, STOPPED, STALLED, REWOUND = "ok", "slow", "stopped", "stalled", "rewound"
 VERDICTS = (OK, SLOW, STOPPED, STALLED, REWOUND)  # the worst last, as Burrow numbers them
@@ -33,7 +33,7 @@ RATED = pa.struct(
 
 def rate(before: Any, lag_at_commit: Any, rewound_records: Any, is_same_topic: Any) -> pa.Array:
     """The counts after a tick; `lag_at_commit` is null if no commit came, or its lag is unknown."""
-    before = before.combine_chunks() if isinstance(before, pa.ChunkedArray) else before
+    before = one_chunk(before)
     is_rated, is_kept = pc.is_valid(lag_at_commit), pc.and_(is_same_topic, pc.is_valid(before))
 
     def carried(name: str, start: int | None) -> Any:
@@ -54,7 +54,7 @@ def rate(before: Any, lag_at_commit: Any, rewound_records: Any, is_same_topic: A
         "since_fall": since("since_fall", pc.less(lag_at_commit, lag)),
         "lag": pc.coalesce(lag_at_commit, lag),
     }
-    return pa.StructArray.from_arrays([_one(columns[field.name]) for field in RATED], fields=list(RATED))
+    return pa.StructArray.from_arrays([one_chunk(columns[field.name]) for field in RATED], fields=list(RATED))
 
 
 def rewound_from(before: Any, committed_offset: Any, rewound_records: Any, is_same_topic: Any) -> Any:
@@ -85,7 +85,3 @@ def verdicts(rated: pa.Array, row: dict[str, Any]) -> Any:
         verdict = when(applies, pa.scalar(name), verdict)
     is_known = both(pc.is_valid(row["lag"]), pc.greater_equal(count["commits"], COMMITS))
     return when(is_known, verdict, null(pa.string()))
-
-
-def _one(column: Any) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -9,10 +9,9 @@ import pyarrow.compute as pc
 
 from laggard.lag.arrays import as_double, both, differ, equal, milliseconds, numbers, seconds_between, when, where
 from laggard.lag.commit_gaps import SUMS, NewCommits, add_gaps, sum_gaps
-from laggard.lag.followed import was_followed
 from laggard.lag.merged import Merged
 from laggard.lag.reached import reached_by
-from laggard.lag.tick import Tick
+from laggard.lag.tick import Tick, was_followed
 
 _MOST_REPEATS = 2**31 - 1
 _LONG, _DOUBLE = pa.int64(), pa.float64()

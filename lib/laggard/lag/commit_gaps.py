@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import Ints, add_saturating, sum_groups
+from laggard.lag.arrays import Ints, add_saturating, one_chunk, sum_groups
 
 MAX_GAPS = 20
 MIN_GAPS = 3  # fewer give no commit interval
@@ -45,16 +45,16 @@ def add_gaps(column: Any, intervals: Any, new: NewCommits) -> tuple[pa.Array, pa
     mean = np.where(inner > 0, spread // np.maximum(new.commits - 1, 1), 0)
     inner = np.where(mean <= MAX_GAP_MS, inner, 0)
     rows = np.flatnonzero((inner > 0) | has_border)
-    before = _one(column)
+    before = one_chunk(column)
     if not len(rows):
-        return before, _one(intervals)
+        return before, one_chunk(intervals)
     old = before.take(pa.array(rows))
     gaps = _append(old, np.where(has_border, border, -1)[rows], inner[rows], mean[rows])
     # where nothing came the old list stands: one look-up over both
     place = np.arange(len(before))
     place[rows] = len(before) + np.arange(len(rows))
     lists = pa.concat_arrays([before, gaps]).take(pa.array(place))
-    medians = pa.concat_arrays([_one(intervals), _lower_median(gaps)]).take(pa.array(place))
+    medians = pa.concat_arrays([one_chunk(intervals), _lower_median(gaps)]).take(pa.array(place))
     return lists, medians
 
 
@@ -70,10 +70,10 @@ def sum_gaps(new: NewCommits, inner: Mapping[str, Any]) -> dict[str, pa.Array]:
 def add_to_groups(prior: pa.Table, groups: Any, rows: pa.Table) -> dict[str, Any]:
     """The columns `SUMS` with _total of these groups, parallel to `prior`: as before and what the rows bring."""
     sums = sum_groups(rows, ["group"], SUMS)
-    place = pc.index_in(groups, value_set=_one(sums["group"]))
+    place = one_chunk(pc.index_in(groups, value_set=one_chunk(sums["group"])))
     return {
         f"{name}_total": add_saturating(
-            pc.fill_null(prior[f"{name}_total"], 0), pc.fill_null(_one(sums[f"{name}_sum"]).take(_one(place)), 0)
+            pc.fill_null(prior[f"{name}_total"], 0), pc.fill_null(one_chunk(sums[f"{name}_sum"]).take(place), 0)
         )
         for name in SUMS
     }
@@ -97,7 +97,7 @@ def _append(old: pa.Array, border: Ints, inner: Ints, mean: Ints) -> pa.Array:
 
 def gap_seconds(column: Any, share: float) -> pa.Array:
     """The percentile of each row's gaps as one of them (nearest rank); null without a gap."""
-    gaps = _one(column)
+    gaps = one_chunk(column)
     lengths = gaps.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     table = np.full((len(lengths), MAX_GAPS), np.iinfo(np.int64).max)
     table[np.arange(MAX_GAPS) < lengths[:, None]] = gaps.flatten().to_numpy(zero_copy_only=False)
@@ -109,7 +109,3 @@ def _lower_median(gaps: pa.Array) -> pa.Array:
     """In seconds; null below `MIN_GAPS`."""
     enough = pc.greater_equal(gaps.value_lengths(), MIN_GAPS)
     return pc.if_else(enough, gap_seconds(gaps, 0.5), pa.scalar(None, pa.float64()))
-
-
-def _one(column: Any) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

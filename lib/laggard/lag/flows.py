@@ -13,10 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laggard.lag.arrays import add_saturating, both, equal, key_codes, sum_groups, when, where
-from laggard.lag.followed import was_followed
 from laggard.lag.overtaken import Overtaken
 from laggard.lag.reached import reached_by
-from laggard.lag.tick import Tick
+from laggard.lag.tick import Tick, was_followed
 
 COUNTS = ("produced", "consumed", "lost", "commits", "noop_commits", "rewinds", "rewound_records", "ahead")
 OUTCOMES = ("skips", "matured", "late")

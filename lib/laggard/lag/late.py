@@ -50,7 +50,8 @@ def count_late(
     if probed is None or not tick.opens_window:
         continues = both(equal(before["window_start"], start), tick.counts)
         return {name: where(continues, before[name]) for name in names}
-    is_its_topic = pc.invert(differ(where(pc.not_equal(probed.topic_id, ""), probed.topic_id), _known(now["topic_id"])))
+    was, is_now = (where(pc.not_equal(each, ""), each) for each in (probed.topic_id, now["topic_id"]))
+    is_its_topic = pc.invert(differ(was, is_now))
     offset = where(is_its_topic, probed.offset)
     follows = equal(before["window_start"], pc.subtract(start, pa.scalar(tick.window, pa.duration("us"))))
     previous = where(both(follows, is_same_topic, differ(before["status"], "stale")), before["probe_offset"])
@@ -60,10 +61,6 @@ def count_late(
     unread = pc.subtract(reached, now["committed_offset"])
     late = pc.max_element_wise(pc.min_element_wise(unread, matured, skip_nulls=False), 0, skip_nulls=False)
     return dict(zip(names, (reached, matured, where(_is_resolved(before, now, probed, tick), late)), strict=True))
-
-
-def _known(topic_id: Any) -> Any:
-    return where(pc.not_equal(topic_id, ""), topic_id)
 
 
 def _is_resolved(before: pa.Table, now: Mapping[str, Any], probed: Probed, tick: Tick) -> Any:

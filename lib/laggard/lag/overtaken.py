@@ -28,11 +28,10 @@ from laggard.lag.arrays import (
     seconds_between,
     where,
 )
-from laggard.lag.followed import was_followed
 from laggard.lag.merged import Merged
 from laggard.lag.pace import Jumps, Pace, larger, read_pace, to_column
 from laggard.lag.reached import reached_by
-from laggard.lag.tick import Tick
+from laggard.lag.tick import Tick, was_followed
 
 FASTER = 1.5  # than it was seen to read, and than what arrives: more it has not read
 HALVES_SECONDS = 1800.0  # in which a rate counts for half, while slower ones follow
@@ -104,7 +103,10 @@ def find_overtaken(
     is_slower = np.isnan(kept.rate) | (settled.read <= 0)
     rate = np.where(is_slower, rate, np.fmax(rate, settled.read / kept.jumps.seconds))
     passed = is_polled & _passed(before, is_comparable, start, step.at) & is_overtakable
-    is_open = (passed & ~_kept_up(before, np.fmax(rate, arrival)) | (settled.deleted > 0)) & (settled.lost == 0)
+    # at a commit of the window no more was left than is read until the next one: it had read all there was
+    least = pc.coalesce(before["window_lag_envelope"], before["window_lag_min"])
+    kept_up = _is_little(least, before, np.fmax(rate, arrival))
+    is_open = (passed & ~kept_up | (settled.deleted > 0)) & (settled.lost == 0)
     behind = np.where(flags(pc.fill_null(is_live, False)), _lost_behind(before, now, rate, step.moved), 0)
     net = step.records - step.counted - settled.lost - kept.owed
     in_window = behind if tick.opens_window else kept.lost + behind
@@ -140,7 +142,8 @@ def _jumps(step: _Step, before: Any, rate: Doubles, arrival: Doubles, is_overtak
     excess = np.where(step.is_timed, np.nan_to_num(step.records - FASTER * usual * step.seconds), 0.0)
     excess = np.where(step.was_below | np.isnan(rate), 0.0, np.clip(excess, 0.0, _MOST))
     # it may be faster now: that is seen with the log start
-    may_skip = step.is_timed & is_overtakable & ~_had_read_all(before, np.fmax(rate, arrival))
+    # if no more was left at the tick before, what is deleted since was hardly written: it was read before
+    may_skip = step.is_timed & is_overtakable & ~_is_little(before["lag"], before, np.fmax(rate, arrival))
     is_faster = step.records > rate * step.seconds
     is_first = np.isnan(rate)  # how much of it was read is unknown
     is_jump = step.was_below | (may_skip & (is_faster | is_first))
@@ -214,17 +217,8 @@ def _passed(before: Any, is_comparable: Any, start: Ints, at: Ints) -> Any:
     return has_base & (base < start) & (at >= start)
 
 
-def _kept_up(before: Any, rate: Doubles) -> Any:
-    """True if at a commit of the window no more was left than is read until the next one: it had read all there was."""
-    return _is_little(pc.coalesce(before["window_lag_envelope"], before["window_lag_min"]), before, rate)
-
-
-def _had_read_all(before: Any, rate: Doubles) -> Any:
-    """True if at the tick before no more was left: what is deleted since was hardly written, so it was read before."""
-    return _is_little(before["lag"], before, rate)
-
-
 def _is_little(left: Any, before: Any, rate: Doubles) -> Any:
+    """True if no more is left than is read until the next commit."""
     interval = np.fmax(doubles(before["commit_interval_seconds"]), 1.0)
     return doubles(left) <= np.nan_to_num(FASTER * rate * interval)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import Doubles, Ints, doubles, numbers, where
+from laggard.lag.arrays import Doubles, Ints, doubles, numbers, one_chunk, where
 
 PACE = pa.struct(
     [
@@ -46,8 +46,7 @@ class Pace:
 
 def read_pace(before: Any, is_comparable: Any) -> Pace:
     """Read the column as it was kept at the tick before."""
-    column = before["pace"]
-    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    column = one_chunk(before["pace"])
 
     def kept(name: str) -> Any:
         return where(is_comparable, pc.struct_field(column, name))

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow.compute as pc
+
+from laggard.lag.arrays import differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +52,12 @@ class Tick:
     def window_start(self) -> datetime:
         """Start of the window that `now` lies in."""
         return self.now - timedelta(seconds=self.now.timestamp() % self.window_seconds)
+
+
+def was_followed(before: Any, tick: Tick) -> Any:
+    """True where the row before tells what it then was: its differences to now happened between the two.
+
+    What was carried while catching up was not observed. An offset that a coordinator once gave stands until its next
+    answer, however long that takes and whatever the status says meanwhile.
+    """
+    return pc.is_valid(before["answered_at"]) if tick.polls_commits else differ(before["status"], "stale")

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import TIMESTAMP, Ints
+from laggard.lag.arrays import TIMESTAMP, Ints, one_chunk
 
 MAX_END_POINTS = 32
 END_POINTS = pa.list_(pa.struct([("log_end_offset", pa.int64()), ("at", TIMESTAMP)]))
@@ -39,7 +39,7 @@ class EndPoints:
 
 def read_end_points(column: Any) -> EndPoints:
     """From a column of type `END_POINTS`; a null row has no pairs."""
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    array = one_chunk(column)
     flat = array.flatten()  # skips what null rows may hide
     lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     ends = flat.field("log_end_offset").to_numpy(zero_copy_only=False)

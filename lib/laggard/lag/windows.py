@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laggard.lag.arrays import add_saturating, as_double, both, build, equal, repeat, seconds_between, when, where
-from laggard.lag.followed import was_followed
-from laggard.lag.tick import Tick
+from laggard.lag.tick import Tick, was_followed
 
 _LONG, _DOUBLE, _TIMESTAMP = pa.int64(), pa.float64(), pa.timestamp("us", tz="UTC")
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from typing import Any
 
-from laggard.lag.arrays import MAX_TIMESTAMP_MS
+from laggard.lag.arrays import to_moment
 from laggard.rebalance.facts import Generation, Identity, to_member
 from laggard.rebalance.folded import Folded, Folding
 from laggard.rebalance.group_facts import imbalance
@@ -113,7 +113,7 @@ def _generation(
     history: History,
 ) -> Row:
     is_live = history.tick.is_caught_up
-    state_timestamp = _moment(found["state_timestamp_ms"])
+    state_timestamp = to_moment(found["state_timestamp_ms"])
     # a coordinator that took over may state a time of long before the rebalance
     is_skewed = None not in (state_timestamp, state.record_timestamp) and state_timestamp < state.record_timestamp  # type: ignore[operator]
     if is_skewed:
@@ -173,26 +173,15 @@ def _replaced(before: list[Identity] | None, now: list[Identity]) -> dict[str, s
     }
 
 
-def _moment(milliseconds: int | None) -> datetime | None:
-    """A time that a record states; None if it is none that a calendar knows."""
-    if milliseconds is None or not 0 <= milliseconds <= MAX_TIMESTAMP_MS:
-        return None
-    return datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
-
-
 def _facts(found: Mapping[str, Any]) -> dict[str, Any]:
     """Columns of `group_status` for a classic group; on loading, the broker itself tells Stable from Empty so."""
     names = ("protocol_type", "assignor", "rebalance_mode", "generation", "idle_members", "topics")
+    held = [row["assigned"] for row in found["member_rows"]]
     return {
         "group_type": "classic",
         **{name: found[name] for name in names},
         "members": found["member_count"],
         "static_members": found["static_count"],
-        "assignment_imbalance": _imbalance(found["member_rows"]),
+        "assignment_imbalance": None if None in held else imbalance(map(len, held)),
         "record_state": "Stable" if found["member_count"] else "Empty",
     }
-
-
-def _imbalance(members: list[Row]) -> float | None:
-    held = [row["assigned"] for row in members]
-    return None if None in held else imbalance(len(each) for each in held)

@@ -9,9 +9,9 @@ from dataclasses import asdict
 from datetime import datetime
 
 from laggard.rebalance.causes import Change, find_cause, find_necessity
-from laggard.rebalance.compared import Compared, Departed, add_returns, compare_rosters, find_departed, follow_moves
 from laggard.rebalance.departures import Departure
 from laggard.rebalance.facts import Generation, Surroundings
+from laggard.rebalance.movement import Compared, Departed, add_returns, compare_rosters, find_departed, follow_moves
 from laggard.rebalance.parameters import RebalanceParameters
 from laggard.rebalance.pauses import Cost, measure_cost
 from laggard.rebalance.posterior import claim_reason, find_posterior, gather_evidence, mix

@@ -124,7 +124,10 @@ def _facts(found: Row, before: Row) -> dict[str, Any]:
 
 def _folded(found: Row) -> Folded:
     """Members with what they have: by topic name, which stands for the id too."""
-    members = {each["member_id"]: _member(each) for each in found["members"]}
+    members = {
+        each["member_id"]: Member(**{name: each[name] for name in _IDENTITY}, assigned=_by_topic(each["assigned"]))
+        for each in found["members"]
+    }
     names = {place["topic"] for each in found["members"] for place in each["assigned"] or ()}
     return Folded(
         group_type=found["group_type"],
@@ -135,12 +138,9 @@ def _folded(found: Row) -> Folded:
     )
 
 
-def _member(found: Row) -> Member:
-    assigned = None if found["assigned"] is None else _by_topic(found["assigned"])
-    return Member(**{name: found[name] for name in _IDENTITY}, assigned=assigned)
-
-
-def _by_topic(places: Iterable[Row]) -> list[dict[str, Any]]:
+def _by_topic(places: Iterable[Row] | None) -> list[dict[str, Any]] | None:
+    if places is None:
+        return None
     by_topic: dict[str, list[int]] = {}
     for place in places:
         by_topic.setdefault(place["topic"], []).append(place["partition"])

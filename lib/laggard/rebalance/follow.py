@@ -41,11 +41,6 @@ class Commits:
     edges: pa.Table
 
 
-def groups_to_follow(facts: Facts, before: Mapping[str, Row]) -> list[str]:
-    """Groups with a new generation, and those whose last rebalance has no row yet."""
-    return sorted(facts.keys() | {group for group, row in before.items() if row["rebalancing_since"] is not None})
-
-
 def follow_rebalances(
     facts: Facts,
     texts: Mapping[str, str | None],

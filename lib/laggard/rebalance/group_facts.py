@@ -22,6 +22,7 @@ MODES = {"consumer": "incremental", "streams": "incremental", "share": None}
 def modern_facts(group: Folded) -> dict[str, Any]:
     """Columns of `group_status` for a modern group."""
     members = list(group.members.values())
+    sizes = [sum(len(each["partitions"]) for each in member.assigned or ()) for member in members]
     return {
         "group_type": group.group_type,
         "protocol_type": group.group_type,  # the same word in ListGroups
@@ -32,7 +33,7 @@ def modern_facts(group: Folded) -> dict[str, Any]:
         "members": len(members),
         "static_members": sum(member.group_instance_id is not None for member in members),
         "idle_members": sum(not member.assigned for member in members),
-        "assignment_imbalance": imbalance(_size(member.assigned) for member in members),
+        "assignment_imbalance": imbalance(sizes),
         "topics": group_topics(group),
         "record_state": derive_state(group),
     }
@@ -42,10 +43,6 @@ def imbalance(partitions: Iterable[int]) -> float | None:
     """Most partitions of one member / mean over members; None if nobody has any."""
     counts = list(partitions)
     return max(counts) * len(counts) / sum(counts) if any(counts) else None
-
-
-def _size(held: list[dict[str, Any]] | None) -> int:
-    return sum(len(each["partitions"]) for each in held or ())
 
 
 def derive_state(group: Folded) -> str:

@@ -1,4 +1,4 @@
-"""Partitions that changed hands between two complete assignments, and how many of these moves were needed.
+"""Changes made by a logical rebalance: members that left, partitions that moved, and those that moved back.
 
 The least number of moves to a balanced result is the promise of Kafka's AbstractStickyAssignor.
 """
@@ -6,10 +6,15 @@ The least number of moves to a balanced result is the promise of Kafka's Abstrac
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from laggard.rebalance.assignors import TopicPartition
-from laggard.rebalance.facts import MemberFacts
+from laggard.rebalance.departures import Departure, find_departures, mark_returns
+from laggard.rebalance.facts import Generation, MemberFacts
+from laggard.rebalance.parameters import RebalanceParameters
+from laggard.rebalance.slots import SlotChanges, compare_slots, holdings, name_slots
+from laggard.rebalance.state import LastMove, OpenRebalance
 
 Held = Mapping[str, Collection[TopicPartition]]
 
@@ -34,23 +39,21 @@ class Movement:
     avoidable: int
     moved_ratio: float | None
     efficiency: float | None
-    stickiness: float | None
 
 
-def find_moves(before: Held, after: Held, kept: Mapping[str, str] | None = None) -> tuple[Move, ...] | None:
+def find_moves(before: Held, after: Held, kept: Mapping[str, str]) -> tuple[Move, ...] | None:
     """Partitions owned by one slot before and by another after; None if a partition has two owners.
 
-    `kept` is slot name before to name after, by default equal names. A partition never has two owners in one
-    generation: then a record was read wrong, and nothing is known.
+    `kept` is slot name before to name after. A partition never has two owners in one generation: then a record was
+    read wrong, and nothing is known.
     """
-    same = _same(before, after) if kept is None else kept
     old, new = _owners(before), _owners(after)
     if old is None or new is None:
         return None
     return tuple(
         Move(*place, old[place], new[place])
         for place in sorted(old.keys() & new.keys())
-        if same.get(old[place]) != new[place]
+        if kept.get(old[place]) != new[place]
     )
 
 
@@ -67,22 +70,16 @@ def count_returns(moves: Iterable[Move], last: dict[TopicPartition, tuple[str, s
     return returned
 
 
-def measure_movement(before: Held, after: Held, kept: Mapping[str, str] | None = None) -> Movement | None:
-    """Moves between two complete assignments of members that all subscribe to the same topics, by `count_movement`."""
-    same = _same(before, after) if kept is None else kept
-    moves = find_moves(before, after, same)
-    return None if moves is None else count_movement(len(moves), before, after, same)
+def count_movement(moved: int, before: Held, after: Held, kept: Mapping[str, str]) -> Movement:
+    """Counts around so many moves between two complete assignments of members that subscribe to the same topics.
 
-
-def count_movement(moved: int, before: Held, after: Held, same: Mapping[str, str]) -> Movement:
-    """Counts around so many moves; `same` is slot name before to name after.
-
-    Necessary is what departed slots held and what the others held above the fair share: of P partitions and N slots
-    after, the P mod N that held most may keep one more than ⌊P/N⌋. A deleted partition does not move.
+    `kept` is slot name before to name after. Necessary is what departed slots held and what the others held above the
+    fair share: of P partitions and N slots after, the P mod N that held most may keep one more than ⌊P/N⌋. A deleted
+    partition does not move.
     """
     owned = {place for held in after.values() for place in held}
     counts = {slot: len(owned.intersection(held)) for slot, held in before.items()}
-    kept_counts = sorted((count for slot, count in counts.items() if slot in same), reverse=True)
+    kept_counts = sorted((count for slot, count in counts.items() if slot in kept), reverse=True)
     departed = sum(counts.values()) - sum(kept_counts)
     share, extra = divmod(len(owned), len(after)) if after else (0, 0)
     surplus = sum(max(0, count - share - (place < extra)) for place, count in enumerate(kept_counts))
@@ -96,7 +93,6 @@ def count_movement(moved: int, before: Held, after: Held, same: Mapping[str, str
         moved_ratio=_ratio(moved, len(owned)),
         # an assignor that leaves the loads uneven can move less than balance needs
         efficiency=_ratio(min(moved, necessary), moved),
-        stickiness=None if not sum(kept_counts) else max(0.0, 1 - avoidable / sum(kept_counts)),
     )
 
 
@@ -106,10 +102,6 @@ def is_divergent(members: Iterable[MemberFacts]) -> bool | None:
     return None if None in found else len(found) > 1
 
 
-def _same(before: Held, after: Held) -> dict[str, str]:
-    return {slot: slot for slot in before if slot in after}
-
-
 def _owners(held: Held) -> dict[TopicPartition, str] | None:
     found = {place: slot for slot, places in held.items() for place in places}
     return found if len(found) == sum(len(set(places)) for places in held.values()) else None
@@ -117,3 +109,97 @@ def _owners(held: Held) -> dict[TopicPartition, str] | None:
 
 def _ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Before and after; None if one of them is not known, or history that compaction thinned out."""
+
+    slots: SlotChanges | None = None
+    moves: tuple[Move, ...] | None = None
+    movement: Movement | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Departed:
+    """Departures of this rebalance, and all of the last half hour."""
+
+    own: tuple[Departure, ...]
+    near: tuple[Departure, ...]
+
+    @property
+    def earlier(self) -> tuple[Departure, ...]:
+        return self.near[: len(self.near) - len(self.own)]
+
+
+def compare_rosters(rebalance: OpenRebalance) -> Compared:
+    """The rosters before and after an open rebalance."""
+    before, last = rebalance.before, rebalance.last
+    if before is None or not rebalance.live_read:
+        return Compared()
+    slots = compare_slots(before.members, last.members, by_member_id=last.by_member_id)
+    slots = replace(slots, expired=tuple(sorted(slots.kept.keys() & {*rebalance.absent})))
+    old, new = (
+        holdings(members, name_slots(members, by_member_id=last.by_member_id))
+        for members in (before.members, last.members)
+    )
+    if old is None or new is None or not (before.is_complete and rebalance.is_at_rest):
+        return Compared(slots)
+    moves = find_moves(old, new, slots.kept)
+    movement = None if moves is None else count_movement(len(moves), old, new, slots.kept)
+    # by equal shares: they mean nothing to members of different subscriptions
+    is_comparable = {is_divergent(before.members), is_divergent(last.members)} == {False}
+    return Compared(slots, moves, movement if is_comparable else None)
+
+
+def find_departed(
+    rebalance: OpenRebalance,
+    compared: Compared,
+    known: Iterable[Departure],
+    ended_at: datetime,
+    parameters: RebalanceParameters,
+) -> Departed:
+    """Members that left; `known` are the departures kept so far."""
+    earlier = [each for each in known if (ended_at - each.at).total_seconds() <= parameters.deploy_horizon_seconds]
+    before, last = rebalance.before, rebalance.last
+    if compared.slots is None or before is None:
+        return Departed((), tuple(earlier))
+    own = find_departures(
+        before.members,
+        compared.slots,
+        rebalance.pauses,
+        rebalance.start,
+        ended_at,
+        by_member_id=last.by_member_id,
+        joined_at=None if last.by_member_id else before.ended_at,  # every classic generation is joined by all
+    )
+    # a member that was evicted and rejoined may have its old id (KIP-848), and is a new member all the same
+    staying = [each for each in before.members if each.group_instance_id not in compared.slots.expired]
+    near = mark_returns([*earlier, *own], staying, last.members, ended_at, parameters)
+    return Departed(near[len(earlier) :], near)
+
+
+def add_returns(
+    departed: Departed, rebalance: OpenRebalance, following: Generation | None, parameters: RebalanceParameters
+) -> Departed:
+    """The departures with the returns that the following generation shows as well."""
+    if following is None:
+        return departed
+    near = mark_returns(departed.near, rebalance.last.members, following.members, following.recorded_at, parameters)
+    return Departed(near[len(departed.earlier) :], near)
+
+
+def follow_moves(
+    moves: Iterable[Move], known: Iterable[LastMove], at: datetime, parameters: RebalanceParameters
+) -> tuple[int, tuple[LastMove, ...]]:
+    """Count the moves that return a partition, and name the newest move of each now."""
+    last = {
+        (each.topic, each.partition): each
+        for each in known
+        if (at - each.at).total_seconds() <= parameters.ping_pong_seconds
+    }
+    new = list(moves)
+    returned = count_returns(new, {place: (each.from_slot, each.to_slot) for place, each in last.items()})
+    for move in new:
+        last[move.topic, move.partition] = LastMove(move.topic, move.partition, move.from_slot, move.to_slot, at)
+    return returned, tuple(last.values())

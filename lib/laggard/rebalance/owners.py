@@ -40,7 +40,7 @@ def find_owners(rows: pa.Table, groups: pa.Table, topics: Topics) -> dict[str, p
     owners: list[Owner] = []
     places: list[tuple[str, str | None, int]] = []
     number: list[int] = []
-    for group, owner, held in _members(groups.filter(pc.is_in(groups["group"], _names(rows))), topics):
+    for group, owner, held in _members(groups.filter(pc.is_in(groups["group"], pc.unique(rows["group"]))), topics):
         places += [(group, topic, partition) for topic, partition in held]
         number += [len(owners)] * len(held)
         owners.append(owner)
@@ -53,10 +53,6 @@ def find_owners(rows: pa.Table, groups: pa.Table, topics: Topics) -> dict[str, p
     found = pa.table([pa.array(each, kind) for each, kind in zip(of_owners, OWNERS.types, strict=True)], schema=OWNERS)
     chosen = found.take(pa.array(owner_at, mask=owner_at < 0))
     return {name: chosen[name] for name in OWNERS.names}
-
-
-def _names(rows: pa.Table) -> pa.Array:
-    return pc.unique(rows["group"])
 
 
 def _members(groups: pa.Table, topics: Topics) -> Iterator[tuple[str, Owner, list[Place]]]:

@@ -1,15 +1,22 @@
 """State of a group's rebalances between two batches, and its one column of text.
 
-The text is JSON by columns, the fields of the dataclasses.
+The text is JSON by columns, the fields of the dataclasses: a group of a thousand members has ten thousands of values,
+and few differ. A column is a list of one value each, or a single value that all share. A struct is its columns by the
+names of its fields, a tuple of any length its lengths and the column of all values.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from datetime import datetime
+from functools import cache
+from itertools import accumulate, chain
+from operator import attrgetter
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from laggard.rebalance.columns import codec_of
 from laggard.rebalance.departures import Departure
 from laggard.rebalance.facts import Generation, MemberFacts
 from laggard.rebalance.pauses import PartitionPause
@@ -118,3 +125,120 @@ def newest_generation(text: str | None) -> Standing | Generation | None:
     """The newest generation in the text, the one of an open rebalance included; None if there is none."""
     state = from_text(text)
     return state.standing if state.open is None else state.open.last
+
+
+Values = Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """Turn values of one type into a column and back; a column does not say how many values it has."""
+
+    write: Callable[[Values], Any]
+    read: Callable[[Any, int], list[Any]]
+
+
+@cache
+def codec_of(kind: Any) -> Codec:
+    """For str, numbers, bool, datetime, dataclasses, tuples of these, and each of them or None."""
+    if get_origin(kind) in (types.UnionType, Union):
+        (inner,) = set(get_args(kind)) - {type(None)}
+        return codec_of(inner) if _is_plain(inner) else _optional(codec_of(inner))
+    if get_origin(kind) is tuple:
+        return _list(codec_of(get_args(kind)[0])) if Ellipsis in get_args(kind) else _places(get_args(kind))
+    if isinstance(kind, type) and is_dataclass(kind):
+        return _struct(kind)
+    if kind is datetime:
+        return _scalar(datetime.isoformat, datetime.fromisoformat)
+    if not _is_plain(kind):
+        raise TypeError(f"no JSON for {kind}")
+    return _scalar(None, None)
+
+
+def _is_plain(kind: Any) -> bool:
+    return kind in (str, int, float, bool)
+
+
+def _scalar(to_json: Callable[[Any], Any] | None, to_value: Callable[[Any], Any] | None) -> Codec:
+    """None: as they are."""
+
+    def write(values: Values) -> Any:
+        if values and values.count(values[0]) == len(values):
+            return to_json(values[0]) if to_json else values[0]
+        return list(map(to_json, values)) if to_json else list(values)
+
+    def read(column: Any, count: int) -> list[Any]:
+        if not isinstance(column, list):
+            return [to_value(column) if to_value else column] * count
+        return list(map(to_value, column)) if to_value else column
+
+    return Codec(write, read)
+
+
+def _optional(inner: Codec) -> Codec:
+    """A mask of the values that are known, and these."""
+
+    def write(values: Values) -> Any:
+        known = [each for each in values if each is not None]
+        if not known:
+            return None
+        return {"known": _FLAGS.write([each is not None for each in values]), "values": inner.write(known)}
+
+    def read(column: Any, count: int) -> list[Any]:
+        if column is None:
+            return [None] * count
+        flags = _FLAGS.read(column["known"], count)
+        known = iter(inner.read(column["values"], sum(flags)))
+        return [next(known) if flag else None for flag in flags]
+
+    return Codec(write, read)
+
+
+def _list(inner: Codec) -> Codec:
+    def write(values: Values) -> Any:
+        whole = list(chain.from_iterable(values))
+        return {"lengths": _COUNTS.write(list(map(len, values))), "values": inner.write(whole)}
+
+    def read(column: Any, count: int) -> list[Any]:
+        lengths = _COUNTS.read(column["lengths"], count)
+        ends = list(accumulate(lengths))
+        whole = tuple(inner.read(column["values"], sum(lengths)))
+        return [whole[end - length : end] for end, length in zip(ends, lengths, strict=True)]
+
+    return Codec(write, read)
+
+
+def _places(kinds: Sequence[Any]) -> Codec:
+    """A tuple of one type for each place."""
+    inner = list(map(codec_of, kinds))
+
+    def write(values: Values) -> Any:
+        places = zip(*values, strict=True) if values else ((),) * len(inner)
+        return [codec.write(each) for codec, each in zip(inner, places, strict=True)]
+
+    def read(column: Any, count: int) -> list[Any]:
+        return list(zip(*(codec.read(each, count) for codec, each in zip(inner, column, strict=True)), strict=True))
+
+    return Codec(write, read)
+
+
+def _struct(kind: Any) -> Codec:
+    hints = get_type_hints(kind)
+    codecs = {each.name: codec_of(hints[each.name]) for each in fields(kind)}
+    # what an older job did not keep is as at the begin
+    defaults = {each.name: None if each.default is MISSING else each.default for each in fields(kind)}
+
+    def write(values: Values) -> Any:
+        return {name: codec.write(list(map(attrgetter(name), values))) for name, codec in codecs.items()}
+
+    def read(column: Any, count: int) -> list[Any]:
+        columns = [
+            codec.read(column[name], count) if name in column else [defaults[name]] * count
+            for name, codec in codecs.items()
+        ]
+        return list(map(kind, *columns))
+
+    return Codec(write, read)
+
+
+_FLAGS = _COUNTS = _scalar(None, None)

@@ -168,7 +168,8 @@ class Coordinators:
         self, part: Mapping[int, Sequence[str]], listed: Listed, kind: str, answers: Answers
     ) -> Callable[[], None]:
         own = {
-            broker: [group for group in groups if _type_of(listed[group]) == kind] for broker, groups in part.items()
+            broker: [group for group in groups if (listed[group]["group_type"] or "classic").lower() == kind]
+            for broker, groups in part.items()
         }
         request, take = {
             "classic": (describe_groups, answers.take_classic),
@@ -221,7 +222,3 @@ class Coordinators:
 def has_no_offsets(group_type: str | None) -> bool:
     """True for a type of group that commits no offsets."""
     return (group_type or "").lower() == _WITHOUT_OFFSETS
-
-
-def _type_of(row: Mapping[str, Any]) -> str:
-    return (row["group_type"] or "classic").lower()

@@ -16,6 +16,7 @@ from kafka import KafkaConsumer, TopicPartition
 from laggard.config.security import Security
 from laggard.errors import TEMPORARY, LaggardError
 from laggard.sources.security import Login
+from laggard.sources.snapshot import table_of_rows
 
 SCHEMA = pa.schema(
     [
@@ -83,5 +84,4 @@ def read_records(
                 )
     finally:
         consumer.close(autocommit=False)
-    columns = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
-    return pa.table([pa.array(column, kind) for column, kind in zip(columns, SCHEMA.types, strict=True)], SCHEMA)
+    return table_of_rows(SCHEMA, rows)

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from laggard.config.security import Security
 from laggard.sources.brokers import LATEST, Brokers, TopicPartition
+from laggard.sources.metadata import read_partitions
 from laggard.sources.odd_records import read_records
-from laggard.sources.partitions import read_partitions
 from laggard.sources.read_plan import Planner
 from laggard.sources.security import version_of
 from laggard.sources.snapshot import Snapshot

@@ -17,11 +17,10 @@ from laggard.sources import snapshot as shapes
 from laggard.sources.clock import Reading, read_clock
 from laggard.sources.coordinators import Asked, Coordinators
 from laggard.sources.ended_groups import Reconcile
-from laggard.sources.log_facts import LogFacts
 from laggard.sources.metadata import Metadata, Partitions
 from laggard.sources.readiness import denied
 from laggard.sources.snapshot import Snapshot
-from laggard.sources.topic_window import TopicWindow
+from laggard.sources.window_facts import LogFacts, TopicWindow
 
 NO_LEADER = "LEADER_NOT_AVAILABLE"
 Answers = Mapping[kafka.TopicPartition, kafka.Answer]

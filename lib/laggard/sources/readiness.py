@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 from laggard import errors
 from laggard.errors import LaggardError
 from laggard.sources.brokers import EARLIEST, LATEST, Brokers, error_name
-from laggard.sources.partitions import topic_id_text
+from laggard.sources.metadata import DENIED_TOPIC, topic_id_text
 
 if TYPE_CHECKING:
     from laggard.config.sections import Cluster
-
-DENIED_TOPIC = "TOPIC_AUTHORIZATION_FAILED"
 
 
 @dataclass(frozen=True, slots=True)

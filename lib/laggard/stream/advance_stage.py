@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from laggard import storage
 from laggard.config.policy import Policies
 from laggard.failures import carried
+from laggard.lag.arrays import one_chunk
 from laggard.lag.tick import Tick
 from laggard.names import NameFilter
 from laggard.rebalance.groups import Listing
@@ -63,14 +64,17 @@ class State:
     shards: int
     rooms: Mapping[str, int] = field(default_factory=dict)
 
+    def own(self, shard: int) -> Callable[[pa.ChunkedArray], pa.Array]:
+        """The function that gives True for names of a shard's groups."""
+        return lambda groups: pa.array(shards_of(groups, self.shards) == shard)
+
     def read(self, table: schemas.Table, shard: int) -> pa.Table:
         """The rows of a shard's groups."""
         names = {uri: uri.rpartition("/")[2] for uri in self.files.get(table.name, ())}
         own = [uri for uri, name in names.items() if name.startswith(f"{_label(shard, self.shards)}-")]
         cut_otherwise = [uri for uri, name in names.items() if f"-of-{self.shards}-" not in name]
         rest = read_files(table, cut_otherwise)
-        rest = rest.filter(pa.array(shards_of(rest["group"], self.shards) == shard))
-        return pa.concat_tables([read_files(table, own), rest])
+        return pa.concat_tables([read_files(table, own), rest.filter(self.own(shard)(rest["group"]))])
 
     def write(self, table: schemas.Table, rows: pa.Table, shard: int) -> Sequence[DataFile]:
         """Write rows of a shard's groups as files, which no table version names yet; none without a row."""
@@ -136,7 +140,7 @@ def advance_stage(
         snapshot = unpack(json.loads(packed))
         before = state.read(schemas.PARTITION_STATUS, shard), state.read(schemas.GROUP_STATUS, shard)
         if tick.polls_commits:
-            batch = polled_batch(snapshot, before[0], names, tick, lambda groups: _is_own(groups, shard, state.shards))
+            batch = polled_batch(snapshot, before[0], names, tick, state.own(shard))
         else:
             batch = read_batch(decoded)
         inputs, corrections = Inputs(*before, batch), 0
@@ -239,15 +243,10 @@ def _with_shard(stage: Stage, shards: int) -> Stage:
 
 def shards_of(groups: pa.Array | pa.ChunkedArray, shards: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Shard of each group name, by CRC-32 as it is the same on every machine; rows without a group go to shard 0."""
-    whole = groups.combine_chunks() if isinstance(groups, pa.ChunkedArray) else groups
-    encoded = pc.dictionary_encode(pc.fill_null(whole, ""))
+    encoded = pc.dictionary_encode(pc.fill_null(one_chunk(groups), ""))
     each = [zlib.crc32(name.encode()) % shards if name else 0 for name in encoded.dictionary.to_pylist()]
     numbers: np.ndarray[Any, np.dtype[np.int64]] = np.array(each, np.int64)[encoded.indices.to_numpy()]
     return numbers
-
-
-def _is_own(groups: pa.ChunkedArray, shard: int, shards: int) -> pa.Array:
-    return pa.array(shards_of(groups, shards) == shard)
 
 
 def _label(shard: int, shards: int) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import TIMESTAMP, both, differ, equal, flags, key_codes, match, repeat, take, where
+from laggard.lag.arrays import TIMESTAMP, both, differ, equal, flags, key_codes, match, one_chunk, repeat, take, where
 from laggard.lag.merged import KEY, UNKNOWN_TOPIC, Place
 from laggard.lag.tick import Tick
 from laggard.names import NameFilter
@@ -172,10 +172,10 @@ def _changes(committed: pa.Table, before: pa.Table, fresh: Collection[str], tick
     return _commits(
         rows,
         tick,
-        committed_offset=_one(rows["committed_offset"]),
-        first_committed_offset=_one(rows["committed_offset"]),
-        leader_epoch=_one(rows["leader_epoch"]),
-        progress_timestamp=_one(seen),
+        committed_offset=one_chunk(rows["committed_offset"]),
+        first_committed_offset=one_chunk(rows["committed_offset"]),
+        leader_epoch=one_chunk(rows["leader_epoch"]),
+        progress_timestamp=one_chunk(seen),
         is_deleted=repeat(False, pa.bool_(), rows.num_rows),
     )
 
@@ -224,14 +224,10 @@ def _commits(rows: pa.Table, tick: Tick, **columns: pa.Array) -> pa.RecordBatch:
     return rows_of(
         "commit",
         number,
-        **{name: _one(rows[name]) for name in KEY},
+        **{name: one_chunk(rows[name]) for name in KEY},
         source_offset=repeat(tick.poll_id, pa.int64(), number),
         follows_deletion=repeat(False, pa.bool_(), number),
         commits=repeat(1, pa.int64(), number),
         **dict.fromkeys(counts, zeros),
         **columns,
     )
-
-
-def _one(column: Any) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

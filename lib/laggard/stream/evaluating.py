@@ -72,11 +72,10 @@ def evaluate_window(
     """
 
     def run(own: IsOwn | None) -> list[Evaluated]:
-        chosen = (
-            tables
-            if own is None
-            else {**tables, **{name: _kept(tables[name], own) for name in _OF_GROUPS if name in tables}}
-        )
+        chosen = tables
+        if own is not None:
+            named = tables.keys() & _OF_GROUPS
+            chosen = {**tables, **{name: kept(tables[name], pa.array(own(tables[name]["group"]))) for name in named}}
         history = lay_out(chosen, window.begin_ms, window.begin_ms, options, own)
         return list(
             evaluate_groups(history, known_at(events_of(chosen), window, options), baseline, window, memories, options)
@@ -148,10 +147,6 @@ def _among(names: Sequence[str]) -> IsOwn:
         return found
 
     return is_among
-
-
-def _kept(rows: pa.Table, own: IsOwn) -> pa.Table:
-    return kept(rows, pa.array(own(rows["group"])))
 
 
 def read_cluster(root: str, versions: Mapping[str, int], window: Window, options: Options) -> ClusterFrame:

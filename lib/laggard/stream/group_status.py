@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import reduce
 from typing import Any
 
@@ -19,11 +18,10 @@ from laggard.lag.commit_gaps import add_to_groups
 from laggard.lag.flows import COUNTS, OUTCOMES, add_flows
 from laggard.lag.tick import Tick
 from laggard.rebalance import counters
-from laggard.rebalance.follow import Commits, Followed, follow_rebalances, groups_to_follow
+from laggard.rebalance.follow import Commits, Followed, follow_rebalances
 from laggard.rebalance.parameters import DEFAULTS, RebalanceParameters
 from laggard.rebalance.records import Known
 from laggard.rebalance.result import Closed
-from laggard.rebalance.state import OpenRebalance
 from laggard.stream.decoded import Batch
 from laggard.stream.group_history import add_state_seconds
 
@@ -61,20 +59,13 @@ def finish_group_status(table: pa.Table, changed: Changed, tick: Tick) -> tuple[
     table = _put(table, {"window_state_seconds": add_state_seconds(prior, tick)})
     gaps = pa.table({"group": changed.partition_status[1]["group"], **changed.gaps})
     table = _put(table, add_to_groups(prior, table["group"], gaps))
-    texts = column_of(before, "rebalance_state", groups_to_follow(history.facts, _open(before)))
-    followed = follow_rebalances(
-        history.facts,
-        texts | {group: None for group in history.facts if group not in texts},
-        rows_of(table.select(["group", *_AROUND]), texts.keys() | history.facts.keys()),
-        Commits(changed.batch.commits, changed.batch.edges),
-        changed.partition_status,
-        tick,
-        changed.limits,
-    )
+    followed = _follow(table, changed, tick)
     updates: dict[str, Mapping[str, Any]] = {
         "folded": changed.known.folded,
         "rebalance_state": followed.texts,
-        "rebalancing_since": {group: _since(each) for group, each in followed.under_way.items()},
+        "rebalancing_since": {
+            group: each and (each.start.est or each.opened_at) for group, each in followed.under_way.items()
+        },
         "generation_at": {row["group"]: row["record_timestamp"] for row in history.generations},
         "roster_at": {row["group"]: row["record_timestamp"] for row in history.members},
         **_counted(table, changed, followed, tick),
@@ -89,6 +80,22 @@ def finish_group_status(table: pa.Table, changed: Changed, tick: Tick) -> tuple[
     there = _topics_there(changed)
     table = _put(table, {name: add_flows(before, name, counts, rows, groups, there) for name, counts, rows in sums})
     return table, [each for group in sorted(followed.closed) for each in followed.closed[group]]
+
+
+def _follow(table: pa.Table, changed: Changed, tick: Tick) -> Followed:
+    """Follow groups with a new generation, and those whose last rebalance has no row yet."""
+    before, facts = changed.group_status, changed.known.history.facts
+    is_open = pc.is_valid(before["rebalancing_since"])
+    groups = sorted(facts.keys() | {*before["group"].filter(is_open).to_pylist()})
+    return follow_rebalances(
+        facts,
+        dict.fromkeys(groups) | column_of(before, "rebalance_state", groups),
+        rows_of(table.select(["group", *_AROUND]), groups),
+        Commits(changed.batch.commits, changed.batch.edges),
+        changed.partition_status,
+        tick,
+        changed.limits,
+    )
 
 
 def _topics_there(changed: Changed) -> pa.Array | None:
@@ -124,15 +131,6 @@ def overlay(groups: pa.ChunkedArray, before: pa.Table, name: str, values: Mappin
     names = pa.concat_arrays([pa.array(list(values), pa.string()), *before["group"].chunks])
     found = pa.concat_arrays([pa.array(list(values.values()), column.type), *column.chunks])
     return found.take(pc.index_in(groups, value_set=names))  # the first one: the new value
-
-
-def _open(before: pa.Table) -> dict[str, dict[str, Any]]:
-    rows = before.select(["group", "rebalancing_since"])
-    return {row["group"]: row for row in rows.filter(pc.is_valid(rows["rebalancing_since"])).to_pylist()}
-
-
-def _since(under_way: OpenRebalance | None) -> datetime | None:
-    return None if under_way is None else under_way.start.est or under_way.opened_at
 
 
 def _is_next(prior: pa.Table, tick: Tick) -> Any:

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
@@ -165,18 +166,12 @@ class Job:
     ) -> None:
         """Restart the query inside the process for causes that pass by themselves (`Retries`)."""
         spark.dataSource.register(LogEnds)
-
-        def on_published(row: dict[str, Any]) -> None:
-            self._retries.published()
-            self._heartbeat.published()
-            self._say_progress(row)
-            if schedule.run_due(row["polled_at"]):
-                batches.look_up_versions()
-
-        batches.on_published = on_published
+        batches.on_published = partial(self._on_published, batches, schedule)
         while not self._stopping.is_set():
             try:
-                self._catch_up(spark, batches)
+                if self._has_backlog(batches):
+                    log.info("catching up: reading the backlog of %s first", self._config.cluster.offsets_topic)
+                    self._run_query(spark, batches, None)
                 if not self._stopping.is_set():
                     self._run_query(spark, batches, None if self._once else diagnosis)
                 if self._once:
@@ -189,6 +184,13 @@ class Job:
                 if (ended := jvm_failure(spark, error)) is not None:
                     raise ended from error
                 self._wait_to_try_again(cause, topic_id)
+
+    def _on_published(self, batches: Batches, schedule: Schedule, row: dict[str, Any]) -> None:
+        self._retries.published()
+        self._heartbeat.published()
+        self._say_progress(row)
+        if schedule.run_due(row["polled_at"]):
+            batches.look_up_versions()
 
     def _wait_to_try_again(self, cause: LaggardError, topic_id: str) -> None:
         """Wait; raises the failure if it is final, or that the topic has been made again meanwhile."""
@@ -210,16 +212,14 @@ class Job:
                 self._logged = failure.what
                 log.error("%s", failure.what, exc_info=failure)
 
-    def _catch_up(self, spark: SparkSession, batches: Batches) -> None:
-        """Read batch after batch, not tick by tick, if more records wait than one tick may read."""
+    def _has_backlog(self, batches: Batches) -> bool:
+        """True if more records wait than one tick may read: those are read batch after batch, not tick by tick."""
         cluster = self._config.cluster
         if cluster.is_admin:
-            return
+            return False
         with closing(Brokers.of(cluster)) as brokers:
             waiting = count_backlog(brokers, cluster.offsets_topic, batches.positions)
-        if waiting > self._config.job.max_records_per_batch:
-            log.info("catching up: reading the backlog of %s first", cluster.offsets_topic)
-            self._run_query(spark, batches, None)
+        return waiting > self._config.job.max_records_per_batch
 
     def _run_query(self, spark: SparkSession, batches: Batches, diagnosis: DiagnoseQuery | None) -> None:
         """Read tick by tick with the diagnosis beside it; without one, all there is and no more."""
