@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone
 from functools import reduce
 from typing import Any
@@ -124,6 +124,11 @@ def match(wanted: Ints, among: Ints) -> Ints:
 def take(table: pa.Table, places: Ints) -> pa.Table:
     """Rows at the places; all columns unknown if the place is -1."""
     return table.take(pa.array(places, mask=places < 0))
+
+
+def of_groups(rows: pa.Table, groups: Iterable[str]) -> pa.Table:
+    """Rows of these groups."""
+    return rows.filter(pc.is_in(rows["group"], value_set=pa.array(list(groups), pa.string())))
 
 
 def one_chunk(column: Any) -> pa.Array:

@@ -10,12 +10,8 @@ import pyarrow.compute as pc
 from laggard.lag.arrays import TIMESTAMP
 from laggard.lag.time_lag import EndPoints, read_end_points, to_column
 
-_OWN_TIMES = (
-    "sampled_at",
-    "base_at",
-    "answered_at",
-    "base_answered_at",
-)  # the others in the row are data: times of commits
+# the others in the row are data: times of commits
+_OWN_TIMES = ("sampled_at", "base_at", "answered_at", "base_answered_at")
 
 
 def on_the_clock(rows: pa.Table, shift: timedelta | None) -> pa.Table:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from typing import Any
 
+from laggard.lag.tick import Tick
 from laggard.rebalance.causes import Change, find_cause, find_necessity
 from laggard.rebalance.departures import Departure
 from laggard.rebalance.facts import Generation, Surroundings
@@ -58,6 +60,11 @@ def close_rebalance(
     # where nobody is left, partitions do not pause: they end
     pauses = rebalance.pauses if rebalance.last.members else ()
     return Closed(Rebalance(**columns), moves, departed.own, pauses, cost.seconds, returned), kept
+
+
+def rebalance_rows(closed: Iterable[Closed], tick: Tick) -> list[dict[str, Any]]:
+    """Rows of `rebalances`."""
+    return [asdict(each.row) | {"date": each.row.ended_at.date(), "batch_id": tick.batch_id} for each in closed]
 
 
 def _cost(rebalance: OpenRebalance, compared: Compared, at: datetime) -> Cost:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from laggard.lag.arrays import of_groups
 from laggard.lag.tick import Tick
 from laggard.rebalance.facts import Commit, Generation, Surroundings
 from laggard.rebalance.logical import advance
@@ -55,11 +55,8 @@ def follow_rebalances(
     `texts`: their column rebalance_state so far. `groups`: rows of `group_status` now. `partition_status`: rows before
     and after the tick.
     """
-    wanted = pa.array(sorted(texts), pa.string())
-    before, after, commits, edges = (
-        table.filter(pc.is_in(table["group"], value_set=wanted))
-        for table in (*partition_status, batch.commits, batch.edges)
-    )
+    rows = (*partition_status, batch.commits, batch.edges)
+    before, after, commits, edges = (of_groups(each, texts) for each in rows)
     known = read_partitions(before, tick, parameters)
     seen = _commits(edges, read_series(before, after, tick), commits, without=facts.keys())
     followed = Followed({}, {}, {})
@@ -78,11 +75,6 @@ def follow_rebalances(
         followed.under_way[group] = state.open
         followed.closed[group] = closed
     return followed
-
-
-def rebalance_rows(closed: Iterable[Closed], tick: Tick) -> list[Row]:
-    """Rows of `rebalances`."""
-    return [asdict(each.row) | {"date": each.row.ended_at.date(), "batch_id": tick.batch_id} for each in closed]
 
 
 def _surroundings(group: str, row: Mapping[str, Any], tick: Tick) -> Surroundings:

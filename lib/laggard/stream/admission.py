@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import flags, key_codes, match
+from laggard.lag.arrays import flags, key_codes, match, of_groups
 from laggard.lag.merged import KEY
 from laggard.stream.quarantine import Inputs
 
@@ -48,9 +48,9 @@ def admit(inputs: Inputs, room: int, group_room: int) -> tuple[Inputs, int]:
 def _without_row(inputs: Inputs, refused: pa.Table, taken: pa.Table) -> dict[str, list[Partition]]:
     """By group, the partitions with a commit that was refused now or before; one that is taken now ends that."""
     found = _refused_before(inputs)
-    for group, *place in _places(refused, None):
+    for group, *place in _places(refused):
         found.setdefault(group, {})[tuple(place)] = None
-    for group, *place in _places(taken, found):
+    for group, *place in _places(of_groups(taken, found)):
         found[group].pop(tuple(place), None)
     return {group: _bounded(names) for group, names in found.items() if names}
 
@@ -70,9 +70,7 @@ def _refused_before(inputs: Inputs) -> dict[str, dict[Partition, None]]:
     }
 
 
-def _places(commits: pa.Table, groups: Collection[str] | None) -> Any:
-    if groups is not None:
-        commits = commits.filter(pc.is_in(commits["group"], value_set=pa.array(list(groups), pa.string())))
+def _places(commits: pa.Table) -> Any:
     return zip(*(commits[name].to_pylist() for name in KEY), strict=True)
 
 

@@ -23,8 +23,8 @@ from laggard.lag.shifted import on_the_clock
 from laggard.lag.tick import Tick
 from laggard.lag.windows import close_windows, in_a_window
 from laggard.rebalance.absences import absence_seconds
+from laggard.rebalance.closing import rebalance_rows
 from laggard.rebalance.described import take_descriptions
-from laggard.rebalance.follow import rebalance_rows
 from laggard.rebalance.group_facts import KEPT
 from laggard.rebalance.groups import Listing, group_rows, sum_partitions
 from laggard.rebalance.owners import find_owners

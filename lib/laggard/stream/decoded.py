@@ -12,7 +12,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import TIMESTAMP, both, differ, equal, flags, key_codes, match, one_chunk, repeat, take, where
+from laggard.lag.arrays import (
+    TIMESTAMP,
+    both,
+    differ,
+    equal,
+    flags,
+    key_codes,
+    match,
+    of_groups,
+    one_chunk,
+    repeat,
+    take,
+    where,
+)
 from laggard.lag.merged import KEY, UNKNOWN_TOPIC, Place
 from laggard.lag.tick import Tick
 from laggard.names import NameFilter
@@ -131,7 +144,7 @@ def polled_batch(snapshot: Snapshot, partition_status: pa.Table, names: NameFilt
     answers = _answers(snapshot, own)
     whole = [group for group, error in answers.errors.items() if error is None]
     committed = snapshot.committed.filter(own(snapshot.committed["group"]))
-    committed = committed.filter(pc.is_in(committed["group"], value_set=pa.array(whole, pa.string())))
+    committed = of_groups(committed, whole)
     left_out, hidden = _left_out(committed, partition_status, whole), _hidden(snapshot, partition_status, names)
     is_ended = left_out & ~hidden | flags(pc.is_in(partition_status["group"], pa.array(answers.gone, pa.string())))
     commits = [_changes(committed, partition_status, answers.new, tick), _deletions(partition_status, is_ended, tick)]

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import both, differ, equal, when
+from laggard.lag.arrays import both, differ, equal, of_groups, when
 from laggard.lag.merged import KEY, UNKNOWN_TOPIC, Merged
 from laggard.lag.positions import NOT_POLLED
 from laggard.lag.tick import Tick
@@ -83,17 +83,15 @@ def life_events(
     Where coordinators are polled, a first row says only that the group answered: those `listed` as new are.
     """
     living = {row["group"]: row["offsets_partition"] for row in now}
-    created = living.keys() - before.keys()
-    for group in sorted(created.intersection(listed) if tick.polls_commits else created):
-        yield event_row(
-            "group_created", tick, {"group": group, "event_at": tick.now, "source_partition": living[group]}
-        )
-    for group in sorted(before.keys() - living.keys()):
-        yield event_row(
-            "group_deleted",
-            tick,
-            {"group": group, "event_at": tick.now, "source_partition": before[group]["offsets_partition"]},
-        )
+    known = {group: row["offsets_partition"] for group, row in before.items()}
+    created, partitions = living.keys() - known.keys(), living | known
+    for kind, groups in (
+        ("group_created", created.intersection(listed) if tick.polls_commits else created),
+        ("group_deleted", known.keys() - living.keys()),
+    ):
+        for group in sorted(groups):
+            columns = {"group": group, "event_at": tick.now, "source_partition": partitions[group]}
+            yield event_row(kind, tick, columns)
 
 
 def new_rewinds(rewinds: Sequence[Mapping[str, Any]], before: pa.Table, now: pa.Table) -> list[Mapping[str, Any]]:
@@ -103,8 +101,8 @@ def new_rewinds(rewinds: Sequence[Mapping[str, Any]], before: pa.Table, now: pa.
     """
     if not rewinds:
         return []
-    groups = pa.array([row["group"] for row in rewinds], pa.string())
-    known, now = (each.filter(pc.is_in(each["group"], value_set=groups)) for each in (before, now))
+    groups = {row["group"] for row in rewinds}
+    known, now = (of_groups(each, groups) for each in (before, now))
     folded = {
         (row["group"], row["topic"], row["partition"], row["commit_source_partition"]): row["commit_source_offset"]
         for row in known.select([*KEY, "commit_source_partition", "commit_source_offset"]).to_pylist()

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import TIMESTAMP, both, differ, equal, repeat, when, where
+from laggard.lag.arrays import TIMESTAMP, both, differ, equal, of_groups, repeat, when, where
 from laggard.lag.commit_gaps import add_to_groups
 from laggard.lag.flows import COUNTS, OUTCOMES, add_flows
 from laggard.lag.tick import Tick
@@ -112,15 +112,13 @@ def column_of(table: pa.Table, name: str, groups: Iterable[str]) -> dict[str, An
     wanted = list(groups)
     if not wanted:
         return {}
-    rows = table.select(["group", name])
-    rows = rows.filter(pc.is_in(rows["group"], value_set=pa.array(wanted, pa.string())))
+    rows = of_groups(table.select(["group", name]), wanted)
     return dict(zip(rows["group"].to_pylist(), rows[name].to_pylist(), strict=True))
 
 
 def rows_of(table: pa.Table, groups: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Rows of some groups, by group."""
-    wanted = pa.array(list(groups), pa.string())
-    return {row["group"]: row for row in table.filter(pc.is_in(table["group"], value_set=wanted)).to_pylist()}
+    return {row["group"]: row for row in of_groups(table, groups).to_pylist()}
 
 
 def overlay(groups: pa.ChunkedArray, before: pa.Table, name: str, values: Mapping[str, Any]) -> pa.Array:

@@ -27,7 +27,7 @@ class Totals:
     polls: Counter[str] = field(default_factory=Counter)
     poll_errors: Counter[tuple[str, str]] = field(default_factory=Counter)
     gaps: Counter[str] = field(default_factory=Counter)
-    stage_seconds: dict[str, float] = field(default_factory=dict)
+    stage_seconds: Counter[str] = field(default_factory=Counter)
     quarantines: int = 0
     source_commits: Counter[int] = field(default_factory=Counter)
     poll_seconds: Counter[str] = field(default_factory=Counter)
@@ -49,7 +49,7 @@ class Totals:
             polls=Counter(row["polls_total"]),
             poll_errors=Counter({(each["api"], each["error"]): each["errors"] for each in row["poll_errors_total"]}),
             gaps=Counter(row["gaps_total"]),
-            stage_seconds=dict(row["stage_seconds_total"]),
+            stage_seconds=Counter(row["stage_seconds_total"]),
             quarantines=row.get("quarantines_total") or 0,  # an older job did not count them
             source_commits=Counter(row.get("source_commits_total") or {}),
             poll_seconds=Counter(row.get("poll_seconds_total") or {}),
@@ -90,12 +90,7 @@ class Totals:
             if row["outcome"] == "unsupported":
                 self.unknown_records[row["record_type"], row["record_version"]] += row["records"]
         self.records.update(
-            {
-                "decoded": batch["decoded"],
-                "tombstone": batch["tombstones"],
-                "unknown": batch["unknown"],
-                "dead": batch["dead"],
-            }
+            decoded=batch["decoded"], tombstone=batch["tombstones"], unknown=batch["unknown"], dead=batch["dead"]
         )
         return {**batch, "records": sum(batch.values())}
 
@@ -103,8 +98,7 @@ class Totals:
         """Count the batch itself; gives the `…_total` columns of its row."""
         self.batches += 1
         self.gaps.update(gap_reasons)
-        for stage, seconds in stage_seconds.items():
-            self.stage_seconds[stage] = self.stage_seconds.get(stage, 0.0) + seconds
+        self.stage_seconds.update(stage_seconds)
         return self.columns()
 
     def add_poll(self, snapshot: Snapshot) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from laggard.lag.arrays import of_groups
 from laggard.lag.positions import ADVANCE_FAILED
 from laggard.stream.decoded import Batch
 
@@ -44,21 +45,17 @@ class Inputs:
 
     def of(self, groups: Collection[str]) -> Inputs:
         """The same of these groups only."""
-        wanted, names = set(groups), pa.array(sorted(groups), pa.string())
-
-        def own(table: pa.Table) -> pa.Table:
-            return table.filter(pc.is_in(table["group"], value_set=names))
-
+        wanted = set(groups)
         batch = replace(
             self.batch,
-            commits=own(self.batch.commits),
-            edges=own(self.batch.edges),
+            commits=of_groups(self.batch.commits, wanted),
+            edges=of_groups(self.batch.edges, wanted),
             records=[row for row in self.batch.records if row["group"] in wanted],
             rewinds=[row for row in self.batch.rewinds if row["group"] in wanted],
             answers=self.batch.answers.of(wanted),
             refused={group: names for group, names in self.batch.refused.items() if group in wanted},
         )
-        return Inputs(own(self.partition_status), own(self.group_status), batch)
+        return Inputs(of_groups(self.partition_status, wanted), of_groups(self.group_status, wanted), batch)
 
 
 @dataclass(frozen=True, slots=True)
