@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from laggard.diagnosis.findings.runbooks import CODES
+from laggard.diagnosis.rules.registry import ALERT_CODES
 
 CRITICAL, WARNING, INFO = "critical", "warning", "info"
 HOUR = 3600
@@ -96,7 +96,7 @@ def finding(codes: str, by: str = BY_T, severity: str = "") -> str:
 
 def _open(alert: str, by: str = BY_T, severity: str = "") -> str:
     """True for each open finding that the alert repeats."""
-    return finding("|".join(CODES[alert]), by, severity)
+    return finding("|".join(ALERT_CODES[alert]), by, severity)
 
 
 def _rate(metric: str, window: str) -> str:

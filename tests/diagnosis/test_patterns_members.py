@@ -6,7 +6,7 @@ import pytest
 
 from diagnosis.rebalance_rows import Life, at, pods
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.signals.moves import absence_p95_seconds, absences, find_flips, find_successors
+from laggard.diagnosis.signals.identity import absence_p95_seconds, absences, find_flips, find_successors
 
 ALL = pods(1, 2, 3)
 HOMES = [place.removesuffix("#0") for place in ALL]

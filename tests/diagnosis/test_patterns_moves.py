@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from diagnosis.rebalance_rows import Life, at, pods
 from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.rules.assignment import find_avoidable, find_ping_pong
 from laggard.diagnosis.rules.cluster import find_correlated
-from laggard.diagnosis.signals.moves import (
-    assignor_changes,
-    find_avoidable,
-    find_behind,
-    find_ping_pong,
-    without_common_assignor,
-)
+from laggard.diagnosis.signals.rebalances import assignor_changes, find_behind, without_common_assignor
 
 A, B = pods(1, 2)
 
@@ -91,7 +86,9 @@ def behind(lasted: float, state: str, **fact: object) -> list[tuple[str, float, 
     pending = {"member_state": state, "pending_revocation": [{"topic": "orders", "partition": 1}] * 2}
     life.generation(3000, "a", "b", "c", start=3000, stable_at=None, of_member={"b": pending})
     life.generation(3000 + lasted, "a", "c", start=3000 + lasted)
-    return [(each.slot, each.seconds, each.pending) for each in find_behind(life.membership(**fact), 1800.0)]
+    membership = life.membership(**fact)
+    found = find_behind(membership.frame, membership.rosters, 1800.0)
+    return [(each.slot, each.seconds, each.pending) for each in found]
 
 
 def test_a_member_that_did_not_revoke_until_it_was_evicted_was_behind() -> None:

@@ -15,7 +15,7 @@ from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules import assignment, clients, evictions, identity, rebalances, scaling
 from laggard.diagnosis.rules.registry import rules_of
 from laggard.diagnosis.signals.group import membership_of
-from laggard.diagnosis.signals.moves import absences
+from laggard.diagnosis.signals.identity import absences
 from simulator.cluster import GROUP
 from simulator.simulation import recall, run_through_laggard
 

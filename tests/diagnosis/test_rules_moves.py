@@ -9,13 +9,11 @@ import pytest
 
 from diagnosis.rebalance_rows import WINDOWS, Life, at, pods, rolled, series
 from laggard.diagnosis.parameters import Policy
-from laggard.diagnosis.rules import assignment
-from laggard.diagnosis.rules.registry import rules_of
+from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.diagnosis.rules.rule import Observation
 from laggard.diagnosis.signals.effects import deploy_row
 from laggard.diagnosis.signals.group import Signals
 
-BY_CODE = {rule.code: rule for rule in rules_of(assignment)}
 ALL = pods(1, 2, 3, 4)
 
 

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from laggard.diagnosis.findings.runbooks import CODES, alert_of, runbook_of
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.rules.registry import BY_CODE
+from laggard.diagnosis.rules.registry import ALERT_CODES, BY_CODE, alert_of, runbook_of
 from laggard.diagnosis.rules.rule import CAUSE, META, SYMPTOM
 from laggard.exporter.evaluated import SEVERITIES
 from laggard.exporter.families import FAMILIES, LEVELS
@@ -111,8 +110,8 @@ def test_a_finding_leads_to_the_runbook_of_its_alert_or_to_its_own_entry() -> No
         assert not anchor or f"\n### {anchor.upper()}\n" in entries
     assert runbook_of("SLOW_HOST") == "docs/runbooks/LaggardSlowMember.md"
     assert runbook_of("PING_PONG") == "docs/diagnosis.md#ping_pong"
-    assert {code for codes in CODES.values() for code in codes} <= BY_CODE.keys()
-    assert CODES.keys() <= {each.name for each in alert_table.ALERTS}
+    assert {code for codes in ALERT_CODES.values() for code in codes} <= BY_CODE.keys()
+    assert ALERT_CODES.keys() <= {each.name for each in alert_table.ALERTS}
 
 
 def test_inhibitions_name_alerts_and_labels_that_are_there() -> None:

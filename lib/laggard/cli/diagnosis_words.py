@@ -10,8 +10,7 @@ from datetime import datetime
 from laggard.cli.explain.members import ranges
 from laggard.cli.published import Row
 from laggard.cli.words import UNKNOWN, count, duration, moment, percent, short, short_duration
-from laggard.diagnosis.findings.runbooks import alert_of, runbook_of
-from laggard.diagnosis.rules.registry import BY_CODE
+from laggard.diagnosis.rules.registry import BY_CODE, alert_of, runbook_of
 from laggard.diagnosis.rules.rule import Rule
 from laggard.diagnosis.signals.group import UNKNOWN_KIND
 from laggard.diagnosis.verdict.reasons import ENOUGH_MEMBERS

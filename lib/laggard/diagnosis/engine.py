@@ -87,7 +87,10 @@ def _evaluate(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Eval
     if memory.lost:
         observations.append(failure(MEMORY, memory.lost))
     sizing = size(signals)
-    holding = _still_slow(memory.tracks, signals) | _holding(observations)
+    holds = [each for each in observations if each.state == HOLDS]
+    # the first one of each code
+    holding = _still_slow(memory.tracks, signals) | {each.code: each for each in reversed(holds)}
+    suspected = [each for each in observations if each.code == "BROKER_CORRELATED" and each.subject]
     verdict = scale_verdict(
         signals, holding, sizing, elasticity=math.nan if signals.scaled is None else signals.scaled.elasticity
     )
@@ -101,7 +104,7 @@ def _evaluate(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Eval
         verdict,
         sizing,
         completed(signals),
-        cluster_signal(signals, _brokers(observations)),
+        cluster_signal(signals, {int(each.subject): each.explained for each in suspected}),
         replace(after, costly=proven_costly(signals), sizes=sizing.sizes, lost=""),
     )
 
@@ -158,22 +161,31 @@ def settle_apart(
     try:
         return run(evaluated, memories)
     except Exception:  # noqa: BLE001 - looked for below
-        own = {name: memory for name, memory in memories.items() if name == ""}
-        if error_of([], own) is not None:
-            own = {}
-        sound, known = [], dict(own)
-        for each in evaluated:
-            before = memories.get(each.group, Memory())
-            error = error_of([each], {**own, each.group: before})
-            if error is not None:
-                each = failed(each.group, FINDINGS, error, before, each.policy)  # noqa: PLW2901 - in its place
-                if error_of([each], {**own, each.group: before}) is not None:
-                    before = Memory()  # what is remembered is what is odd
-                    each = failed(each.group, FINDINGS, error, before)  # noqa: PLW2901
-            sound.append(each)
-            known[each.group] = before
-        gone = {name: memories[name] for name in memories.keys() - known.keys() if name}
-        return run(sound, known | {name: each for name, each in gone.items() if not error_of([], {**own, name: each})})
+        return run(*_sound(evaluated, memories, error_of))
+
+
+def _sound(
+    evaluated: Sequence[Evaluated],
+    memories: Mapping[str, Memory],
+    error_of: Callable[[Sequence[Evaluated], Mapping[str, Memory]], Exception | None],
+) -> tuple[list[Evaluated], dict[str, Memory]]:
+    """Evaluations and memories, each without what it is about if it raises by itself."""
+    own = {"": memories[""]} if "" in memories else {}
+    if error_of([], own) is not None:
+        own = {}
+    sound, known = [], dict(own)
+    for each in evaluated:
+        before = memories.get(each.group, Memory())
+        error = error_of([each], {**own, each.group: before})
+        if error is not None:
+            each = failed(each.group, FINDINGS, error, before, each.policy)  # noqa: PLW2901 - in its place
+            if error_of([each], {**own, each.group: before}) is not None:
+                before = Memory()  # what is remembered is what is odd
+                each = failed(each.group, FINDINGS, error, before)  # noqa: PLW2901
+        sound.append(each)
+        known[each.group] = before
+    gone = {name: memories[name] for name in memories.keys() - known.keys() if name}
+    return sound, known | {name: each for name, each in gone.items() if not error_of([], {**own, name: each})}
 
 
 def _observe(signals: Signals) -> Iterable[Observation]:
@@ -187,22 +199,6 @@ def _observe(signals: Signals) -> Iterable[Observation]:
         except Exception as error:  # noqa: BLE001 - its report is the finding
             yield failure(rule.code, error)
             yield Observation(rule.code, abstains=True)  # what it said before is neither true nor over
-
-
-def _brokers(observations: Iterable[Observation]) -> dict[int, float]:
-    """Brokers that the group suspects, with the share of its lag that each explains."""
-    return {
-        int(each.subject): each.explained for each in observations if each.code == "BROKER_CORRELATED" and each.subject
-    }
-
-
-def _holding(observations: Iterable[Observation]) -> dict[str, Observation]:
-    """The first holding observation of each code."""
-    found: dict[str, Observation] = {}
-    for each in observations:
-        if each.state == HOLDS:
-            found.setdefault(each.code, each)
-    return found
 
 
 def _still_slow(tracks: Iterable[Track], signals: Signals) -> dict[str, Observation]:

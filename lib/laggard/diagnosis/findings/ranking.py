@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -43,20 +44,17 @@ def roles(
     open, it is the primary one.
     """
     found: dict[str, str] = {}
+    of_role = defaultdict[str, list[Open]](list)
     reaching: set[str] = set()
     for each in findings:
         edges = list(_against(each, findings, conditions))
-        reaching |= {edge.by for edge in edges} & shared.keys()
-        found[each.finding_id] = _role(each, edges)
-
-    def of(role: str) -> list[Open]:
-        return [each for each in findings if found[each.finding_id] == role]
-
-    causes = of(PRIMARY)
-    if not causes and reaching:
+        reaching |= shared.keys() & {edge.by for edge in edges}
+        role = found[each.finding_id] = _role(each, edges)
+        of_role[role].append(each)
+    if not of_role[PRIMARY] and reaching:
         return found, shared[min(reaching, key=_weakness)]
-    symptoms = sorted(of(SYMPTOM_ROLE), key=lambda each: (_SEVERITY[each.severity], each.finding_id))
-    causes = causes or of(CONTRIBUTING) or symptoms[:1]
+    symptoms = sorted(of_role[SYMPTOM_ROLE], key=lambda each: (_SEVERITY[each.severity], each.finding_id))
+    causes = of_role[PRIMARY] or of_role[CONTRIBUTING] or symptoms[:1]
     if not causes:
         return found, None
     first = strongest(causes)

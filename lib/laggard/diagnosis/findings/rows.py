@@ -43,40 +43,37 @@ def finding_rows(
     `shared` are open findings of the cluster that reach the group, code to id.
     """
     named = [(step.track.finding_id(evaluation.cluster, evaluation.group), step) for step in steps]
-    still = [(name, step) for name, step in named if step.track.opened_ms is not None and not step.closed]
-    role_of, primary = roles([_open(name, step, rules) for name, step in still], conditions, shared)
-    codes = {name: step.track.code for name, step in still} | {shared[code]: code for code in shared}
-    code = codes.get(primary or "")
+    still = [_open(*each, rules) for each in named if each[1].track.opened_ms is not None and not each[1].closed]
+    role_of, primary = roles(still, conditions, shared)
+    codes: dict[str | None, str] = {each.finding_id: each.code for each in still}
+    codes |= {finding_id: code for code, finding_id in shared.items()}
     rows, tracks = [], []
     for finding_id, step in named:
         track = step.track
-        if track.opened_ms is None:
-            tracks.append(track)
-            continue
-        role = role_of.get(finding_id, track.role)
-        above = primary if primary != finding_id and role not in ("note", "primary") else None
-        row, track = _reported(evaluation, step, finding_id, role, above, rules[track.code])
-        if row is not None:
-            rows.append(row)
+        if track.opened_ms is not None:
+            role = role_of.get(finding_id, track.role)
+            found, track = _reported(evaluation, step, finding_id, role, primary, rules[track.code])
+            rows += found
         if not step.closed:
             tracks.append(track)
-    return rows, tracks, code
+    return rows, tracks, codes.get(primary)
 
 
 def _reported(
-    evaluation: Evaluation, step: Step, finding_id: str, role: str, above: str | None, rule: Rule
-) -> tuple[Row | None, Track]:
-    """The row of a finding, None if there is nothing new to report, and its track after that."""
+    evaluation: Evaluation, step: Step, finding_id: str, role: str, primary: str | None, rule: Rule
+) -> tuple[list[Row], Track]:
+    """The row of a finding, none if there is nothing new to report, and its track after that."""
     track, observed = step.track, step.observed
+    above = primary if primary != finding_id and role not in ("note", "primary") else None
     severity = track.severity if observed is None else observed.severity
     if observed is not None:
         track = replace(track, confidence=round(observed.confidence, 4))
     event = _event(step, role, above or "", severity, evaluation.now_ms)
     if not event:
-        return None, track
+        return [], track
     row = _row(evaluation, replace(step, track=track), finding_id, event, role, above, severity, rule)
     told_ms = evaluation.now_ms
-    return row, replace(track, seq=track.seq + 1, told_ms=told_ms, role=role, primary=above or "", severity=severity)
+    return [row], replace(track, seq=track.seq + 1, told_ms=told_ms, role=role, primary=above or "", severity=severity)
 
 
 def _open(finding_id: str, step: Step, rules: Mapping[str, Rule]) -> Open:
@@ -116,7 +113,6 @@ def _row(
 ) -> Row:
     track, seen = step.track, step.observed or NONE
     at, cluster, group = _time(evaluation.now_ms), evaluation.cluster, evaluation.group
-    has_episode = evaluation.episode_ms is not None and role != "note"
     return {
         "date": at.date(),
         "cluster": cluster,
@@ -133,7 +129,7 @@ def _row(
         "severity": severity,
         "role": role,
         "primary_finding_id": primary,
-        "episode_id": digest(cluster, group, "episode", str(evaluation.episode_ms)) if has_episode else None,
+        "episode_id": _episode_id(evaluation, role),
         "topic": track.topic or None,
         "partitions": list(seen.partitions or track.partitions),
         "subject": track.subject or None,
@@ -150,6 +146,13 @@ def _row(
         "coordinator": evaluation.coordinator,
         "params": dict(params_of(rule, evaluation.parameters)),
     }
+
+
+def _episode_id(evaluation: Evaluation, role: str) -> str | None:
+    """Hash of the group and the begin of its period of trouble; None outside one, and for a note."""
+    if evaluation.episode_ms is None or role == "note":
+        return None
+    return digest(evaluation.cluster, evaluation.group, "episode", str(evaluation.episode_ms))
 
 
 def _scope(track: Track, group: str) -> str:

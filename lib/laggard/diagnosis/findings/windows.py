@@ -12,7 +12,8 @@ from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals import forecast
 from laggard.diagnosis.signals.deploys import OVER
 from laggard.diagnosis.signals.effects import deploy_row, scale_row
-from laggard.diagnosis.signals.group import Flags, Shape, Signals, TopicSignals
+from laggard.diagnosis.signals.group import Flags, Loss, Shape, Signals, TopicSignals
+from laggard.diagnosis.signals.rosters import slots_in
 from laggard.diagnosis.signals.statistics import known_sum, lower_median
 
 
@@ -33,7 +34,7 @@ def _topic_columns(signals: Signals, each: TopicSignals) -> Row:
     ages = frame["time_lag"][each.is_ok, -1]
     arrival, consume = (_total(rates, committed) for rates in (each.arrival, each.consume))
     lag = float(known.sum()) if len(known) else math.nan
-    trend = each.trend
+    trend, loss = each.trend, signals.losses.get(frame.topic, Loss(math.nan))
     drain = forecast.topic_drain_seconds(signals, each)
     backlog = math.nan if math.isnan(drain) else forecast.backlog(signals, each)
     soonest, latest = forecast.drain_range(backlog, arrival, trend.slope_low, trend.slope_high, signals.parameters)
@@ -86,7 +87,7 @@ def _topic_columns(signals: Signals, each: TopicSignals) -> Row:
         "drain_at_capacity_seconds": _number(
             forecast.drain_at_capacity_seconds(backlog, arrival, signals.capacity, signals.member_count or math.nan)
         ),
-        "loss_seconds": _number(_loss(signals, frame.topic)),
+        "loss_seconds": _number(loss.seconds),
         "slo_breach_seconds": _number(signals.breach_seconds.get(frame.topic, math.nan)),
     }
 
@@ -126,21 +127,13 @@ def _is_censored(each: TopicSignals) -> bool | None:
     return bool(np.isnan(each.frame["time_lag_error"][int(np.nanargmax(ages)), -1]))
 
 
-def _loss(signals: Signals, topic: str) -> float:
-    loss = signals.losses.get(topic)
-    return math.nan if loss is None else float(loss.seconds)
-
-
 def _changes(signals: Signals) -> Row:
     """Return what the generations of this window changed."""
     begin, end = int(signals.frame.windows[-1]), signals.frame.now_ms
-    rows = [
-        row
-        for row in signals.frame.generations
-        if row["live_read"] and begin <= row["record_timestamp"].timestamp() * 1000 < end
-    ]
+    live = signals.frame.live_generations
+    rows = [row for row in live if begin <= row["record_timestamp"].timestamp() * 1000 < end]
     ended = [each.ended_at.timestamp() * 1000 for each in signals.membership.logical_rebalances]
-    slots = {slot for row in rows for name in ("joined", "left") for slot in row[name] or ()}
+    slots = set[str]().union(*(slots_in(row, "joined", "left") for row in rows))
     return {
         "rebalances": sum(begin <= at < end for at in ended),
         "generations": len(rows),

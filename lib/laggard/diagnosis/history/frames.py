@@ -84,9 +84,6 @@ class Hidden:
     least: Floats
     most: Floats
 
-    def between(self, first: int, last: int) -> Hidden:
-        return Hidden(self.least[first:last], self.most[first:last])
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupFrame:
@@ -125,6 +122,11 @@ class GroupFrame:
     def live_generations(self) -> list[Row]:
         """Rows of generations that were read live, oldest first."""
         return [row for row in self.generations if row.get("live_read")]
+
+    @property
+    def live_rebalances(self) -> list[Row]:
+        """Rows of rebalances that were read live, oldest first."""
+        return [row for row in self.rebalances if row.get("live_read")]
 
     @property
     def fact(self) -> Row:
@@ -182,23 +184,23 @@ class Memory:
     quiet: int = 0  # windows without a finding in it
     lost: str = ""  # why what was remembered could not be read; not remembered itself
 
+    def is_open(self, code: str) -> bool:
+        """True if a finding with this code is open."""
+        return any(each.code == code and each.opened_ms is not None for each in self.tracks)
+
     def to_json(self) -> str | None:
         """None when there is nothing to remember."""
-        found: dict[str, Any] = {}
-        if self.trends:
-            found["trends"] = self.trends
-        if self.busy:
-            found["busy"] = self.busy
-        if self.scaled:
-            found["scaled"] = self.scaled
-        if self.costly:
-            found["costly"] = self.costly
+        found: dict[str, Any] = {
+            "trends": self.trends,
+            "busy": self.busy,
+            "scaled": self.scaled,
+            "costly": self.costly,
+            "sizes": self.sizes,
+            "tracks": [_without_defaults(track) for track in self.tracks],
+        }
+        found = {name: value for name, value in found.items() if value}
         if not isnan(self.capacity):
             found["capacity"] = self.capacity
-        if self.sizes:
-            found["sizes"] = self.sizes
-        if self.tracks:
-            found["tracks"] = [_without_defaults(track) for track in self.tracks]
         if self.episode_ms is not None:
             found |= {"episode_ms": self.episode_ms, "quiet": self.quiet}
         return json.dumps(found, sort_keys=True, separators=(",", ":")) if found else None

@@ -151,6 +151,17 @@ class Grid:
         self._batches.ravel()[cells] = table["batch_id"].to_numpy()
         self._numbers, self._names = list(numbers), list(names)
         self._values, self._codes = np.full((len(numbers), *size), np.nan), np.zeros((len(names), *size), np.int32)
+        self._fill(rows, cells, own, numbers, names)
+
+    def _fill(
+        self,
+        rows: Rows,
+        cells: Ints,
+        own: npt.NDArray[np.bool_],
+        numbers: Mapping[str, str],
+        names: Mapping[str, str],
+    ) -> None:
+        """Put the values of one's own rows, a batch at a time, into their cells."""
         places: list[dict[str, int]] = [{"": 0} for _ in names]
         known, begin, done = set(rows.column_names), 0, 0
         wanted = [name for name in (*numbers.values(), *names.values()) if name in known]

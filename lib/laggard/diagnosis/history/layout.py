@@ -128,9 +128,8 @@ class History:
         topic_facts = self._topic_facts(first, last, batch_id)
         known = self._facts.of(first, last, batch_id)
         lists = {name: _by_group(rows.get(name, ())) for name in (*LISTS, "deploys")}
-        recorded = [each["offsets_retention_minutes"] for each in self._retentions if each["batch_id"] <= batch_id]
-        retention = next((float(each) for each in reversed(recorded) if each is not None), None)
-        deleted = {group for group, events in lists["group_events"].items() if _was_deleted(events, window_ms)}
+        retention = self._retention_minutes(batch_id)
+        deleted = _deleted(lists["group_events"], window_ms)
         # a broker takes commits of a group without a name; in findings that is the cluster
         for group in sorted({*self._lags.leaders, *known, *deleted} - {""}):
             parts = self._lags.parts(group, first, last, batch_id)
@@ -138,7 +137,6 @@ class History:
             history = known.get(group, [None] * len(windows))
             if history[-1] is None and not topics and group not in deleted:
                 continue  # it ended before this window
-            hidden = self._hidden_of((history[-1] or {}).get("offsets_partition"))
             yield GroupFrame(
                 cluster=cluster,
                 group=group,
@@ -154,8 +152,17 @@ class History:
                 baseline=baseline(group),
                 deploys=lists["deploys"].get(group, []),
                 offsets_retention_minutes=retention,
-                hidden=None if hidden is None else hidden.between(first, last),
+                hidden=self._hidden(history[-1] or {}, first, last),
             )
+
+    def _retention_minutes(self, batch_id: int) -> float | None:
+        """The brokers' retention of offsets by the newest batch that reports it; None if none does."""
+        recorded = [each["offsets_retention_minutes"] for each in self._retentions if each["batch_id"] <= batch_id]
+        return next((float(each) for each in reversed(recorded) if each is not None), None)
+
+    def _hidden(self, fact: Row, first: int, last: int) -> Hidden | None:
+        hidden = self._hidden_of(fact.get("offsets_partition"))
+        return None if hidden is None else Hidden(hidden.least[first:last], hidden.most[first:last])
 
     def _topic_facts(self, first: int, last: int, batch_id: int) -> dict[tuple[str, ...], Row]:
         """Of each topic its newest configuration, and under "windows" the log ends of partitions that are held back."""
@@ -247,9 +254,11 @@ def _by_group(rows: Sequence[Row]) -> dict[str, list[Row]]:
     return found
 
 
-def _was_deleted(events: Sequence[Row], window_ms: int) -> bool:
+def _deleted(events: Mapping[str, Sequence[Row]], window_ms: int) -> set[str]:
+    """Groups that were deleted in the window, by the events of each."""
     window = datetime.fromtimestamp(window_ms / 1000, timezone.utc)
-    return any(row["kind"] == "group_deleted" and row["event_at"] >= window for row in events[-3:])
+    newest = ((group, row) for group, rows in events.items() for row in rows[-3:])
+    return {group for group, row in newest if row["kind"] == "group_deleted" and row["event_at"] >= window}
 
 
 def _living(topics: Sequence[TopicFrame]) -> list[TopicFrame]:

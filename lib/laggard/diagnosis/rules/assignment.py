@@ -1,13 +1,15 @@
-"""Rules D14, D47 to D49, D51, D52 and D60: who gets how much of what arrives, what moves, and what a deploy costs."""
+"""Rules D14, D47 to D49, D51 and D52: who gets how much of what arrives, and what moves between members."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import ceil, nan
+from operator import itemgetter
 
+from laggard.diagnosis.history.frames import GroupFrame
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.rule import (
-    CAUSE,
     HYGIENE,
     INFO,
     LAG_CAUSE,
@@ -19,15 +21,13 @@ from laggard.diagnosis.rules.rule import (
     has_assignments,
     known,
     no_deploy,
-    passes,
 )
-from laggard.diagnosis.signals.deploys import RUNNING, SUSPECTED, Deploy
-from laggard.diagnosis.signals.effects import DeployCost, measure_deploy
-from laggard.diagnosis.signals.group import Signals
+from laggard.diagnosis.signals.group import Membership, Signals
 from laggard.diagnosis.signals.hot import share, skewed_places
-from laggard.diagnosis.signals.moves import find_avoidable, find_ping_pong
-from laggard.diagnosis.signals.rebalances import recent
-from laggard.diagnosis.signals.statistics import known_sum, lower_median
+from laggard.diagnosis.signals.rebalances import longest_pause, recent
+from laggard.diagnosis.signals.rosters import Roster
+from laggard.diagnosis.signals.statistics import lower_median
+from laggard.rebalance.parameters import DEFAULTS
 
 SKEW_SECONDS = fixed("skew_seconds", 1800.0, "s")
 IDLE_MEMBER_SECONDS = fixed("idle_member_seconds", 600.0, "s without a partition")
@@ -47,9 +47,8 @@ IMBALANCE_RATIO = fixed("imbalance_ratio", 1.5, "of the mean arrival rate, beyon
     groups=(LAG_CAUSE,),
     open_after=1,
 )
-def arrival_skew(signals: Signals) -> list[Observation]:
+def arrival_skew(signals: Signals) -> Iterator[Observation]:
     """For a long time some partitions have got several times as many records as the others; they do not lag yet."""
-    found = []
     for topic in signals.topics:
         places = [place for place in skewed_places(signals, topic, SKEW_SECONDS) if not topic.is_material[place]]
         if not places:
@@ -61,8 +60,7 @@ def arrival_skew(signals: Signals) -> list[Observation]:
             "median_other_rate": lower_median(others.tolist()),
         }
         partitions = tuple(topic.frame.partitions[places].tolist())
-        found.append(Observation("ARRIVAL_SKEW", INFO, topic.frame.topic, partitions, evidence=known(evidence)))
-    return found
+        yield Observation("ARRIVAL_SKEW", INFO, topic.frame.topic, partitions, evidence=known(evidence))
 
 
 @Rule(
@@ -79,21 +77,19 @@ def arrival_skew(signals: Signals) -> list[Observation]:
     falsifier="each member has a partition",
     open_after=1,
 )
-def idle_members(signals: Signals) -> list[Observation]:
+def idle_members(signals: Signals) -> Iterator[Observation]:
     """There are more members than could get a partition, and some have had none for ten minutes."""
     count = ceil(IDLE_MEMBER_SECONDS / signals.frame.window_seconds)
-    rows = signals.frame.facts[-count:]
-    idle = [(row or {}).get("idle_members") for row in rows]
+    idle = [(row or {}).get("idle_members") for row in signals.frame.facts[-count:]]
     if signals.member_count is None or not 0 < signals.ceiling < signals.member_count:  # ceiling 0: no topic is known
-        return []
-    if len(idle) < count or any(each is None for each in idle):
-        return [Observation("IDLE_MEMBERS", INFO, abstains=True)]
-    if not all(idle):
-        return []
-    guards = {"no_hot_standby": guard(signals.policy.hot_standby)}
-    evidence = {"idle_members": idle[-1], "members": signals.member_count, "members_ceiling": signals.ceiling}
-    text = {"assignor": assignor(signals)}
-    return [Observation("IDLE_MEMBERS", INFO, evidence=known(evidence), evidence_text=text, guards=guards)]
+        return
+    if len(idle) < count or None in idle:
+        yield Observation("IDLE_MEMBERS", INFO, abstains=True)
+    elif all(idle):
+        evidence = {"idle_members": idle[-1], "members": signals.member_count, "members_ceiling": signals.ceiling}
+        guards = {"no_hot_standby": guard(signals.policy.hot_standby)}
+        text = {"assignor": assignor(signals)}
+        yield Observation("IDLE_MEMBERS", INFO, evidence=known(evidence), evidence_text=text, guards=guards)
 
 
 @Rule(
@@ -109,43 +105,43 @@ def idle_members(signals: Signals) -> list[Observation]:
     avoid=("Do not look for a fault in the fullest member first: it was assigned more.",),
     falsifier="the loads become more even without a change of the assignment",
 )
-def assignment_imbalance(signals: Signals) -> list[Observation]:
+def assignment_imbalance(signals: Signals) -> Iterator[Observation]:
     """Members have different numbers of partitions, or different arrivals; IDLE_MEMBERS counts those with none."""
     spare = signals.member_count is not None and signals.member_count > signals.ceiling
     members = [member for member in signals.members.values() if member.partitions or not spare]
     if len(members) < 2:
-        return []
+        return
     counts, arrivals = [len(member.partitions) for member in members], [member.arrival for member in members]
     mean = sum(arrivals) / len(arrivals)
     ratio = max(arrivals) / mean if mean > 0 else nan
     # 12 partitions of 9 members are 2 or 1 under the best assignment, and 2 are 1.5 times the mean
     forced = ceil(sum(counts) / len(members)) * len(members) / max(1, sum(counts))
     if max(counts) - min(counts) < IMBALANCE_PARTITIONS and not ratio >= IMBALANCE_RATIO * forced:
-        return []
-    guards = {"same_subscription": guard(signals.membership.subscriptions_differ)}
+        return
     evidence = {"most_partitions": max(counts), "fewest_partitions": min(counts), "imbalance_ratio": ratio}
     fullest = max(members, key=lambda member: (member.arrival, len(member.partitions), member.slot))
-    found = Observation(
+    yield Observation(
         "ASSIGNMENT_IMBALANCE",
         WARN if signals.is_material else INFO,
         evidence=known(evidence),
         evidence_text={"fullest_member": fullest.slot, "assignor": assignor(signals)},
-        guards=guards,
+        guards={"same_subscription": guard(signals.membership.subscriptions_differ)},
     )
-    return [found]
 
 
+TopicPartition = tuple[str, int]
 _PING_PONG_SHARE = fixed("ping_pong_share", 0.3, "share of the moves that go back")
 _PING_PONG_MOVES = fixed("ping_pong_moves", 3, "moves")
 _PING_PONG_REBALANCES = fixed("ping_pong_rebalances", 2, "rebalances in which partitions went back")
+_PING_PONG_SECONDS = fixed("ping_pong_seconds", 1800.0, "s")
+# what moved before that time is no longer counted as a move to and fro
+_PING_PONG_MEMORY_SECONDS = fixed("ping_pong_memory_seconds", DEFAULTS.ping_pong_seconds, "s before these")
 _AVOIDABLE_SHARE = fixed("avoidable_share", 0.2, "share of the moves")
 _AVOIDABLE_REBALANCES = fixed("avoidable_rebalances", 3, "rebalances")
+_AVOIDABLE_AMONG = fixed("avoidable_among", 5, "newest rebalances")
 _LARGE_PARTITIONS = fixed("large_partitions", 100, "partitions")
 _LARGE_MEMBERS = fixed("large_members", 10, "members")
 _LARGE_SECONDS = fixed("large_seconds", 86_400.0, "s looked back for a rebalance")
-_DEPLOY_ARRIVAL_RATIO = fixed("deploy_arrival_ratio", 1.5, "of the arrival rate before")
-_DEPLOY_SLO_TIMES = fixed("deploy_slo_times", 10.0, "times the time-lag objective, of lag in seconds times seconds")
-_DEPLOY_FLOOR_TIMES = fixed("deploy_floor_times", 5.0, "times the floor, of the highest lag at a commit")
 
 
 @Rule(
@@ -160,26 +156,89 @@ _DEPLOY_FLOOR_TIMES = fixed("deploy_floor_times", 5.0, "times the floor, of the 
     ),
     falsifier="the member ids show that these partitions had the same owner all the time",
 )
-def ping_pong(signals: Signals) -> list[Observation]:
+def ping_pong(signals: Signals) -> Iterator[Observation]:
     """Partitions move back to a former owner; those that return once, after one member's restart, do not count."""
-    if not has_assignments(signals):
-        return []
-    found = find_ping_pong(signals.membership)
+    found = find_ping_pong(signals.membership) if has_assignments(signals) else PingPong()
     if found.moves < _PING_PONG_MOVES or found.index < _PING_PONG_SHARE or found.rebalances < _PING_PONG_REBALANCES:
-        return []
-    return [
-        Observation(
-            "PING_PONG",
-            evidence={
-                "ping_pong_ratio": found.index,
-                "moved_partitions": float(found.moves),
-                "returned_partitions": float(found.returns),
-                "rebalances": float(found.rebalances),
-            },
-            evidence_text={"partitions": ", ".join(f"{topic}-{number}" for topic, number in found.partitions[:20])},
-            guards={"deploy": no_deploy(signals)},
-        )
-    ]
+        return
+    numbers = {
+        "ping_pong_ratio": found.index,
+        "moved_partitions": found.moves,
+        "returned_partitions": found.returns,
+        "rebalances": found.rebalances,
+    }
+    yield Observation(
+        "PING_PONG",
+        evidence=known(numbers),
+        evidence_text={"partitions": ", ".join(f"{topic}-{number}" for topic, number in found.partitions[:20])},
+        guards={"deploy": no_deploy(signals)},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PingPong:
+    """Moves within a time, and those that took a partition back to the slot it had just come from."""
+
+    moves: int = 0
+    returns: int = 0
+    rebalances: int = 0  # with returns
+    partitions: tuple[TopicPartition, ...] = ()  # that returned
+
+    @property
+    def index(self) -> float:
+        return self.returns / self.moves if self.moves else 0.0
+
+
+def find_ping_pong(membership: Membership) -> PingPong:
+    """Returns among the moves of the last seconds; a member that keeps its id keeps what it has, whatever its slot.
+
+    Moves in a deploy do not count.
+    """
+    end = membership.frame.now
+    span = _PING_PONG_SECONDS + _PING_PONG_MEMORY_SECONDS
+    last: dict[TopicPartition, tuple[str, str]] = {}
+    moves, returned, times = 0, [], set()
+    for at, place, left, to in _moves([each for each in membership.rosters if (end - each.at).total_seconds() < span]):
+        is_return = last.get(place) == (to, left)
+        last[place] = left, to
+        if not at.is_live or (end - at.at).total_seconds() >= _PING_PONG_SECONDS or membership.is_in_deploy(at.at):
+            continue
+        moves += 1
+        if is_return:
+            returned.append(place)
+            times.add(at.at)
+    return PingPong(moves, len(returned), len(times), tuple(sorted(set(returned))))
+
+
+def _moves(rosters: Sequence[Roster]) -> Iterator[tuple[Roster, TopicPartition, str, str]]:
+    """Partitions that went over to another member: in which roster, from which slot, and to which."""
+    owner: dict[TopicPartition, tuple[str, str]] = {}
+    here: set[str] = set()
+    for roster in rosters:
+        held = _held(roster)
+        if held is None:
+            continue
+        for place, now in held.items():
+            was = owner.get(place, now)
+            owner[place] = now
+            is_restart = was[1] == now[1] and now[0] not in here  # a number in a slot may go to a neighbour
+            if was[0] != now[0] and not is_restart:
+                yield roster, place, was[1], now[1]
+        here = {row["member_id"] for row in roster.rows}
+
+
+def _held(roster: Roster) -> dict[TopicPartition, tuple[str, str]] | None:
+    """Partition to member id and slot; None while an assignment is open or not decodable."""
+    if roster.generation_kind == "epoch" and any(row.get("member_state") != "Stable" for row in roster.rows):
+        return None
+    if any(row.get("assigned") is None for row in roster.rows):
+        return None
+    return {
+        (place["topic"], place["partition"]): (row["member_id"], row["slot"])
+        for row in roster.rows
+        for place in row["assigned"]
+        if place["topic"] is not None
+    }
 
 
 @Rule(
@@ -194,28 +253,55 @@ def ping_pong(signals: Signals) -> list[Observation]:
     ),
     falsifier="no other assignment to the members after each rebalance is as even and moves fewer partitions",
 )
-def non_sticky_moves(signals: Signals) -> list[Observation]:
+def non_sticky_moves(signals: Signals) -> Iterator[Observation]:
     """Rebalances move more partitions than departures and balance need."""
-    if not has_assignments(signals):
-        return []
     found = find_avoidable(signals.frame)
-    if found.rebalances < _AVOIDABLE_REBALANCES or not found.moved or found.share < _AVOIDABLE_SHARE:
-        return []
+    if not has_assignments(signals) or found.rebalances < _AVOIDABLE_REBALANCES or found.share < _AVOIDABLE_SHARE:
+        return
     is_one_way = set(found.causes) in ({"member_join"}, {"member_left"})
-    return [
-        Observation(
-            "NON_STICKY_MOVES",
-            severity=WARN if found.is_stateful else INFO,
-            evidence={
-                "moved_partitions": float(found.moved),
-                "necessary_partitions": float(found.moved - found.avoidable),
-                "avoidable_ratio": found.share,
-                "rebalances": float(found.rebalances),
-            },
-            evidence_text={"assignor": found.assignor},
-            guards={"scaling_under_range": passes(not (found.assignor == "range" and is_one_way))},
-        )
-    ]
+    numbers = {
+        "moved_partitions": found.moved,
+        "necessary_partitions": found.moved - found.avoidable,
+        "avoidable_ratio": found.share,
+        "rebalances": found.rebalances,
+    }
+    yield Observation(
+        "NON_STICKY_MOVES",
+        WARN if found.is_stateful else INFO,
+        evidence=known(numbers),
+        evidence_text={"assignor": found.assignor},
+        guards={"scaling_under_range": guard(found.assignor == "range" and is_one_way)},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Avoidable:
+    """Moves of the newest rebalances with known moves."""
+
+    rebalances: int
+    moved: int
+    avoidable: int
+    is_stateful: bool
+    assignor: str
+    causes: tuple[str, ...]
+
+    @property
+    def share(self) -> float:
+        return self.avoidable / self.moved if self.moved else 0.0
+
+
+def find_avoidable(frame: GroupFrame) -> Avoidable:
+    """Of the newest live rebalances whose moves are known."""
+    rows = [row for row in frame.live_rebalances if row.get("moved") is not None and row["members_before"]]
+    rows = sorted(rows, key=itemgetter("ended_at"))[-_AVOIDABLE_AMONG:]
+    return Avoidable(
+        rebalances=len(rows),
+        moved=sum(row["moved"] for row in rows),
+        avoidable=sum(row["avoidable"] for row in rows),
+        is_stateful=any(row.get("stateful") for row in rows),
+        assignor=next((row["assignor"] for row in reversed(rows) if row["assignor"]), ""),  # none if nobody is left
+        causes=tuple(row["cause"] for row in rows),
+    )
 
 
 @Rule(
@@ -232,111 +318,20 @@ def non_sticky_moves(signals: Signals) -> list[Observation]:
     falsifier="partitions that did not move are committed during a rebalance",
     open_after=1,
 )
-def eager_large_group(signals: Signals) -> list[Observation]:
+def eager_large_group(signals: Signals) -> Iterator[Observation]:
     """Every rebalance stops many partitions of many members."""
-    if not has_assignments(signals):
-        return []
-    fact = signals.frame.fact
-    members = signals.member_count or 0
-    partitions = sum(len(topic.lag) for topic in signals.topics)
+    members, partitions = signals.member_count or 0, sum(len(topic.lag) for topic in signals.topics)
+    is_eager = has_assignments(signals) and signals.frame.fact.get("rebalance_mode") == "eager"
+    if not is_eager or partitions < _LARGE_PARTITIONS or members < _LARGE_MEMBERS:
+        return
     day = recent(signals.membership.logical_rebalances, signals.frame.now, _LARGE_SECONDS)
     day = [each for each in day if not each.is_first]
-    is_eager = fact.get("rebalance_mode") == "eager"
-    if not is_eager or partitions < _LARGE_PARTITIONS or members < _LARGE_MEMBERS or not day:
-        return []
-    pauses = [float(each.row["pause_p95_seconds"]) for each in day if each.row and each.row.get("pause_p95_seconds")]
-    return [
-        Observation(
-            "EAGER_LARGE_GROUP",
-            severity=INFO,
-            evidence={
-                "partitions": float(partitions),
-                "members": float(members),
-                "rebalances_per_day": float(len(day)),
-                **({"longest_pause_p95_seconds": max(pauses)} if pauses else {}),
-            },
-            evidence_text={"assignor": str(fact.get("assignor") or "")},
-        )
-    ]
-
-
-@Rule(
-    "D60",
-    "DEPLOY_LAG_SPIKE",
-    CAUSE,
-    says="Lag rose because a rolling deploy replaced the members one batch after the other.",
-    is_not=(
-        "a shortage: the lag began with the deploy and drains after it. If arrivals rose at the same time, it"
-        " is not reported."
-    ),
-    advice=(
-        "use static membership: give each member a group.instance.id that stays the same after a restart",
-        "set the session timeout above the time that a restart takes",
-        "use the cooperative-sticky assignor, so that only moved partitions stop",
-        "deploy in smaller batches, with a pause between them",
-    ),
-    avoid=("do not add consumers for lag that a deploy caused: it drains by itself",),
-    falsifier="lag had begun to rise before the first member was replaced",
-    thresholds=("deploy_horizon_seconds", "deploy_share", "deploy_batch", "deploy_limit_seconds"),
-    rank=200,
-    open_after=1,
-)
-def deploy_lag_spike(signals: Signals) -> list[Observation]:
-    """Lag rose during a rolling deploy; a deploy whose restarts static membership absorbed does not count."""
-    if not has_assignments(signals):
-        return []
-    deploys = signals.membership.deploys
-    now = signals.frame.now
-    near = [
-        each for each in deploys if (now - each.started_at).total_seconds() <= signals.parameters.deploy_limit_seconds
-    ]
-    if not near or near[-1].state == SUSPECTED or not near[-1].rebalances:
-        return []
-    deploy, cost = near[-1], measure_deploy(signals, near[-1])
-    if not cost.is_spike:
-        return []
-    is_over = deploy.state != RUNNING and math.isfinite(cost.recovery_seconds) and signals.deploy is None
-    if is_over:
-        return []
-    return [
-        Observation(
-            "DEPLOY_LAG_SPIKE",
-            severity=WARN if _is_costly(signals, cost) else INFO,
-            evidence=_evidence(signals, deploy, cost),
-            evidence_text={"state": deploy.state, "rebalance_mode": deploy.mode},
-            guards={
-                "arrivals": passes(
-                    None if math.isnan(cost.arrival_ratio) else cost.arrival_ratio < _DEPLOY_ARRIVAL_RATIO
-                ),
-            },
-        )
-    ]
-
-
-def _is_costly(signals: Signals, cost: DeployCost) -> bool:
-    slo = signals.policy.slo_time_lag_seconds
-    floor = sum(known_sum(topic.floor) for topic in signals.topics)
-    return (0 < slo < cost.lag_seconds / _DEPLOY_SLO_TIMES) or (
-        floor > 0 and cost.peak_envelope >= _DEPLOY_FLOOR_TIMES * floor
-    )
-
-
-def _evidence(signals: Signals, deploy: Deploy, cost: DeployCost) -> dict[str, float]:
-    rows = [row for row in signals.frame.rebalances if row["rebalance_id"] in deploy.rebalance_ids]
-    pauses = [float(row["pause_p95_seconds"]) for row in rows if row.get("pause_p95_seconds") is not None]
-    known = {
-        "lag_before_records": cost.lag_before,
-        "peak_lag_records": cost.peak_lag,
-        "lag_record_seconds": cost.lag_record_seconds,
-        "lag_seconds": cost.lag_seconds,
-        "recovery_seconds": cost.recovery_seconds,
-        "longest_pause_p95_seconds": max(pauses, default=math.nan),
-    }
-    return {
-        "rebalances": float(deploy.rebalances),
-        "batches": float(deploy.batches),
-        "replaced_slots": float(deploy.replaced),
-        "slots": float(deploy.slots),
-        "static_share": deploy.static_share,
-        **{name: value for name, value in known.items() if math.isfinite(value)},
-    }
+    if day:
+        numbers = {
+            "partitions": partitions,
+            "members": members,
+            "rebalances_per_day": len(day),
+            "longest_pause_p95_seconds": longest_pause(each.row for each in day if each.row) or nan,
+        }
+        text = {"assignor": assignor(signals)}
+        yield Observation("EAGER_LARGE_GROUP", INFO, evidence=known(numbers), evidence_text=text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -21,13 +21,14 @@ from laggard.diagnosis.rules.rule import (
     guard,
     has_assignments,
     has_members,
+    known,
     passes,
 )
 from laggard.diagnosis.signals.group import Signals
-from laggard.diagnosis.signals.moves import absence_p95_seconds, absences
+from laggard.diagnosis.signals.identity import absence_p95_seconds, absences
 from laggard.diagnosis.signals.rebalances import longest_rebalance_timeout
 from laggard.diagnosis.signals.rosters import HEARTBEAT_SECONDS
-from laggard.diagnosis.signals.statistics import known_sum
+from laggard.diagnosis.signals.statistics import known_sum, percentile
 
 _NOOP_SHARE = fixed("noop_share", 0.9, "share of the commits")
 _NOOP_COMMITS = fixed("noop_commits", 1000, "commits")
@@ -53,24 +54,19 @@ _SUMS = ("commit_gaps_total", "commit_gap_ms_total", "commit_gap_squares_total")
     falsifier="records arrived on the partitions whose offset is repeated",
     open_after=1,
 )
-def commit_idle_churn(signals: Signals) -> list[Observation]:
+def commit_idle_churn(signals: Signals) -> Iterator[Observation]:
     """Nearly all commits of an hour repeat the offset."""
     if group_kind(signals.frame) == "share":
-        return []
-    noops = sum(known_sum(topic.frame["noops"][:, -_NOOP_WINDOWS:]) for topic in signals.topics)
-    if noops < _NOOP_COMMITS:
-        return []
-    commits = sum(known_sum(topic.frame["commits"][:, -_NOOP_WINDOWS:]) for topic in signals.topics)
-    if noops < _NOOP_SHARE * commits:
-        return []
-    seconds = min(_NOOP_WINDOWS, len(signals.frame.windows)) * signals.frame.window_seconds
-    return [
-        Observation(
-            "COMMIT_IDLE_CHURN",
-            severity=INFO,
-            evidence={"noop_share": noops / commits, "noop_commits": noops, "commits_per_second": commits / seconds},
-        )
-    ]
+        return
+    noops, commits = (_newest(signals, name, _NOOP_WINDOWS) for name in ("noops", "commits"))
+    if noops >= max(_NOOP_COMMITS, _NOOP_SHARE * commits):
+        seconds = min(_NOOP_WINDOWS, len(signals.frame.windows)) * signals.frame.window_seconds
+        numbers = {"noop_share": noops / commits, "noop_commits": noops, "commits_per_second": commits / seconds}
+        yield Observation("COMMIT_IDLE_CHURN", INFO, evidence=numbers)
+
+
+def _newest(signals: Signals, name: str, windows: int) -> float:
+    return sum(known_sum(topic.frame[name][:, -windows:]) for topic in signals.topics)
 
 
 @Rule(
@@ -83,29 +79,18 @@ def commit_idle_churn(signals: Signals) -> list[Observation]:
     falsifier="the timestamps of these commits span a longer time than the windows in which they were counted",
     open_after=1,
 )
-def commit_rate_high(signals: Signals) -> list[Observation]:
+def commit_rate_high(signals: Signals) -> Iterator[Observation]:
     """More than ten commits a second on each partition for ten minutes."""
     if group_kind(signals.frame) == "share" or len(signals.frame.windows) < _COMMIT_WINDOWS or not signals.topics:
-        return []
-    commits = [topic.frame["commits"][:, -_COMMIT_WINDOWS:] for topic in signals.topics]
-    is_seen = np.any([(~np.isnan(each)).any(axis=0) for each in commits], axis=0)
-    total = sum(known_sum(each) for each in commits)
-    seconds = int(is_seen.sum()) * signals.frame.window_seconds
-    if not is_seen[0] or total / seconds <= _COMMITS_PER_SECOND:  # of what nobody watched nothing is known
-        return []
-    partitions = sum(int((np.nansum(each, axis=1) > 0).sum()) for each in commits)
-    if not partitions or total / seconds / partitions <= _COMMITS_PER_SECOND:
-        return []
-    return [
-        Observation(
-            "COMMIT_RATE_HIGH",
-            severity=INFO,
-            evidence={
-                "commits_per_second_and_partition": total / seconds / partitions,
-                "partitions": float(partitions),
-            },
-        )
-    ]
+        return
+    commits = np.concatenate([topic.frame["commits"][:, -_COMMIT_WINDOWS:] for topic in signals.topics])
+    is_seen = (~np.isnan(commits)).any(axis=0)
+    partitions = int((np.nansum(commits, axis=1) > 0).sum())
+    if is_seen[0] and partitions:  # of what nobody watched nothing is known
+        rate = _newest(signals, "commits", _COMMIT_WINDOWS) / (int(is_seen.sum()) * signals.frame.window_seconds)
+        evidence = {"commits_per_second_and_partition": rate / partitions, "partitions": float(partitions)}
+        if rate / partitions > _COMMITS_PER_SECOND:
+            yield Observation("COMMIT_RATE_HIGH", INFO, evidence=evidence)
 
 
 @Rule(
@@ -124,26 +109,24 @@ def commit_rate_high(signals: Signals) -> list[Observation]:
     ),
     falsifier="the mean gap between commits changes when the arrivals do",
 )
-def autocommit_pattern(signals: Signals) -> list[Observation]:
+def autocommit_pattern(signals: Signals) -> Iterator[Observation]:
     """50 gaps between commits of each partition vary by at most a twentieth, independent of arrivals."""
-    if group_kind(signals.frame) not in {"consumer", ""} or assignor(signals) == "stream" or not signals.member_count:
-        return []  # Streams and Connect commit by a clock of their own
-    if math.isnan(_total(signals.frame.fact, _SUMS[0])):
-        return []
+    if not has_assignments(signals) or assignor(signals) == "stream" or not signals.member_count:
+        return  # Streams and Connect commit by a clock of their own
+    if signals.frame.fact.get(_SUMS[0]) is None:
+        return
     totals = np.array([[_total(row, name) for row in signals.frame.facts] for name in _SUMS])
     span = _newest_gaps(signals, totals[0])
     if span is None:
-        return []
+        return
     count, total_ms, squares = totals[:, -1] - totals[:, -1 - span]
     mean_ms = total_ms / count
     variation = float(np.sqrt(max(0.0, squares / count - mean_ms**2)) / mean_ms) if mean_ms else np.inf
-    if variation > _CLOCK_VARIATION or mean_ms < 1000 * _CLOCK_SECONDS:
-        return []
-    is_independent = _is_independent(signals, totals)
-    return [
-        Observation(
+    if variation <= _CLOCK_VARIATION and mean_ms >= 1000 * _CLOCK_SECONDS:
+        is_independent = _is_independent(signals, totals)
+        yield Observation(
             "AUTOCOMMIT_PATTERN",
-            severity=INFO,
+            INFO,
             confidence=CONFIDENCE if is_independent else CONFIDENCE * MISSING,
             evidence={"period_seconds": float(mean_ms) / 1000, "variation": variation, "gaps": float(count)},
             guards={
@@ -153,7 +136,6 @@ def autocommit_pattern(signals: Signals) -> list[Observation]:
                 "manual_commits_by_a_timer": UNKNOWN,
             },
         )
-    ]
 
 
 def _total(row: Row | None, name: str) -> float:
@@ -215,34 +197,24 @@ _TIGHT_GAP_PERCENT = fixed("tight_gap_percent", 99, "percentile of the gaps betw
     falsifier="the session timeout holds three of the heartbeat intervals that are declared for the group",
     open_after=1,
 )
-def timeout_ratio(signals: Signals) -> list[Observation]:
+def timeout_ratio(signals: Signals) -> Iterator[Observation]:
     """A session timeout holds fewer than three heartbeats, so that one late heartbeat may evict a member."""
-    members = [row for row in signals.membership.current if row.get("session_timeout_ms")]
-    if not has_members(signals) or not members:
-        return []
+    sessions = [row["session_timeout_ms"] for row in signals.membership.current if row.get("session_timeout_ms")]
     declared = signals.policy.heartbeat_seconds
     heartbeat = declared or HEARTBEAT_SECONDS
-    short = [row for row in members if row["session_timeout_ms"] / 1000 < _SESSION_HEARTBEATS * heartbeat]
-    if not short:
-        return []
-    session = min(row["session_timeout_ms"] for row in short)
-    return [
-        Observation(
-            "TIMEOUT_RATIO",
-            severity=INFO,
-            confidence=CONFIDENCE
-            if declared
-            else _LEGACY_CONFIDENCE
-            if session == _LEGACY_SESSION_MS
-            else _ASSUMED_CONFIDENCE,
-            evidence={
-                "session_timeout_seconds": session / 1000,
-                "heartbeat_seconds": heartbeat,
-                "members": float(len(short)),
-            },
-            evidence_text={"heartbeat": "declared" if declared else "assumed"},
-        )
-    ]
+    short = [each for each in sessions if each / 1000 < _SESSION_HEARTBEATS * heartbeat]
+    if not has_members(signals) or not short:
+        return
+    assumed = _LEGACY_CONFIDENCE if min(short) == _LEGACY_SESSION_MS else _ASSUMED_CONFIDENCE
+    confidence, source = (CONFIDENCE, "declared") if declared else (assumed, "assumed")
+    numbers = {"session_timeout_seconds": min(short) / 1000, "heartbeat_seconds": heartbeat, "members": len(short)}
+    yield Observation(
+        "TIMEOUT_RATIO",
+        INFO,
+        confidence=confidence,
+        evidence=known(numbers),
+        evidence_text={"heartbeat": source},
+    )
 
 
 @Rule(
@@ -258,53 +230,37 @@ def timeout_ratio(signals: Signals) -> list[Observation]:
     avoid=("do not set the session timeout far above what restarts need: a dead member's partitions wait that long",),
     falsifier="the longest gaps between commits stay as long when fewer records arrive: a timer causes them",
 )
-def timeout_tight(signals: Signals) -> list[Observation]:
+def timeout_tight(signals: Signals) -> Iterator[Observation]:
     """The longest batches take nearly the poll interval, or restarts take nearly the session timeout."""
-    if not has_assignments(signals):
-        return []
-    return [*_tight_poll_interval(signals), *_tight_session(signals)]
+    if has_assignments(signals):
+        yield from _tight_poll_interval(signals)
+        yield from _tight_session(signals)
 
 
-def _tight_poll_interval(signals: Signals) -> list[Observation]:
+def _tight_poll_interval(signals: Signals) -> Iterator[Observation]:
     timeout = longest_rebalance_timeout(signals.membership.current)
     if timeout is None or not any((each.frame["interval"] > _TIGHT_SHARE * timeout).any() for each in signals.topics):
-        return []
+        return
     gap, count = commit_gap_p99(signals)
-    if count < _TIGHT_GAPS or gap <= _TIGHT_SHARE * timeout:
-        return []
-    evicted = signals.membership.evicted("poll_timeout")
-    return [
-        Observation(
-            "TIMEOUT_TIGHT",
-            severity=INFO,
-            subject="poll_interval",
-            evidence={"commit_gap_p99_seconds": gap, "rebalance_timeout_seconds": timeout, "ratio": gap / timeout},
-            evidence_text={"kind": "poll_interval"},
-            # commits that are rarer than any poll may be come from a timer, unless members are evicted for it
-            guards={"timer_commits": passes(gap <= timeout or bool(evicted))},
-        )
-    ]
+    if count >= _TIGHT_GAPS and gap > _TIGHT_SHARE * timeout:
+        # commits that are rarer than any poll may be come from a timer, unless members are evicted for it
+        is_of_polls = gap <= timeout or bool(signals.membership.evicted("poll_timeout"))
+        numbers = {"commit_gap_p99_seconds": gap, "rebalance_timeout_seconds": timeout, "ratio": gap / timeout}
+        yield _tight("poll_interval", numbers, {"timer_commits": passes(is_of_polls)})
 
 
-def _tight_session(signals: Signals) -> list[Observation]:
+def _tight_session(signals: Signals) -> Iterator[Observation]:
     static = [row for row in signals.membership.current if row.get("group_instance_id")]
-    sessions = [row["session_timeout_ms"] / 1000 for row in static if row.get("session_timeout_ms")]
+    session = min((row["session_timeout_ms"] / 1000 for row in static if row.get("session_timeout_ms")), default=None)
     away = absence_p95_seconds(absences(signals.membership))
-    if away is None or not sessions or min(sessions) >= _ABSENCE_TIMES * away:
-        return []
-    return [
-        Observation(
-            "TIMEOUT_TIGHT",
-            severity=INFO,
-            subject="static",
-            evidence={
-                "absence_p95_seconds": away,
-                "session_timeout_seconds": min(sessions),
-                "ratio": min(sessions) / away,
-            },
-            evidence_text={"kind": "static"},
-        )
-    ]
+    if away is not None and session is not None and session < _ABSENCE_TIMES * away:
+        numbers = {"absence_p95_seconds": away, "session_timeout_seconds": session, "ratio": session / away}
+        yield _tight("static", numbers, {})
+
+
+def _tight(kind: str, evidence: dict[str, float], guards: dict[str, str]) -> Observation:
+    text = {"kind": kind}
+    return Observation("TIMEOUT_TIGHT", INFO, subject=kind, evidence=evidence, evidence_text=text, guards=guards)
 
 
 def commit_gap_p99(signals: Signals) -> tuple[float, int]:
@@ -313,9 +269,9 @@ def commit_gap_p99(signals: Signals) -> tuple[float, int]:
     The frame has the median of a partition's newest gaps per window, not each gap; a batch that is the exception in
     twenty does not show. Stalled partitions say nothing of batches.
     """
-    known = [
+    gaps = [
         topic.frame["interval"][(topic.frame["consumed"] > 0) & np.isfinite(topic.frame["interval"])]
         for topic in signals.topics
     ]
-    gaps = np.sort(np.concatenate([*known, np.zeros(0)]))
-    return (float(gaps[-(-_TIGHT_GAP_PERCENT * len(gaps) // 100) - 1]) if len(gaps) else np.nan), len(gaps)
+    moving = np.concatenate([*gaps, np.zeros(0)]).tolist()
+    return percentile(moving, _TIGHT_GAP_PERCENT), len(moving)

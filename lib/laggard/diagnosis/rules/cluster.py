@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -52,23 +52,37 @@ def find_correlated(groups: Sequence[Row], parameters: Parameters) -> list[Corre
     `groups` are the signals of active groups, with the ends of their live rebalances of the time to look at. A group
     counts at the broker that led it a minute before: members rejoin at the one that took over, which is not to blame.
     """
-    ends = {each["group"]: each["rebalanced_at"] for each in groups}
     best: dict[int, Correlated] = {}
-    lasting = defaultdict[int | None, set[str]](set)
-    for each in groups:
-        if not each["led_before"]:
-            lasting[each["coordinator"]].add(each["group"])
-    moved = [each for each in groups if each["led_before"]]
-    for at in sorted({at for each in ends.values() for at in each}):
-        hit = {group for group, times in ends.items() if any(_within(at, each, parameters) for each in times)}
-        led_by = {broker: set(own) for broker, own in lasting.items()}
-        for each in moved:
-            led_by.setdefault(_coordinator_before(each, at, parameters), set()).add(each["group"])
-        known = {broker: own for broker, own in led_by.items() if broker is not None}
-        for found in _hit_brokers(known, hit, at, parameters):
-            if found.broker not in best or len(found.groups) > len(best[found.broker].groups):
-                best[found.broker] = found
+    for found in _by_minute(groups, parameters):
+        if found.broker not in best or len(found.groups) > len(best[found.broker].groups):
+            best[found.broker] = found
     return [best[broker] for broker in sorted(best)]
+
+
+def _by_minute(groups: Sequence[Row], parameters: Parameters) -> Iterator[Correlated]:
+    """Brokers of which enough groups rebalanced, for each minute that begins with the end of a rebalance."""
+    moved = [each for each in groups if each["led_before"]]
+    lasting = _by_broker((each["coordinator"], each["group"]) for each in groups if not each["led_before"])
+    for at in sorted({at for each in groups for at in each["rebalanced_at"]}):
+        led_by = _by_broker((_coordinator_before(each, at, parameters), each["group"]) for each in moved)
+        for broker, own in lasting.items():
+            led_by[broker] |= own
+        yield from _hit_brokers(led_by, _hit(groups, at, parameters), at, parameters)
+
+
+def _hit(groups: Sequence[Row], begin: datetime, parameters: Parameters) -> set[str]:
+    """Groups that rebalanced within the minute that begins then."""
+    end = begin + timedelta(seconds=parameters.coordinator_seconds)
+    return {each["group"] for each in groups if any(begin <= at <= end for at in each["rebalanced_at"])}
+
+
+def _by_broker(led: Iterable[tuple[int | None, str]]) -> defaultdict[int, set[str]]:
+    """Groups of each broker that is known."""
+    found = defaultdict[int, set[str]](set)
+    for broker, group in led:
+        if broker is not None:
+            found[broker].add(group)
+    return found
 
 
 def _hit_brokers(
@@ -89,10 +103,6 @@ def _coordinator_before(group: Row, at: datetime, parameters: Parameters) -> int
     since = at - timedelta(seconds=parameters.coordinator_seconds)
     found: int | None = next((broker for seen, broker in group["led_before"] if seen > since), group["coordinator"])
     return found
-
-
-def _within(begin: datetime, at: datetime, parameters: Parameters) -> bool:
-    return 0 <= (at - begin).total_seconds() <= parameters.coordinator_seconds
 
 
 # the engine itself reports it
@@ -134,13 +144,12 @@ def _named(groups: Sequence[str]) -> dict[str, str]:
     open_after=1,
     close_after=1,
 ).over_all
-def monitor_blind(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> list[Observation]:
+def monitor_blind(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> Iterator[Observation]:
     """At least half of a group's committed partitions have no log end, or are stale."""
     blind = [each["group"] for each in groups if each["blind"] >= _BLIND_SHARE]
-    if not blind:
-        return []
-    evidence = {"groups": float(len(blind)), "share": len(blind) / len(groups)}
-    return [Observation("MONITOR_BLIND", severity=PAGE, evidence=evidence, evidence_text=_named(blind))]
+    if blind:
+        evidence = {"groups": float(len(blind)), "share": len(blind) / len(groups)}
+        yield Observation("MONITOR_BLIND", PAGE, evidence=evidence, evidence_text=_named(blind))
 
 
 @Rule(
@@ -158,14 +167,13 @@ def monitor_blind(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> lis
     open_after=1,
     close_after=1,
 ).over_all
-def group_quarantined(cluster: ClusterFrame, _: Sequence[Row], __: Parameters) -> list[Observation]:
+def group_quarantined(cluster: ClusterFrame, _: Sequence[Row], __: Parameters) -> Iterator[Observation]:
     """The columns quarantined_groups and quarantined of batches, at the tick that closed the window."""
-    if not cluster.quarantined_groups:
-        return []
-    exceptions = ", ".join(sorted(set(cluster.quarantined.values())))
-    text = _named(list(cluster.quarantined)) | {"exceptions": exceptions}
-    evidence = {"groups": float(cluster.quarantined_groups)}
-    return [Observation("GROUP_QUARANTINED", severity=WARN, evidence=evidence, evidence_text=text)]
+    if cluster.quarantined_groups:
+        exceptions = ", ".join(sorted(set(cluster.quarantined.values())))
+        text = _named(list(cluster.quarantined)) | {"exceptions": exceptions}
+        evidence = {"groups": float(cluster.quarantined_groups)}
+        yield Observation("GROUP_QUARANTINED", evidence=evidence, evidence_text=text)
 
 
 @Rule(
@@ -183,7 +191,7 @@ def group_quarantined(cluster: ClusterFrame, _: Sequence[Row], __: Parameters) -
     open_after=1,
     close_after=1,
 ).over_all
-def source_blocked(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> list[Observation]:
+def source_blocked(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> Iterator[Observation]:
     """The last stable offset of a group's partition of the offsets topic is below its end.
 
     It becomes a page after 15 windows.
@@ -192,16 +200,15 @@ def source_blocked(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> li
     for each in groups:
         if each["blocked"]:
             of_partition[each["offsets_partition"]].append(each)
-    return [
-        Observation(
+    for partition, hit in sorted(of_partition.items(), key=lambda each: str(each[0])):
+        windows = max(each["blocked_windows"] for each in hit)
+        yield Observation(
             "SOURCE_BLOCKED",
-            severity=PAGE if max(each["blocked_windows"] for each in hit) > _LONG_BLOCKED_WINDOWS else WARN,
+            PAGE if windows > _LONG_BLOCKED_WINDOWS else WARN,
             subject=str(partition),
-            evidence={"groups": float(len(hit)), "windows": float(max(each["blocked_windows"] for each in hit))},
+            evidence={"groups": float(len(hit)), "windows": float(windows)},
             evidence_text=_named([each["group"] for each in hit]),
         )
-        for partition, hit in sorted(of_partition.items(), key=lambda each: str(each[0]))
-    ]
 
 
 @Rule(
@@ -217,21 +224,19 @@ def source_blocked(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> li
     rank=50,
     open_after=1,
 ).over_all
-def coordinator_correlated(_: ClusterFrame, groups: Sequence[Row], parameters: Parameters) -> list[Observation]:
+def coordinator_correlated(_: ClusterFrame, groups: Sequence[Row], parameters: Parameters) -> Iterator[Observation]:
     """Most active groups of one coordinator, at least three, rebalanced within a minute.
 
     At most a tenth of the other groups did. The coordinator is the broker that led them before the rebalance: after a
     restart of that broker another one leads them.
     """
-    return [
-        Observation(
+    for each in find_correlated([each for each in groups if each["is_active"]], parameters):
+        yield Observation(
             "COORDINATOR_CORRELATED",
             subject=str(each.broker),
             evidence={"groups": float(len(each.groups)), "groups_of_broker": float(each.active)},
             evidence_text=_named(each.groups),
         )
-        for each in find_correlated([each for each in groups if each["is_active"]], parameters)
-    ]
 
 
 @Rule(
@@ -247,19 +252,16 @@ def coordinator_correlated(_: ClusterFrame, groups: Sequence[Row], parameters: P
     groups=(LAG_CAUSE,),
     rank=260,
 ).over_all
-def shared_sink(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> list[Observation]:
+def shared_sink(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> Iterator[Observation]:
     """Three or more groups whose lag is spread lost capacity at the same time."""
     hit = [each for each in groups if each["spread_down"]]
-    if len(hit) < _SINK_GROUPS or len({each["coordinator"] for each in hit if each["brokers"]}) == 1:
-        return []
-    return [
-        Observation(
+    if len(hit) >= _SINK_GROUPS and len({each["coordinator"] for each in hit if each["brokers"]}) != 1:
+        yield Observation(
             "SHARED_SINK",
             confidence=_SINK_CONFIDENCE,
             evidence={"groups": float(len(hit))},
             evidence_text=_named([each["group"] for each in hit]),
         )
-    ]
 
 
 @Rule(
@@ -277,7 +279,7 @@ def shared_sink(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> list[
     open_after=1,
     close_after=1,
 ).over_all
-def offsets_topic_changed(cluster: ClusterFrame, _: Sequence[Row], __: Parameters) -> list[Observation]:
+def offsets_topic_changed(cluster: ClusterFrame, _: Sequence[Row], __: Parameters) -> Iterator[Observation]:
     """The event offsets_topic_changed, from the topic id and the number of partitions at each poll.
 
     It holds for 10 windows, because no window closes while the new records are read.
@@ -288,12 +290,10 @@ def offsets_topic_changed(cluster: ClusterFrame, _: Sequence[Row], __: Parameter
         for row in cluster.events
         if row["kind"] == "offsets_topic_changed" and begin_ms <= row["event_at"].timestamp() * 1000 < cluster.now_ms
     ]
-    newest = max(rows, key=lambda row: float(row["event_at"].timestamp()), default=None)
-    if newest is None:
-        return []
-    detail = dict(newest.get("detail") or {})
-    counts = {name: float(detail.pop(name)) for name in ("partitions_from", "partitions_to") if name in detail}
-    return [Observation("OFFSETS_TOPIC_CHANGED", evidence=counts, evidence_text=detail)]
+    if rows:
+        detail = dict(max(rows, key=lambda row: float(row["event_at"].timestamp())).get("detail") or {})
+        counts = {name: float(detail.pop(name)) for name in ("partitions_from", "partitions_to") if name in detail}
+        yield Observation("OFFSETS_TOPIC_CHANGED", evidence=counts, evidence_text=detail)
 
 
 def reaches(observation: Observation, group: str) -> bool:

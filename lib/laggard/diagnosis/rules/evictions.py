@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.rule import (
@@ -11,18 +11,16 @@ from laggard.diagnosis.rules.rule import (
     WHILE_REBALANCING,
     Observation,
     Rule,
+    guard,
     has_members,
+    known,
     no_deploy,
     outranks,
     passes,
 )
 from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.rebalances import longest_rebalance_timeout
-from laggard.diagnosis.signals.rosters import (
-    CrashLoop,
-    Eviction,
-    pattern,
-)
+from laggard.diagnosis.signals.rosters import CrashLoop, Eviction, pattern, slots_in
 from laggard.diagnosis.signals.statistics import is_most
 
 _MIN_EVICTIONS = fixed("min_evictions", 2, "departures")
@@ -55,21 +53,18 @@ _LOG_LINES = (
     rank=110,
     blocks_scaling=True,
 )
-def poll_timeout_eviction(signals: Signals) -> list[Observation]:
+def poll_timeout_eviction(signals: Signals) -> Iterator[Observation]:
     """Members whose batches take longer than max.poll.interval.ms leave, and rejoin."""
     found = signals.membership.evicted("poll_timeout") if has_members(signals) else []
-    if len(found) < _MIN_EVICTIONS:
-        return []
-    timeout = longest_rebalance_timeout(signals.frame.members)
-    return [
-        Observation(
+    if len(found) >= _MIN_EVICTIONS:
+        timeout = longest_rebalance_timeout(signals.frame.members)
+        yield Observation(
             "POLL_TIMEOUT_EVICTION",
-            evidence={**_evidence(found), **({} if timeout is None else {"rebalance_timeout_seconds": timeout})},
+            evidence=known({"rebalance_timeout_seconds": timeout} | _numbers(found)),
             evidence_text=_who(signals, found),
-            guards={"deploy": passes(not signals.policy.in_maintenance)},
+            guards={"deploy": guard(signals.policy.in_maintenance)},
             is_falsified=_is_contradicted(signals, found, "poll_timeout"),
         )
-    ]
 
 
 @Rule(
@@ -91,29 +86,27 @@ def poll_timeout_eviction(signals: Signals) -> list[Observation]:
     rank=130,
     blocks_scaling=True,
 )
-def session_eviction(signals: Signals) -> list[Observation]:
+def session_eviction(signals: Signals) -> Iterator[Observation]:
     """The coordinator evicted members whose heartbeats stopped for a session timeout."""
     found = signals.membership.evicted("session_expiry") if has_members(signals) else []
     # a static member says no word when it is restarted: it looks like one that was evicted, then and later
     found = [each for each in found if not signals.membership.is_in_deploy(each.at)]
     if len({each.at for each in found}) < _MIN_EVICTIONS:
-        return []  # members that are lost together are one loss: of their host, or of what they connect through
-    looped = signals.membership.looped
+        return  # members that are lost together are one loss: of their host, or of what they connect through
     sessions = [row["session_timeout_ms"] / 1000 for row in signals.frame.members if row.get("session_timeout_ms")]
     elsewhere = sum(_is_elsewhere(signals, each) for each in found)
-    return [
-        Observation(
-            "SESSION_EVICTION",
-            evidence={**_evidence(found), **({"session_timeout_seconds": min(sessions)} if sessions else {})},
-            evidence_text=_who(signals, found),
-            guards={
-                "deploy": no_deploy(signals),
-                "same_host": passes(not is_most(elsewhere, len(found))),  # pods that are killed restart on other hosts
-                "several_members": passes(not {signals.membership.place(each.slot) for each in found} <= looped),
-            },
-            is_falsified=_is_contradicted(signals, found, "session_expiry"),
-        )
-    ]
+    places = {signals.membership.place(each.slot) for each in found}
+    yield Observation(
+        "SESSION_EVICTION",
+        evidence=known({"session_timeout_seconds": min(sessions, default=None)} | _numbers(found)),
+        evidence_text=_who(signals, found),
+        guards={
+            "deploy": no_deploy(signals),
+            "same_host": guard(is_most(elsewhere, len(found))),  # pods that are killed restart on other hosts
+            "several_members": guard(places <= signals.membership.looped),
+        },
+        is_falsified=_is_contradicted(signals, found, "session_expiry"),
+    )
 
 
 @Rule(
@@ -133,7 +126,7 @@ def session_eviction(signals: Signals) -> list[Observation]:
     rank=120,
     blocks_scaling=True,
 )
-def crash_loop(signals: Signals) -> list[Observation]:
+def crash_loop(signals: Signals) -> Iterator[Observation]:
     """One member leaves three times in half an hour, each time soon after it joined, and not with most others.
 
     Members that leave together count as one crash loop of the group, once they have left three times soon after they
@@ -141,35 +134,29 @@ def crash_loop(signals: Signals) -> list[Observation]:
     and at least two minutes. Until then a crash loop continues if members have rejoined since it was one; otherwise it
     is unknown.
     """
-    membership, found = signals.membership, []
+    membership, is_empty = signals.membership, signals.member_count == 0
     if not has_members(signals) or not membership.crash_loops:
-        return []
+        return
     late = {membership.place(each.slot) for each in membership.evicted("poll_timeout")}
     expired, looping = membership.evicted("session_expiry"), membership.looping
-    others = {each.at for each in expired if membership.place(each.slot) not in looping}
-    is_empty = signals.member_count == 0
+    others = len({each.at for each in expired if membership.place(each.slot) not in looping})
     for each in membership.crash_loops:
         if is_empty and each.is_given_up:
             continue
-        found.append(
-            Observation(
-                "CRASH_LOOP",
-                subject=each.home,
-                evidence={
-                    "departures": float(len(each.departures)),
-                    "longest_lifetime_seconds": max(each.lifetimes_seconds),
-                    "shortest_lifetime_seconds": min(each.lifetimes_seconds),
-                },
-                guards={
-                    "deploy": no_deploy(signals),
-                    "poll_interval": passes(not each.places & late and not _lives_a_poll_interval(signals, each)),
-                    # what evicts all members in turn evicts one of them twice in a row now and then
-                    "not_the_others": passes(is_most(len(each.departures) - len(others), len(each.departures))),
-                },
-                abstains=is_empty and not each.has_returned,
-            )
+        departures, lives = len(each.departures), each.lifetimes_seconds
+        numbers = {"longest_lifetime_seconds": max(lives), "shortest_lifetime_seconds": min(lives)}
+        yield Observation(
+            "CRASH_LOOP",
+            subject=each.home,
+            evidence={"departures": float(departures)} | numbers,
+            guards={
+                "deploy": no_deploy(signals),
+                "poll_interval": guard(bool(each.places & late) or _lives_a_poll_interval(signals, each)),
+                # what evicts all members in turn evicts one of them twice in a row now and then
+                "not_the_others": passes(is_most(departures - others, departures)),
+            },
+            abstains=is_empty and not each.has_returned,
         )
-    return found
 
 
 def _lives_a_poll_interval(signals: Signals, loop: CrashLoop) -> bool:
@@ -185,26 +172,22 @@ def _is_elsewhere(signals: Signals, eviction: Eviction) -> bool:
     """True if another host took over, in the same rebalance or within ten minutes; one that was away itself did not."""
     if eviction.is_elsewhere is not None:
         return eviction.is_elsewhere
-    away: set[str] = set()
-    place = signals.membership.place(eviction.slot)
+    membership, away = signals.membership, set[str]()
+    place = membership.place(eviction.slot)
     for row in signals.frame.live_generations:
-        away |= {signals.membership.place(slot) for slot in (*(row["left"] or ()), *(row["replaced"] or ()))}
-        since = (row["record_timestamp"] - eviction.at).total_seconds()
-        if 0 < since <= _ELSEWHERE_SECONDS:
-            joined = {signals.membership.place(slot) for slot in row["joined"] or ()}
+        away |= set(map(membership.place, slots_in(row, "left", "replaced")))
+        if 0 < (row["record_timestamp"] - eviction.at).total_seconds() <= _ELSEWHERE_SECONDS:
+            joined = set(map(membership.place, slots_in(row, "joined")))
             if place in joined:
                 return False
-            if any(pattern(each) == pattern(place) for each in joined - away):
+            if pattern(place) in map(pattern, joined - away):
                 return True
     return False
 
 
-def _evidence(found: Sequence[Eviction]) -> dict[str, float]:
-    return {
-        "departures": float(len(found)),
-        "slots": float(len({each.slot for each in found})),
-        "lowest_posterior": min(each.posterior for each in found),
-    }
+def _numbers(found: Sequence[Eviction]) -> dict[str, float | None]:
+    slots, posteriors = {each.slot for each in found}, [each.posterior for each in found]
+    return {"departures": len(found), "slots": len(slots), "lowest_posterior": min(posteriors)}
 
 
 def _who(signals: Signals, found: Sequence[Eviction]) -> dict[str, str]:
@@ -217,9 +200,9 @@ def _who(signals: Signals, found: Sequence[Eviction]) -> dict[str, str]:
 def _is_contradicted(signals: Signals, found: Sequence[Eviction], reason: str) -> bool:
     """True if a later departure has another claimed reason: then whatever evicted members has ended."""
     newest = max(each.at for each in found)
-    for row in signals.frame.rebalances:
+    for row in signals.frame.live_rebalances:
         posterior = dict(row["cause_posterior"] or {})
-        if row.get("live_read") and row["ended_at"] > newest and posterior:
+        if row["ended_at"] > newest and posterior:
             best = max(sorted(posterior), key=lambda each: posterior[each])
             if best != reason and posterior[best] >= signals.parameters.cause_posterior:
                 return True

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Collection, Iterator, Sequence
 
+from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.rule import (
     CAUSE,
@@ -16,16 +17,23 @@ from laggard.diagnosis.rules.rule import (
     WHILE_REBALANCING,
     Observation,
     Rule,
+    guard,
     has_assignments,
     has_members,
+    known,
     outranks,
-    passes,
     suppresses,
 )
 from laggard.diagnosis.signals.deploys import OVER
 from laggard.diagnosis.signals.effects import deploy_row
 from laggard.diagnosis.signals.group import Signals
-from laggard.diagnosis.signals.moves import absence_p95_seconds, absences, find_flips, find_successors
+from laggard.diagnosis.signals.identity import (
+    Absence,
+    absence_p95_seconds,
+    absences,
+    find_flips,
+    find_successors,
+)
 
 _DIVERGENT_SECONDS = fixed("divergent_seconds", 1800.0, "s")
 _ID_FLIPS = fixed("id_flips", 3, "times that an id moved to another member")
@@ -46,24 +54,19 @@ _NEVER_BACK_CONFIDENCE = fixed("never_back_confidence", 0.6, "confidence while a
     falsifier="in a generation of that half hour all members subscribe to the same topics",
     open_after=1,
 )
-def subscription_divergent(signals: Signals) -> list[Observation]:
+def subscription_divergent(signals: Signals) -> Iterator[Observation]:
     """Members of one group have read different topics for half an hour."""
     since = signals.membership.subscriptions_differ_since if has_assignments(signals) else None
-    if since is None or (signals.frame.now - since).total_seconds() <= _DIVERGENT_SECONDS:
-        return []
-    sets = sorted({", ".join(sorted(row["topics"])) for row in signals.membership.current if row.get("topics")})
-    return [
-        Observation(
+    seconds = 0.0 if since is None else (signals.frame.now - since).total_seconds()
+    if seconds > _DIVERGENT_SECONDS:
+        sets = sorted({", ".join(sorted(row["topics"])) for row in signals.membership.current if row.get("topics")})
+        yield Observation(
             "SUBSCRIPTION_DIVERGENT",
-            severity=INFO,
-            evidence={
-                "differ_seconds": (signals.frame.now - since).total_seconds(),
-                "subscriptions": float(len(sets)),
-            },
+            INFO,
+            evidence={"differ_seconds": seconds, "subscriptions": float(len(sets))},
             evidence_text={"topics": " | ".join(sets)},
-            guards={"deploy": passes(signals.deploy is None)},
+            guards={"deploy": guard(signals.deploy is not None)},
         )
-    ]
 
 
 @Rule(
@@ -81,35 +84,28 @@ def subscription_divergent(signals: Signals) -> list[Observation]:
     rank=180,
     open_after=1,
 )
-def static_expired(signals: Signals) -> list[Observation]:
+def static_expired(signals: Signals) -> Iterator[Observation]:
     """A static member was away for longer than its session timeout: one rebalance without it, one when it rejoined.
 
     A member that is away twice in half an hour, outside a deploy, is evicted again and again, not restarted: then
     absences outside a deploy do not count.
     """
-    if not has_members(signals):
-        return []
-    known = absences(signals.membership)
-    now = signals.frame.now
-    horizon = signals.parameters.deploy_horizon_seconds
-    expired = [each for each in known if each.is_expired and 0 <= (now - each.back_at).total_seconds() < horizon]
-    usual = absence_p95_seconds(known)
+    away = absences(signals.membership) if has_members(signals) else []
+    usual = absence_p95_seconds(away)
+    for each in _expired(signals, away):
+        numbers = {"absence_seconds": each.seconds, "session_timeout_seconds": each.session_seconds}
+        evidence = known(numbers | {"absence_p95_seconds": usual})
+        yield Observation("STATIC_EXPIRED", subject=each.instance_id, evidence=evidence)
+
+
+def _expired(signals: Signals, away: Sequence[Absence]) -> Collection[Absence]:
+    """The newest expired absence of each member in the last half hour, those of a member that is evicted left out."""
+    now, horizon = signals.frame.now, signals.parameters.deploy_horizon_seconds
+    expired = [each for each in away if each.is_expired and 0 <= (now - each.back_at).total_seconds() < horizon]
     faults = [each for each in expired if not signals.membership.is_in_deploy(each.back_at)]
     if len({each.instance_id for each in faults}) < len(faults):
         expired = [each for each in expired if each not in faults]
-    return [
-        Observation(
-            "STATIC_EXPIRED",
-            severity=WARN,
-            subject=each.instance_id,
-            evidence={
-                "absence_seconds": each.seconds or math.nan,
-                "session_timeout_seconds": each.session_seconds,
-                **({} if usual is None else {"absence_p95_seconds": usual}),
-            },
-        )
-        for each in {each.instance_id: each for each in expired}.values()
-    ]
+    return {each.instance_id: each for each in expired}.values()
 
 
 @Rule(
@@ -128,22 +124,19 @@ def static_expired(signals: Signals) -> list[Observation]:
     blocks_scaling=True,
     open_after=1,
 )
-def static_duplicate(signals: Signals) -> list[Observation]:
+def static_duplicate(signals: Signals) -> Iterator[Observation]:
     """Two processes use one instance id and fence each other; a rolling restart changes the member once."""
-    if not has_members(signals):
-        return []
-    return [
-        Observation(
-            "STATIC_DUPLICATE",
-            severity=PAGE if signals.is_material else WARN,
-            subject=each.instance_id,
-            confidence=CONFIDENCE if each.returns else _NEVER_BACK_CONFIDENCE,
-            evidence={"flips": float(each.flips), "hosts": float(len(set(each.hosts)))},
-            evidence_text={"hosts": ", ".join(each.hosts[:20])},
-        )
-        for each in find_flips(signals.membership)
-        if each.flips >= _ID_FLIPS and len(set(each.hosts)) >= _ID_HOSTS
-    ]
+    for each in find_flips(signals.membership) if has_members(signals) else ():
+        hosts = len(set(each.hosts))
+        if each.flips >= _ID_FLIPS and hosts >= _ID_HOSTS:
+            yield Observation(
+                "STATIC_DUPLICATE",
+                PAGE if signals.is_material else WARN,
+                subject=each.instance_id,
+                confidence=CONFIDENCE if each.returns else _NEVER_BACK_CONFIDENCE,
+                evidence={"flips": float(each.flips), "hosts": float(hosts)},
+                evidence_text={"hosts": ", ".join(each.hosts[:20])},
+            )
 
 
 @Rule(
@@ -163,23 +156,21 @@ def static_duplicate(signals: Signals) -> list[Observation]:
     blocks_scaling=True,
     open_after=1,
 )
-def static_id_unstable(signals: Signals) -> list[Observation]:
+def static_id_unstable(signals: Signals) -> Iterator[Observation]:
     """Restarted members have new instance ids, and the old ids block their partitions for a session timeout."""
     found = find_successors(signals.membership) if has_members(signals) else []
-    if len(found) < _NEW_IDS:
-        return []
-    return [
-        Observation(
+    if len(found) >= _NEW_IDS:
+        sessions = [each.session_seconds for each in found]
+        yield Observation(
             "STATIC_ID_UNSTABLE",
             evidence={
                 "restarts": float(len(found)),
-                "unread_seconds_each": max(each.session_seconds for each in found),
-                "unread_seconds": sum(each.session_seconds for each in found),
+                "unread_seconds_each": max(sessions),
+                "unread_seconds": sum(sessions),
             },
             evidence_text={"ids": ", ".join(f"{each.old} → {each.new}" for each in found[-10:])},
-            guards={"renamed_once": passes(not all(each.is_renamed for each in found))},
+            guards={"renamed_once": guard(all(each.is_renamed for each in found))},
         )
-    ]
 
 
 @Rule(
@@ -198,30 +189,23 @@ def static_id_unstable(signals: Signals) -> list[Observation]:
     falsifier="a deploy with instance ids causes as much lag as those without",
     open_after=1,
 )
-def static_not_used(signals: Signals) -> list[Observation]:
+def static_not_used(signals: Signals) -> Iterator[Observation]:
     """Deploys cause lag again and again, and no member has an instance id."""
-    if not has_assignments(signals) or not signals.membership.current:
-        return []
-    if any(row.get("group_instance_id") for row in signals.membership.current):
-        return []
+    members = signals.membership.current
+    if not has_assignments(signals) or not members or any(row.get("group_instance_id") for row in members):
+        return
+    spikes = _costly_deploys(signals)
+    if len(spikes) >= _COSTLY_DEPLOYS:
+        lag = sum(row["lag_record_seconds"] for row in spikes if row.get("lag_record_seconds") is not None)
+        evidence = {"deploys": float(len(spikes)), "lag_record_seconds": float(lag)}
+        yield Observation("STATIC_NOT_USED", INFO, evidence=evidence)
+
+
+def _costly_deploys(signals: Signals) -> list[Row]:
+    """Rows of the deploys of the last week that caused lag, and whose members were not static."""
     now = signals.frame.now
     own = [deploy_row(signals, each) for each in signals.membership.deploys if each.state == OVER]
     # what was written while the deploy lay in the frame's windows knows its cost better
-    rows = {row["started_at"]: row for row in [*own, *signals.frame.deploys]}
-    spikes = [
-        row
-        for row in rows.values()
-        if (now - row["ended_at"]).total_seconds() <= _COSTLY_DEPLOYS_SECONDS
-        and row.get("is_spike")
-        and not row.get("static_share")
-    ]
-    if len(spikes) < _COSTLY_DEPLOYS:
-        return []
-    costs = [row["lag_record_seconds"] for row in spikes if row.get("lag_record_seconds") is not None]
-    return [
-        Observation(
-            "STATIC_NOT_USED",
-            severity=INFO,
-            evidence={"deploys": float(len(spikes)), "lag_record_seconds": float(sum(costs))},
-        )
-    ]
+    rows = {row["started_at"]: row for row in [*own, *signals.frame.deploys]}.values()
+    spikes = [row for row in rows if row.get("is_spike") and not row.get("static_share")]
+    return [row for row in spikes if (now - row["ended_at"]).total_seconds() <= _COSTLY_DEPLOYS_SECONDS]

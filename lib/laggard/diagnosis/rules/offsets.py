@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
+
+import numpy as np
 
 from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.parameters import fixed
-from laggard.diagnosis.rules.rule import CAUSE, EVENT, INFO, WARN, Observation, Rule, share_of_lag, suppresses
-from laggard.diagnosis.signals.group import Signals
+from laggard.diagnosis.rules.rule import CAUSE, EVENT, INFO, WARN, Observation, Rule, known, share_of_lag, suppresses
+from laggard.diagnosis.signals.group import Signals, TopicSignals
 from laggard.diagnosis.signals.statistics import known_sum
 
 # Kafka's default of transaction.max.timeout.ms: no honest one lasts longer
@@ -27,13 +30,12 @@ _REPLAYED_REBALANCES = fixed("replayed_rebalances", 3, "newest rebalances that m
     falsifier="the next commit of the partition continues from the higher offset",
     open_after=1,
 )
-def offset_rewind(signals: Signals) -> list[Observation]:
+def offset_rewind(signals: Signals) -> Iterator[Observation]:
     """The committed offset fell in the window: a replay, or someone set it back."""
     bound = _replayed(signals)
-    return [
-        _event("OFFSET_REWIND", topic, rows, WARN if _records(rows) > bound else INFO, {"replay_bound_records": bound})
-        for topic, rows in _events(signals, "offset_rewind")
-    ]
+    for topic, rows in _events(signals, "offset_rewind"):
+        severity = WARN if _records(rows) > bound else INFO
+        yield _event("OFFSET_REWIND", topic, rows, severity, {"replay_bound_records": bound})
 
 
 def is_more_than_replayed(signals: Signals, span: timedelta) -> bool:
@@ -60,9 +62,10 @@ def _records(rows: list[Row]) -> int:
     falsifier="commits of offsets in between are recorded in the same window",
     open_after=1,
 )
-def offset_skip(signals: Signals) -> list[Observation]:
+def offset_skip(signals: Signals) -> Iterator[Observation]:
     """The committed offset jumped to the end: records were not processed."""
-    return [_event("OFFSET_SKIP", topic, rows, INFO, {}) for topic, rows in _events(signals, "offset_skip")]
+    for topic, rows in _events(signals, "offset_skip"):
+        yield _event("OFFSET_SKIP", topic, rows, INFO, {})
 
 
 @Rule(
@@ -77,23 +80,19 @@ def offset_skip(signals: Signals) -> list[Observation]:
     rank=40,
     open_after=1,
 )
-def offset_beyond_end(signals: Signals) -> list[Observation]:
+def offset_beyond_end(signals: Signals) -> Iterator[Observation]:
     """Committed offsets lie beyond the end of the log: the topic was truncated or recreated."""
-    found = []
     for each in signals.topics:
         beyond = each.frame.named("status")[:, -1] == "committed_ahead"
         if beyond.any():
             ahead = each.frame["committed"][beyond, -1] - each.frame["end"][beyond, -1]
-            found.append(
-                Observation(
-                    "OFFSET_BEYOND_END",
-                    topic=each.frame.topic,
-                    partitions=tuple(int(number) for number in each.frame.partitions[beyond]),
-                    evidence={"ahead_records": known_sum(ahead)},
-                    explained=float(beyond.mean()),
-                )
+            yield Observation(
+                "OFFSET_BEYOND_END",
+                topic=each.frame.topic,
+                partitions=tuple(each.frame.partitions[beyond].tolist()),
+                evidence={"ahead_records": known_sum(ahead)},
+                explained=float(beyond.mean()),
             )
-    return found
 
 
 @Rule(
@@ -108,33 +107,38 @@ def offset_beyond_end(signals: Signals) -> list[Observation]:
     rank=250,
     open_after=1,
 )
-def lso_stuck(signals: Signals) -> list[Observation]:
+def lso_stuck(signals: Signals) -> Iterator[Observation]:
     """The group has read up to the last stable offset, and an open transaction keeps that from moving."""
-    count = max(_TRANSACTION_WINDOWS, round(_TRANSACTION_SECONDS / signals.frame.window_seconds))
-    found = []
     for each in signals.topics:
-        held: list[int] = []
-        windows = each.frame.facts.get("windows", {})
-        for row, partition in enumerate(each.frame.partitions if windows else ()):
-            rows = windows.get(int(partition), [])[-count:]
-            stable = {one["last_stable_offset"] for one in rows}
-            ends = [one["log_end_offset"] for one in rows if one["log_end_offset"] is not None]
-            if len(rows) < count or len(stable) != 1 or None in stable or not ends or ends[-1] <= ends[0]:
-                continue
-            if each.frame["committed"][row, -1] >= min(stable) - each.floor[row]:
-                held.append(row)
+        held = _held(each, max(_TRANSACTION_WINDOWS, round(_TRANSACTION_SECONDS / signals.frame.window_seconds)))
         if held:
             lag = known_sum(each.lag[held])
-            found.append(
-                Observation(
-                    "LSO_STUCK",
-                    topic=each.frame.topic,
-                    partitions=tuple(int(each.frame.partitions[row]) for row in held),
-                    evidence={"lag_records": lag, "seconds": _TRANSACTION_SECONDS},
-                    explained=share_of_lag(signals, lag),
-                )
+            yield Observation(
+                "LSO_STUCK",
+                topic=each.frame.topic,
+                partitions=tuple(each.frame.partitions[held].tolist()),
+                evidence={"lag_records": lag, "seconds": _TRANSACTION_SECONDS},
+                explained=share_of_lag(signals, lag),
             )
-    return found
+
+
+def _held(topic: TopicSignals, count: int) -> list[int]:
+    """Rows that are read up to a last stable offset that stood for so many windows while the log grew."""
+    frame, windows = topic.frame, topic.frame.facts.get("windows", {})
+    held = []
+    for row in np.flatnonzero(np.isin(frame.partitions, list(windows))).tolist():
+        stable = _stuck_at(windows[int(frame.partitions[row])][-count:], count)
+        if stable is not None and frame["committed"][row, -1] >= stable - topic.floor[row]:
+            held.append(row)
+    return held
+
+
+def _stuck_at(log_ends: Sequence[Row], count: int) -> int | None:
+    """The last stable offset of all these windows, if there are so many and the log grew meanwhile; else None."""
+    stable = {one["last_stable_offset"] for one in log_ends}
+    ends = [one["log_end_offset"] for one in log_ends if one["log_end_offset"] is not None]
+    is_stuck = len(log_ends) == count and len(stable) == 1 and bool(ends) and ends[-1] > ends[0]
+    return stable.pop() if is_stuck else None
 
 
 def _event(code: str, topic: str, rows: list[Row], severity: str, more: dict[str, float]) -> Observation:
@@ -173,9 +177,9 @@ def _events(signals: Signals, kind: str, span: timedelta | None = None) -> list[
     open_after=1,
     close_after=1,
 )
-def group_deleted(signals: Signals) -> list[Observation]:
+def group_deleted(signals: Signals) -> Iterator[Observation]:
     """The event group_deleted in the window, from tombstones of all records of the group."""
-    return _reported("GROUP_DELETED", "group_deleted", signals)
+    yield from _reported("GROUP_DELETED", "group_deleted", signals)
 
 
 @Rule(
@@ -188,9 +192,9 @@ def group_deleted(signals: Signals) -> list[Observation]:
     open_after=1,
     close_after=1,
 )
-def partitions_added(signals: Signals) -> list[Observation]:
+def partitions_added(signals: Signals) -> Iterator[Observation]:
     """The event partitions_added in the window, from the number of partitions at each poll."""
-    return _reported("PARTITIONS_ADDED", "partitions_added", signals)
+    yield from _reported("PARTITIONS_ADDED", "partitions_added", signals)
 
 
 @Rule(
@@ -204,22 +208,18 @@ def partitions_added(signals: Signals) -> list[Observation]:
     open_after=1,
     close_after=1,
 )
-def topic_recreated(signals: Signals) -> list[Observation]:
+def topic_recreated(signals: Signals) -> Iterator[Observation]:
     """The topic has another id: by its event, or, if the change was not observed, by the id that the group had."""
-    found = _reported("TOPIC_RECREATED", "topic_recreated", signals)
+    yield from _reported("TOPIC_RECREATED", "topic_recreated", signals)
     recreated = {row["topic"] for row in signals.frame.events if row["kind"] == "topic_recreated"}
     for each in signals.topics:
-        if not each.frame.facts.get("former_topic_id") or each.frame.topic in recreated:
-            continue
-        if (each.frame.named("status") != "").any(axis=0).sum() == 1:
-            found.append(Observation("TOPIC_RECREATED", severity=INFO, topic=each.frame.topic))
-    return found
+        is_new = bool(each.frame.facts.get("former_topic_id")) and each.frame.topic not in recreated
+        if is_new and (each.frame.named("status") != "").any(axis=0).sum() == 1:
+            yield Observation("TOPIC_RECREATED", INFO, each.frame.topic)
 
 
-def _reported(code: str, kind: str, signals: Signals) -> list[Observation]:
+def _reported(code: str, kind: str, signals: Signals) -> Iterator[Observation]:
     """Events of a kind in this window, as they are in `group_events`."""
-    found = []
     for topic, rows in _events(signals, kind):
-        numbers = {"records": float(rows[0]["records"])} if rows[0].get("records") is not None else {}
-        found.append(Observation(code, severity=INFO, topic=topic, evidence={"events": float(len(rows))} | numbers))
-    return found
+        numbers = {"events": len(rows), "records": rows[0].get("records")}
+        yield Observation(code, INFO, topic, evidence=known(numbers))

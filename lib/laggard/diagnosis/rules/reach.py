@@ -59,9 +59,7 @@ def _named_in(function: FunctionType) -> Iterator[Any]:
     """Thresholds, functions, classes and signals of ours that a function names."""
     names = set(_names(function.__code__))
     modules = [value for name in names if isinstance(value := function.__globals__.get(name), ModuleType)]
-    looks_at_signals = function.__qualname__.startswith("Membership.") or any(
-        kind in str(each) for each in function.__annotations__.values() for kind in ("Signals", "Membership")
-    )
+    looks_at_signals = _looks_at_signals(function)
     yield from _made_of(function.__module__, function.__qualname__)
     for name in names:
         if name in TUNABLE:
@@ -74,6 +72,12 @@ def _named_in(function: FunctionType) -> Iterator[Any]:
             for kind in (Signals, Membership):
                 if isinstance(value := vars(kind).get(name), FunctionType | property):
                     yield value
+
+
+def _looks_at_signals(function: FunctionType) -> bool:
+    return function.__qualname__.startswith("Membership.") or any(
+        kind in str(each) for each in function.__annotations__.values() for kind in ("Signals", "Membership")
+    )
 
 
 def _known_as(name: str, value: object) -> Iterator[Any]:
@@ -102,10 +106,14 @@ def _sources(module: str) -> Mapping[str, tuple[str, tuple[str, ...]]]:
             found |= {one.asname or one.name: theirs[one.name] for one in node.names if one.name in theirs}
         else:
             names, values = _defined(node)
-            inner = [one for value in values if value is not None for one in ast.walk(value)]
-            parts = tuple(one.id for one in inner if isinstance(one, ast.Name) and one.id not in names)
-            found |= dict.fromkeys(names, (module, parts))
+            found |= dict.fromkeys(names, (module, _named_by(values, names)))
     return found
+
+
+def _named_by(values: Sequence[ast.expr | None], names: Sequence[str]) -> tuple[str, ...]:
+    """Return the other names in these values."""
+    inner = [one for value in values if value is not None for one in ast.walk(value)]
+    return tuple(one.id for one in inner if isinstance(one, ast.Name) and one.id not in names)
 
 
 def _defined(node: ast.stmt) -> tuple[list[str], Sequence[ast.expr | None]]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator, Sequence
+from math import isfinite
 
-import numpy as np
-
+from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.rule import (
     CAUSE,
@@ -17,24 +17,28 @@ from laggard.diagnosis.rules.rule import (
     Observation,
     Rule,
     burns_slo,
+    guard,
     has_assignments,
     has_members,
+    known,
     no_deploy,
     outranks,
     passes,
     suppresses,
 )
 from laggard.diagnosis.signals.group import Signals
-from laggard.diagnosis.signals.moves import assignor_changes, find_behind, without_common_assignor
 from laggard.diagnosis.signals.rebalances import (
+    assignor_changes,
+    find_behind,
     find_storm,
     interrupted_rebalances,
     longest_rebalance_timeout,
     recent,
     stragglers,
+    without_common_assignor,
 )
 from laggard.diagnosis.signals.rosters import HEARTBEAT_SECONDS
-from laggard.diagnosis.signals.statistics import is_most
+from laggard.diagnosis.signals.statistics import is_most, percentile
 
 _NOT_STABLE_SECONDS = fixed("not_stable_seconds", 120.0, "s beyond the rebalance timeout")
 _RECURRING = fixed("recurring", 2, "interrupted rebalances in half an hour")
@@ -72,43 +76,45 @@ _LOG_LINES = (
     blocks_scaling=True,
     open_after=2,
 )
-def rebalance_storm(signals: Signals) -> list[Observation]:
+def rebalance_storm(signals: Signals) -> Iterator[Observation]:
     """Rebalances that follow each other so closely that members spend much of their time in them."""
     if not has_members(signals) or not signals.member_count:
-        return []
+        return
     membership = signals.membership
     storm = find_storm(signals.frame, membership.logical_rebalances, signals.parameters, membership.deploy_spans)
     if not storm.because:
-        return []
-    causes = sorted(storm.causes, key=lambda each: (-storm.causes[each], each))
-    text = {"because": ", ".join(storm.because), "cause": causes[0] if causes else "unknown"}
-    members = membership.current
-    if members and all(row.get("group_instance_id") for row in members) and _is_cooperative(signals):
+        return
+    causes = storm.causes
+    text = {
+        "because": ", ".join(storm.because),
+        "cause": min(causes, key=lambda each: (-causes[each], each), default="unknown"),
+    }
+    if _is_static(membership.current) and signals.frame.fact.get("rebalance_mode") in {"cooperative", "incremental"}:
         text["escalation"] = "the group is static and cooperative already: only decoupling lowers the rate"
-    return [
-        Observation(
-            "REBALANCE_STORM",
-            severity=PAGE if burns_slo(signals.frame, signals.policy.slo_objective) else WARN,
-            evidence={
-                "rebalances": float(storm.rebalances),
-                "generations": float(storm.generations),
-                **_known(
-                    time_in_rebalance_ratio=storm.ratio,
-                    mtbr_seconds=storm.mtbr_seconds,
-                    median_rebalance_seconds=storm.median_seconds,
-                ),
-                **{f"cause_{cause}_rebalances": float(count) for cause, count in storm.causes.items()},
-            },
-            evidence_text=text,
-            guards={
-                "deploy": no_deploy(signals),
-                "autoscaler": passes(not (signals.policy.max_consumers and set(storm.causes) <= _SCALING)),
-                "coordinator": passes(
-                    not is_most(storm.causes.get("coordinator_failover", 0), max(1, storm.rebalances))
-                ),
-            },
-        )
-    ]
+    numbers = {
+        "rebalances": storm.rebalances,
+        "generations": storm.generations,
+        "time_in_rebalance_ratio": storm.ratio,
+        "mtbr_seconds": storm.mtbr_seconds,
+        "median_rebalance_seconds": storm.median_seconds,
+    }
+    failovers = causes.get("coordinator_failover", 0)
+    yield Observation(
+        "REBALANCE_STORM",
+        PAGE if burns_slo(signals.frame, signals.policy.slo_objective) else WARN,
+        evidence=known(numbers | {f"cause_{cause}_rebalances": count for cause, count in causes.items()}),
+        evidence_text=text,
+        guards={
+            "deploy": no_deploy(signals),
+            "autoscaler": guard(bool(signals.policy.max_consumers) and set(causes) <= _SCALING),
+            "coordinator": guard(is_most(failovers, max(1, storm.rebalances))),
+        },
+    )
+
+
+def _is_static(members: Sequence[Row]) -> bool:
+    """True if there are members, and all have instance ids."""
+    return bool(members) and all(row.get("group_instance_id") for row in members)
 
 
 @Rule(
@@ -132,40 +138,36 @@ def rebalance_storm(signals: Signals) -> list[Observation]:
     rank=170,
     blocks_scaling=True,
 )
-def rebalance_incomplete(signals: Signals) -> list[Observation]:
+def rebalance_incomplete(signals: Signals) -> Iterator[Observation]:
     """The group does not become Stable, or two generations within ten minutes never got an assignment.
 
     These count until the group has been at rest for two windows, and longer if half an hour has another such rebalance:
     a single one that has ended is over, however many generations it took.
     """
     if not has_members(signals):
-        return []
+        return
     now, is_under_way = signals.frame.now, signals.state in {"PreparingRebalance", "CompletingRebalance"}
     interrupted = interrupted_rebalances(signals.membership.logical_rebalances, now, signals.parameters)
     generations = sum(each.interrupted for each in recent(interrupted, now, signals.parameters.storm_seconds))
-    is_at_rest = not is_under_way and not recent(
-        interrupted, now, _INCOMPLETE_REST_WINDOWS * signals.frame.window_seconds
-    )
-    is_cut_short = generations >= _MIN_INTERRUPTED and (not is_at_rest or len(interrupted) >= _RECURRING)
+    rest_seconds = _INCOMPLETE_REST_WINDOWS * signals.frame.window_seconds
+    goes_on = is_under_way or bool(recent(interrupted, now, rest_seconds)) or len(interrupted) >= _RECURRING
     timeout = longest_rebalance_timeout(signals.membership.current)
-    since = signals.frame.fact.get("state_since")
-    waits = (now - since).total_seconds() if is_under_way and since is not None else 0.0
+    since = signals.frame.fact.get("state_since") if is_under_way else None
+    waits = 0.0 if since is None else (now - since).total_seconds()
     is_late = timeout is not None and waits > timeout + _NOT_STABLE_SECONDS
-    if not is_cut_short and not is_late:
-        return []
-    return [
-        Observation(
+    if is_late or (generations >= _MIN_INTERRUPTED and goes_on):
+        numbers = {
+            "interrupted_generations": generations,
+            "interrupted_rebalances": len(interrupted),
+            "not_stable_seconds": waits,
+            "rebalance_timeout_seconds": timeout,
+        }
+        yield Observation(
             "REBALANCE_INCOMPLETE",
-            evidence={
-                "interrupted_generations": float(generations),
-                "interrupted_rebalances": float(len(interrupted)),
-                "not_stable_seconds": waits,
-                **({} if timeout is None else {"rebalance_timeout_seconds": timeout}),
-            },
+            evidence=known(numbers),
             evidence_text={"group_state": signals.state},
             guards={"deploy": no_deploy(signals)},
         )
-    ]
 
 
 @Rule(
@@ -186,28 +188,24 @@ def rebalance_incomplete(signals: Signals) -> list[Observation]:
     blocks_scaling=True,
     open_after=1,
 )
-def rebalance_straggler(signals: Signals) -> list[Observation]:
+def rebalance_straggler(signals: Signals) -> Iterator[Observation]:
     """A join phase waited for one member until its rebalance timeout ran out."""
     now, horizon = signals.frame.now, signals.parameters.deploy_horizon_seconds
     waited = stragglers(signals.membership.logical_rebalances, now, horizon) if has_members(signals) else []
     if not waited:
-        return []
-    found = {}
+        return
     healthy = HEARTBEAT_SECONDS + _commit_gap_p95(signals)
     moved_at = signals.frame.fact.get("coordinator_changed_at")
-    since = math.inf if moved_at is None else (now - moved_at).total_seconds()
-    for slot, seconds, rebalance_id in waited:
-        found[slot] = Observation(
+    is_settled = moved_at is None or (now - moved_at).total_seconds() > horizon
+    newest = {slot: (seconds, rebalance_id) for slot, seconds, rebalance_id in waited}
+    for slot, (seconds, rebalance_id) in sorted(newest.items()):
+        yield Observation(
             "REBALANCE_STRAGGLER",
             subject=slot,
             evidence={"join_seconds": seconds, "healthy_join_seconds": healthy},
             evidence_text={"rebalance_id": rebalance_id},
-            guards={
-                "one_batch": passes(seconds > healthy),
-                "coordinator": passes(since > horizon),
-            },
+            guards={"one_batch": passes(seconds > healthy), "coordinator": passes(is_settled)},
         )
-    return [found[slot] for slot in sorted(found)]
 
 
 @Rule(
@@ -226,26 +224,20 @@ def rebalance_straggler(signals: Signals) -> list[Observation]:
     blocks_scaling=True,
     open_after=1,
 )
-def reconcile_stuck(signals: Signals) -> list[Observation]:
+def reconcile_stuck(signals: Signals) -> Iterator[Observation]:
     """A KIP-848 member does not give up its partitions, so that its epoch never becomes Stable."""
     if not has_assignments(signals):
-        return []
-    return [
-        Observation(
+        return
+    membership, horizon = signals.membership, signals.parameters.deploy_horizon_seconds
+    for each in find_behind(signals.frame, membership.rosters, horizon):
+        numbers = {"reconciling_seconds": each.seconds, "rebalance_timeout_seconds": each.timeout_seconds}
+        yield Observation(
             "RECONCILE_STUCK",
             subject=each.slot,
-            confidence=CONFIDENCE
-            if each.slot
-            else _UNNAMED_CONFIDENCE,  # the member is named only when its epoch is over
-            evidence={
-                "reconciling_seconds": each.seconds,
-                "rebalance_timeout_seconds": each.timeout_seconds,
-                "pending_revocation_partitions": float(each.pending),
-            },
+            confidence=CONFIDENCE if each.slot else _UNNAMED_CONFIDENCE,  # it is named only when its epoch is over
+            evidence=numbers | {"pending_revocation_partitions": float(each.pending)},
             evidence_text={"member_state": each.member_state},
         )
-        for each in find_behind(signals.membership, signals.parameters.deploy_horizon_seconds)
-    ]
 
 
 @Rule(
@@ -265,38 +257,23 @@ def reconcile_stuck(signals: Signals) -> list[Observation]:
     blocks_scaling=True,
     open_after=1,
 )
-def assignor_flap(signals: Signals) -> list[Observation]:
+def assignor_flap(signals: Signals) -> Iterator[Observation]:
     """Members agree first on one assignor, then on another, or on none at all."""
-    if not has_assignments(signals):
-        return []
-    found = assignor_changes(signals.frame)
+    changes = assignor_changes(signals.frame)
     split = without_common_assignor(signals.membership.current)
-    if len(found) < _ASSIGNOR_CHANGES and not split:
-        return []
-    names = sorted({name for _, old, new in found for name in (old, new)})
+    if not has_assignments(signals) or (len(changes) < _ASSIGNOR_CHANGES and not split):
+        return
+    names = sorted({name for _, old, new in changes for name in (old, new)})
     names += sorted({name for row in split for name in row["classic_protocols"]})
-    return [
-        Observation(
-            "ASSIGNOR_FLAP",
-            evidence={"assignor_changes": float(len(found)), "members_without_common_assignor": float(len(split))},
-            evidence_text={
-                "assignors": ", ".join(dict.fromkeys(names)),
-                "slots": ", ".join(row["slot"] for row in split),
-            },
-        )
-    ]
-
-
-def _is_cooperative(signals: Signals) -> bool:
-    return signals.frame.fact.get("rebalance_mode") in {"cooperative", "incremental"}
+    slots = [row["slot"] for row in split]
+    yield Observation(
+        "ASSIGNOR_FLAP",
+        evidence=known({"assignor_changes": len(changes), "members_without_common_assignor": len(split)}),
+        evidence_text={"assignors": ", ".join(dict.fromkeys(names)), "slots": ", ".join(slots)},
+    )
 
 
 def _commit_gap_p95(signals: Signals) -> float:
     """95th percentile by nearest rank over partitions of the commit intervals; 0 if none is known."""
-    known = np.sort(np.concatenate([topic.interval for topic in signals.topics] or [np.zeros(0)]))
-    known = known[np.isfinite(known)]
-    return float(known[-(-_COMMIT_GAP_PERCENT * len(known) // 100) - 1]) if len(known) else 0.0
-
-
-def _known(**values: float) -> dict[str, float]:
-    return {name: value for name, value in values.items() if math.isfinite(value)}
+    gaps = [each for topic in signals.topics for each in topic.interval.tolist() if isfinite(each)]
+    return percentile(gaps, _COMMIT_GAP_PERCENT) if gaps else 0.0

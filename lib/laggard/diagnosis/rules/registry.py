@@ -35,6 +35,7 @@ from laggard.diagnosis.rules.rule import (
     Inhibition,
     Observation,
     Rule,
+    happened,
     suppresses,
 )
 from laggard.diagnosis.signals.cluster import ClusterFrame
@@ -70,13 +71,12 @@ def _is_deployed(signals: Signals) -> bool:
 
 def _is_new(signals: Signals) -> bool:
     """True if the group was created not long ago and drains what lay in its topics."""
-    return _happened(signals, "group_created", timedelta(seconds=_CATCH_UP_SECONDS)) and _is_falling(signals)
+    return happened(signals, frozenset({"group_created"}), _CATCH_UP_SECONDS) and _is_falling(signals)
 
 
 def _was_set_back(signals: Signals) -> bool:
     """True if somebody set the offsets back, further than a rebalance replays, and the group reads it again."""
-    span = timedelta(seconds=_REWIND_SECONDS)
-    if not (_happened(signals, "offset_rewind", span) and is_more_than_replayed(signals, span)):
+    if not is_more_than_replayed(signals, timedelta(seconds=_REWIND_SECONDS)):
         return False
     newest = max(row["event_at"] for row in signals.frame.events if row["kind"] == "offset_rewind")
     windows = (signals.frame.now - newest).total_seconds() / signals.frame.window_seconds
@@ -85,11 +85,6 @@ def _was_set_back(signals: Signals) -> bool:
 
 def _is_falling(signals: Signals) -> bool:
     return any(each.trend.name == "draining" for each in signals.topics)
-
-
-def _happened(signals: Signals, kind: str, span: timedelta) -> bool:
-    since = signals.frame.now - span
-    return any(row["kind"] == kind and row["event_at"] >= since for row in signals.frame.events)
 
 
 CONDITIONS = (
@@ -161,3 +156,40 @@ EDGES: tuple[Edge, ...] = tuple(
 def cluster_observations(cluster: ClusterFrame, groups: Sequence[Row], parameters: Parameters) -> list[Observation]:
     """Run the checks that look at all groups together; each observation names its groups in `evidence_text`."""
     return [each for rule in RULES for each in rule.check_all(cluster, groups, parameters)]
+
+
+# codes of each alert that holds while such a finding is open; conf/rules makes its expressions of them
+ALERT_CODES: Mapping[str, tuple[str, ...]] = MappingProxyType({
+    "LaggardDataLost": ("DATA_LOST",),
+    "LaggardDataLossNear": ("DATA_LOSS_FORECAST",),
+    "LaggardOffsetsExpireSoon": ("OFFSETS_EXPIRY_FORECAST",),
+    "LaggardPartitionStalled": ("PARTITION_STALLED",),
+    "LaggardPoisonPill": ("POISON_PILL_SUSPECT",),
+    "LaggardCommitsStopped": ("COMMITS_STOPPED",),
+    "LaggardEmptyWithLag": ("EMPTY_WITH_LAG",),
+    "LaggardCapacityShort": ("CAPACITY_SHORTAGE",),
+    "LaggardSlowMember": ("SLOW_MEMBER", "SLOW_HOST"),
+    "LaggardRebalanceStorm": ("REBALANCE_STORM",),
+    "LaggardPollTimeoutEviction": ("POLL_TIMEOUT_EVICTION",),
+    "LaggardCrashLoop": ("CRASH_LOOP",),
+    "LaggardRebalanceStuck": ("REBALANCE_INCOMPLETE", "RECONCILE_STUCK"),
+    "LaggardStaticDuplicate": ("STATIC_DUPLICATE",),
+    "LaggardPartitionUnowned": ("PARTITION_UNOWNED",),
+    "LaggardTransactionStuck": ("LSO_STUCK",),
+    "LaggardStaticMemberExpired": ("STATIC_EXPIRED",),
+    "LaggardCoordinatorTrouble": ("COORDINATOR_CORRELATED", "BROKER_CORRELATED"),
+    "LaggardScaleOutFutile": ("SCALE_OUT_FUTILE",),
+    "LaggardGroupsUnwatched": ("GROUP_QUARANTINED", "RULE_FAILED"),
+})  # fmt: skip
+_ALERT_OF = {code: alert for alert, codes in ALERT_CODES.items() for code in codes}
+
+
+def alert_of(code: str) -> str | None:
+    """The alert that repeats a finding; None if there is none."""
+    return _ALERT_OF.get(code)
+
+
+def runbook_of(code: str) -> str:
+    """Path of the alert's runbook in the repository; without an alert, of the code's entry in the diagnosis."""
+    alert = alert_of(code)
+    return f"docs/runbooks/{alert}.md" if alert else f"docs/diagnosis.md#{code.lower()}"

@@ -7,8 +7,9 @@ derived from it by `registry`, so that a new rule is one function with `@Rule(..
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import wraps
 from math import isnan
 from typing import Any, TypeAlias
 
@@ -122,13 +123,23 @@ class Rule:
     check: Check = nothing
     check_all: ClusterCheck = nothing  # looks at all groups of the cluster together
 
-    def __call__(self, check: Check) -> Rule:
+    def __call__(self, check: Callable[[Any], Iterable[Observation]]) -> Rule:
         """Attach the check of one group."""
-        return replace(self, check=check, how=self.how or _docstring(check))
+        return replace(self, check=_listing(check), how=self.how or _docstring(check))
 
-    def over_all(self, check: ClusterCheck) -> Rule:
+    def over_all(self, check: Callable[[Any, Sequence[Row], Parameters], Iterable[Observation]]) -> Rule:
         """Attach the check of all groups together."""
-        return replace(self, check_all=check, how=self.how or _docstring(check))
+        return replace(self, check_all=_listing(check), how=self.how or _docstring(check))
+
+
+def _listing(check: Callable[..., Iterable[Observation]]) -> Callable[..., list[Observation]]:
+    """The check with its observations in a list: all of them, or the error that ended it."""
+
+    @wraps(check)
+    def all_of(*inputs: object) -> list[Observation]:
+        return list(check(*inputs))
+
+    return all_of
 
 
 def _docstring(check: Callable[..., object]) -> str:

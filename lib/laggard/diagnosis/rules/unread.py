@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 
 import numpy as np
@@ -10,7 +11,6 @@ from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.rule import (
     CAUSE,
     EVENT,
-    FAIL,
     HYGIENE,
     INFO,
     LAG_CAUSE,
@@ -19,6 +19,9 @@ from laggard.diagnosis.rules.rule import (
     WARN,
     Observation,
     Rule,
+    guard,
+    known,
+    passes,
     suppresses,
 )
 from laggard.diagnosis.signals.forecast import is_read_by_others
@@ -44,28 +47,24 @@ _SILENT_INTERVALS = fixed("silent_intervals", 5, "commit intervals")
     rank=60,
     open_after=1,
 )
-def empty_with_lag(signals: Signals) -> list[Observation]:
+def empty_with_lag(signals: Signals) -> Iterator[Observation]:
     """Records wait, the group has had no member for ten minutes, and nobody commits at the interval seen so far."""
     if signals.state not in EMPTY or not _is_behind(signals) or not _has_no_members(signals):
-        return []
-    if is_read_by_others(signals):  # its commits may be further apart than ten minutes
-        return []
+        return
     # where commits are not counted, an offset that moved on says that somebody commits
-    by = "commits" if _counts_commits(signals) else "consumed"
-    if _sum_newest(signals, by, signals.parameters.quiet_seconds) > 0:
-        return []
-    arrival = float(sum(known_sum(each.arrival) for each in signals.topics))
-    is_wanted = signals.policy.scale_to_zero or arrival == 0
-    return [
-        Observation(
-            "EMPTY_WITH_LAG",
-            severity=INFO if is_wanted else WARN,
-            evidence={"lag_records": signals.lag, "arrival_rate": arrival},
-            evidence_text={"empty_since": str(signals.frame.fact.get("empty_since") or "unknown")},
-            guards={"nobody commits": PASS if _counts_commits(signals) else UNKNOWN},
-            explained=1.0,
-        )
-    ]
+    by, is_counted = ("commits", PASS) if _counts_commits(signals) else ("consumed", UNKNOWN)
+    # commits may be further apart than ten minutes
+    if is_read_by_others(signals) or _sum_newest(signals, by, signals.parameters.quiet_seconds) > 0:
+        return
+    arrival = _arrival(signals)
+    yield Observation(
+        "EMPTY_WITH_LAG",
+        INFO if signals.policy.scale_to_zero or arrival == 0 else WARN,
+        evidence={"lag_records": signals.lag, "arrival_rate": arrival},
+        evidence_text={"empty_since": str(signals.frame.fact.get("empty_since") or "unknown")},
+        guards={"nobody commits": is_counted},
+        explained=1.0,
+    )
 
 
 @Rule(
@@ -84,39 +83,42 @@ def empty_with_lag(signals: Signals) -> list[Observation]:
     rank=70,
     open_after=1,
 )
-def commits_stopped(signals: Signals) -> list[Observation]:
+def commits_stopped(signals: Signals) -> Iterator[Observation]:
     """The group has members and records arrive, but no partition is committed any more."""
-    if (
-        not signals.member_count
-        or not _is_behind(signals)
-        or signals.frame.fact.get("group_type") in ("share", "streams")
-    ):
-        return []
-    if not _counts_commits(signals):  # a group that commits the same offsets again looks alike
-        return []
+    is_consumer = signals.frame.fact.get("group_type") not in ("share", "streams")
+    # where commits are not counted, a group that commits the same offsets again looks alike
+    if not signals.member_count or not _is_behind(signals) or not is_consumer or not _counts_commits(signals):
+        return
+    seconds = _silence_seconds(signals)
+    arrival = _arrival(signals)
+    span = seconds + signals.frame.window_seconds
+    if arrival <= 0 or not _covers(signals, span) or _sum_newest(signals, "commits", span) > 0:
+        return
+    has_committed = any(
+        known_sum(each.frame["commits"]) or np.isfinite(each.frame["committed"][:, -1]).any() for each in signals.topics
+    )
+    yield Observation(
+        "COMMITS_STOPPED",
+        evidence={"seconds": seconds, "arrival_rate": arrival, "members": float(signals.member_count)},
+        guards={
+            "it has committed before": passes(has_committed),
+            "no rebalance since": guard(_has_rebalanced(signals, span)),
+        },
+        explained=1.0,
+    )
+
+
+def _silence_seconds(signals: Signals) -> float:
+    """Seconds without a commit after which commits have stopped: some commit intervals, and the longest poll interval.
+
+    A checkpoint may come every ten minutes: without an interval only a long silence says anything.
+    """
     intervals = [float(value) for each in signals.topics for value in each.interval[np.isfinite(each.interval)]]
-    # a checkpoint may come every ten minutes: without an interval only a long silence says anything
     whole = (signals.parameters.look_back_windows - 1) * signals.frame.window_seconds
     silence = _SILENT_INTERVALS * max(intervals) if intervals else whole
     timeouts = [row["rebalance_timeout_ms"] for row in signals.frame.members if row.get("rebalance_timeout_ms")]
     longest = max(timeouts) / 1000 if timeouts else DEFAULT_POLL_SECONDS
-    seconds = max(silence, longest, signals.frame.window_seconds)
-    commits = float(sum(known_sum(each.frame["commits"]) for each in signals.topics))
-    arrival = float(sum(known_sum(each.arrival) for each in signals.topics))
-    span = seconds + signals.frame.window_seconds
-    if arrival <= 0 or not _covers(signals, span) or _sum_newest(signals, "commits", span) > 0:
-        return []
-    return [
-        Observation(
-            "COMMITS_STOPPED",
-            evidence={"seconds": seconds, "arrival_rate": arrival, "members": float(signals.member_count)},
-            guards={
-                "it has committed before": PASS if commits or _has_commit(signals) else FAIL,
-                "no rebalance since": FAIL if _has_rebalanced(signals, span) else PASS,
-            },
-            explained=1.0,
-        )
-    ]
+    return max(silence, longest, signals.frame.window_seconds)
 
 
 @Rule(
@@ -132,19 +134,17 @@ def commits_stopped(signals: Signals) -> list[Observation]:
     falsifier="a member subscribes to the topic, or its offsets are deleted",
     thresholds=("offsets_retention_minutes",),
 )
-def topic_left_behind(signals: Signals) -> list[Observation]:
+def topic_left_behind(signals: Signals) -> Iterator[Observation]:
     """The group has members, none of them subscribes to the topic, and its offsets are still there."""
     observed = signals.frame.offsets_retention_minutes
     retention = signals.parameters.offsets_retention_minutes if observed is None else observed
-    found = []
     for each in signals.left_topics:
         quiet = each.frame["frozen"][each.is_ok, -1]
         since = float(np.nanmin(quiet, initial=np.inf))
         evidence = {"lag_records": known_sum(each.lag[each.is_ok])}
         if np.isfinite(since):  # the broker forgets an offset so long after it was committed
             evidence |= {"quiet_seconds": since, "expiry_seconds": max(0.0, 60 * retention - since)}
-        found.append(Observation("TOPIC_LEFT_BEHIND", severity=INFO, topic=each.frame.topic, evidence=evidence))
-    return found
+        yield Observation("TOPIC_LEFT_BEHIND", INFO, each.frame.topic, evidence=evidence)
 
 
 def _is_behind(signals: Signals) -> bool:
@@ -177,10 +177,6 @@ def _has_rebalanced(signals: Signals, seconds: float) -> bool:
     return any(row["record_timestamp"] >= since for row in signals.frame.live_generations)
 
 
-def _has_commit(signals: Signals) -> bool:
-    return any(np.isfinite(each.frame["committed"][:, -1]).any() for each in signals.topics)
-
-
 @Rule(
     "D25",
     "EXTERNAL_COMMITTER",
@@ -192,22 +188,16 @@ def _has_commit(signals: Signals) -> bool:
     thresholds=("quiet_seconds",),
     open_after=1,
 )
-def external_committer(signals: Signals) -> list[Observation]:
+def external_committer(signals: Signals) -> Iterator[Observation]:
     """A client that is not a member commits offsets: the lag depends on its commit interval."""
     if not _has_no_members(signals):
-        return []
-    known = [float(value) for each in signals.topics for value in each.interval if np.isfinite(value)]
+        return
+    intervals = [float(value) for each in signals.topics for value in each.interval if np.isfinite(value)]
     # the last member may have committed in the window it left in, the first of these
     commits = _sum_newest(signals, "commits", signals.parameters.quiet_seconds - signals.frame.window_seconds)
-    if not commits:
-        return []
-    return [
-        Observation(
-            "EXTERNAL_COMMITTER",
-            severity=INFO,
-            evidence={"commits": commits} | ({"commit_interval_seconds": max(known)} if known else {}),
-        )
-    ]
+    if commits:
+        numbers = {"commits": commits, "commit_interval_seconds": max(intervals, default=None)}
+        yield Observation("EXTERNAL_COMMITTER", INFO, evidence=known(numbers))
 
 
 @Rule(
@@ -221,28 +211,28 @@ def external_committer(signals: Signals) -> list[Observation]:
     thresholds=("quiet_seconds",),
     open_after=1,
 )
-def no_committed_offset(signals: Signals) -> list[Observation]:
+def no_committed_offset(signals: Signals) -> Iterator[Observation]:
     """A member has the partition and records arrive, but no offset was ever committed."""
     windows = max(1, round(signals.parameters.quiet_seconds / signals.frame.window_seconds))
-    found = []
     for each in signals.topics:
-        if not (each.frame.named("status")[:, -1] == "no_commit").any():
+        status = each.frame.named("status")[:, -windows:]
+        if status.shape[1] < windows or not (status[:, -1] == "no_commit").any():
             continue
-        lasting = (each.frame.named("status")[:, -windows:] == "no_commit").all(axis=1)
         owned = (each.frame.named("owner")[:, -windows:] != "").all(axis=1)
         grew = np.nansum(each.frame["produced"][:, -windows:], axis=1) > 0
-        rows = lasting & owned & grew
-        if rows.any() and each.frame.named("status").shape[1] >= windows:
-            found.append(
-                Observation(
-                    "NO_COMMITTED_OFFSET",
-                    severity=INFO,
-                    topic=each.frame.topic,
-                    partitions=tuple(int(number) for number in each.frame.partitions[rows]),
-                    evidence={"partitions": float(rows.sum())},
-                )
+        rows = (status == "no_commit").all(axis=1) & owned & grew
+        if rows.any():
+            yield Observation(
+                "NO_COMMITTED_OFFSET",
+                INFO,
+                each.frame.topic,
+                tuple(each.frame.partitions[rows].tolist()),
+                evidence={"partitions": float(rows.sum())},
             )
-    return found
+
+
+def _arrival(signals: Signals) -> float:
+    return float(sum(known_sum(each.arrival) for each in signals.topics))
 
 
 def _sum_newest(signals: Signals, name: str, seconds: float) -> float:

@@ -118,7 +118,7 @@ def _causes(signals: Signals, topic: TopicSignals, active: Flags) -> Iterator[Ca
         cause = _cause(COSTLY, topic, _measure(topic, active, costly), "")
         owners = ", ".join(topic.frame.named("slot")[list(costly), -1])
         if cause.fit.contrast <= 1:
-            yield replace(cause, alternatives={} if is_proven else {"member": owners}, is_proven=is_proven)
+            yield cause if is_proven else replace(cause, alternatives={"member": owners}, is_proven=False)
 
 
 def _broker_fits(signals: Signals, topic: TopicSignals, active: Flags) -> Iterator[tuple[str, Fit]]:
@@ -174,13 +174,10 @@ def _fits(signals: Signals, topic: TopicSignals, active: Flags, values: np.ndarr
             continue
         fit = _measure(topic, active, places)
         if fit.explained >= parameters.attr_explained and fit.purity >= parameters.attr_purity and fit.contrast <= 1:
-            found.append((name, _ranked(signals, topic, active, fit)))
-    found = [
-        (name, fit)
-        for name, fit in found
-        if fit.p <= max(parameters.attr_p, least_p(count, len(fit.places)))
-        and (not fit.is_small or _lasted(topic, active, fit, parameters.attr_explained))
-    ]
+            fit = _ranked(signals, topic, active, fit)
+            is_rare = fit.p <= max(parameters.attr_p, least_p(count, len(places)))
+            if is_rare and (not fit.is_small or _lasted(topic, active, fit, parameters.attr_explained)):
+                found.append((name, fit))
     yield from sorted(found, key=lambda each: (-each[1].explained, each[0]))
 
 

@@ -19,7 +19,7 @@ from laggard.diagnosis.signals.group import Flags, MemberSignals, Shape, Signals
 from laggard.diagnosis.signals.members import Busy, member_signals, partition_capacities
 from laggard.diagnosis.signals.rates import newest_level, positions, rolling_mean
 from laggard.diagnosis.signals.rebalances import logical_rebalances
-from laggard.diagnosis.signals.rosters import find_crash_loops, find_evictions, find_series
+from laggard.diagnosis.signals.rosters import find_crash_loops, find_evictions, find_series, longest_seconds
 from laggard.diagnosis.signals.statistics import known_sum, lower_median, percentile
 from laggard.diagnosis.signals.trend import TrendState
 
@@ -31,20 +31,7 @@ _SCATTER_HIGH = fixed("scatter_high", 75, "percentile likewise: half of what lie
 
 def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tuple[Signals, Memory]:
     """The signals at the end of the frame's newest window, and the memory with its trends and busy members renewed."""
-    topics: list[TopicSignals] = []
-    left: list[TopicSignals] = []
-    trends: dict[str, tuple[str, int]] = {}
-    has_members = bool(frame.fact.get("members"))
-    for each in frame.topics:
-        before = TrendState(*memory.trends.get(each.topic, ("", 0)))
-        topic, after = topic_signals(each, frame, before, parameters, has_members=has_members)
-        if is_left(each, frame):
-            unread = np.zeros(len(each.partitions), np.bool_)
-            left.append(replace(topic, is_stalled=unread, stall_kind=("",) * len(unread)))
-        else:
-            topics.append(topic)
-        if after.name:
-            trends[each.topic] = (after.name, after.unconfirmed)
+    topics, left, trends = _topics_of(frame, memory, parameters)
     members, busy = member_signals(frame, topics, memory.busy, parameters)
     known = [each.capacity for each in members.values() if not math.isnan(each.capacity)]
     shown = known + [each.seen for each in members.values() if not math.isnan(each.seen)]
@@ -85,6 +72,26 @@ def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tup
     # causes are found by all other signals
     signals = replace(signals, lag_causes=attribute(signals))
     return signals, replace(memory, trends=trends, busy=busy, capacity=capacity, scaled=signals.scaled)
+
+
+def _topics_of(
+    frame: GroupFrame, memory: Memory, parameters: Parameters
+) -> tuple[list[TopicSignals], list[TopicSignals], dict[str, tuple[str, int]]]:
+    """The signals of the topics that are read and of those that are left, and the trends to remember."""
+    topics: list[TopicSignals] = []
+    left: list[TopicSignals] = []
+    trends: dict[str, tuple[str, int]] = {}
+    for each in frame.topics:
+        before = TrendState(*memory.trends.get(each.topic, ("", 0)))
+        topic, after = topic_signals(each, frame, before, parameters, has_members=bool(frame.fact.get("members")))
+        if is_left(each, frame):
+            unread = np.zeros(len(each.partitions), np.bool_)
+            left.append(replace(topic, is_stalled=unread, stall_kind=("",) * len(unread)))
+        else:
+            topics.append(topic)
+        if after.name:
+            trends[each.topic] = (after.name, after.unconfirmed)
+    return topics, left, trends
 
 
 def _shown_together(busy: Busy, parameters: Parameters) -> list[float]:
@@ -164,8 +171,8 @@ def topic_signals(
         has_members=has_members,
         window_seconds=group.window_seconds,
         parameters=parameters,
-        poll_interval_seconds=_longest_seconds(group, "rebalance_timeout_ms") if has_members else 0.0,
-        session_seconds=_longest_seconds(group, "session_timeout_ms") if has_members else 0.0,
+        poll_interval_seconds=longest_seconds(group, "rebalance_timeout_ms") if has_members else 0.0,
+        session_seconds=longest_seconds(group, "session_timeout_ms") if has_members else 0.0,
         hidden_seconds=0.0 if group.hidden is None else float(np.nan_to_num(group.hidden.most[-1])),
         settled_seconds=_settled_seconds(group),
         floor=floors.momentary[:, -1],
@@ -209,11 +216,6 @@ def _settled_seconds(group: GroupFrame) -> float:
     return (group.now - rows[-1]["record_timestamp"]).total_seconds() if rows else math.inf
 
 
-def _longest_seconds(group: GroupFrame, timeout: str) -> float:
-    """The longest of the members' timeouts, 0 if none is recorded."""
-    return max((row.get(timeout) or 0 for row in group.members), default=0) / 1000
-
-
 def ceiling_of(frame: GroupFrame) -> int:
     """Members that could get a partition: all partitions subscribed to, under range those of the largest topic."""
     counts = frame.fact.get("topic_partitions") or {each.topic: len(each.partitions) for each in frame.topics}
@@ -231,22 +233,10 @@ def _sub_cause(
     """Return what changed since the day before, arrivals or what members do; "" without enough of it."""
     if not any(each.is_material.any() for each in topics):
         return ""
-    before_ms = frame.now_ms - 1000 * parameters.baseline_skip_seconds
-    baseline = frame.baseline()
-    arrived, could, did = 0.0, math.nan, 0.0
-    for each in topics:
-        rows = [
-            row
-            for row in baseline.get(each.frame.topic, ())
-            if round(row["window_end"].timestamp() * 1000) <= before_ms and row["arrival_rate"] is not None
-        ]
-        if len(rows) < parameters.baseline_min_windows:
-            return ""
-        arrived += lower_median([row["arrival_rate"] for row in rows])
-        known = [row["capacity"] for row in rows if row["capacity"] is not None]
-        if len(known) >= parameters.baseline_min_windows:  # fewer may be those of the trouble itself
-            could = lower_median(known)
-        did += lower_median([rate_per_member(row) for row in rows])
+    usual = _usual(frame, topics, parameters)
+    if usual is None:
+        return ""
+    arrived, could, did = usual
     is_up = float(sum(known_sum(each.arrival) for each in topics)) >= parameters.arrival_up_ratio * arrived
     seen = lower_median([each.seen for each in members.values()]) if math.isnan(could) else math.nan
     # whatever members can do, they cannot do less than what they did all day
@@ -254,6 +244,33 @@ def _sub_cause(
     return {(True, True): "both", (True, False): "arrival_up", (False, True): "capacity_down"}.get(
         (is_up, bool(is_down)), "steady"
     )
+
+
+def _usual(
+    frame: GroupFrame, topics: Sequence[TopicSignals], parameters: Parameters
+) -> tuple[float, float, float] | None:
+    """Medians of the day before, records/s: what arrived, what a member could do, and what each did; None without them.
+
+    What a member could do is NaN if fewer windows know it: these may be those of the trouble itself.
+    """
+    arrived, could, did = 0.0, math.nan, 0.0
+    for each in topics:
+        rows = _rows_before(frame, each.frame.topic, parameters)
+        if len(rows) < parameters.baseline_min_windows:
+            return None
+        arrived += lower_median([row["arrival_rate"] for row in rows])
+        known = [row["capacity"] for row in rows if row["capacity"] is not None]
+        if len(known) >= parameters.baseline_min_windows:
+            could = lower_median(known)
+        did += lower_median([rate_per_member(row) for row in rows])
+    return arrived, could, did
+
+
+def _rows_before(frame: GroupFrame, topic: str, parameters: Parameters) -> list[Row]:
+    """Rows of the baseline that have an arrival rate, the newest minutes left out."""
+    before_ms = frame.now_ms - 1000 * parameters.baseline_skip_seconds
+    rows = [row for row in frame.baseline().get(topic, ()) if row["arrival_rate"] is not None]
+    return [row for row in rows if round(row["window_end"].timestamp() * 1000) <= before_ms]
 
 
 def rate_per_member(row: Row) -> float:

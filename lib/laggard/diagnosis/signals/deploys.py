@@ -149,33 +149,44 @@ def _deploy_of(
     frame: GroupFrame, run: Sequence[Change], rebalances: Sequence[Logical], parameters: Parameters
 ) -> Deploy | None:
     """A run of changes as a deploy; None if it is none, or came to rest before nearly all members were replaced."""
-    slots, after = _sizes(frame, run)
-    batches = _batches(run)
+    slots, _ = _sizes(frame, run)
     replaced = sum(len(change.restarted) for change in run) + _paired(run)
-    if not _is_rolling(run, batches, slots, parameters) or replaced < _least_replaced(run, slots, parameters):
-        return None
-    quiet_at = run[-1].at + timedelta(seconds=quiet_seconds(run))
-    is_quiet = frame.now >= quiet_at
-    is_whole = replaced >= parameters.deploy_share * slots
-    if is_quiet and (not is_whole or abs(after - slots) > _DEPLOY_SIZE_SHARE * slots):
+    state = _state_of(frame, run, replaced, parameters)
+    if not state:
         return None
     begin, end = run[0].at, run[-1].at
     within = [each for each in rebalances if begin <= each.ended_at <= end]
-    modes = [row["rebalance_mode"] for row in frame.generations if row.get("rebalance_mode")]
     return Deploy(
-        state=OVER if is_quiet else RUNNING if is_whole else SUSPECTED,
+        state=state,
         started_at=begin,
         ended_at=end,
-        quiet_at=quiet_at,
-        batches=len(batches),
+        quiet_at=end + timedelta(seconds=quiet_seconds(run)),
+        batches=len(_batches(run)),
         slots=slots,
         replaced=min(replaced, slots),
         static=sum(len(change.restarted) for change in run if change.generation is None),
         generations=sum(change.generation is not None for change in run),
         rebalance_ids=tuple(each.rebalance_id for each in within if each.rebalance_id),
         rebalances=len(within),
-        mode=modes[-1] if modes else "",
+        mode=_rebalance_mode(frame),
     )
+
+
+def _rebalance_mode(frame: GroupFrame) -> str:
+    modes = [row["rebalance_mode"] for row in frame.generations if row.get("rebalance_mode")]
+    return modes[-1] if modes else ""
+
+
+def _state_of(frame: GroupFrame, run: Sequence[Change], replaced: int, parameters: Parameters) -> str:
+    """State of a run of changes as a deploy; "" if it is none."""
+    slots, after = _sizes(frame, run)
+    if not _is_rolling(run, _batches(run), slots, parameters) or replaced < _least_replaced(run, slots, parameters):
+        return ""
+    is_quiet = frame.now >= run[-1].at + timedelta(seconds=quiet_seconds(run))
+    is_whole = replaced >= parameters.deploy_share * slots
+    if not is_quiet:
+        return RUNNING if is_whole else SUSPECTED
+    return OVER if is_whole and abs(after - slots) <= _DEPLOY_SIZE_SHARE * slots else ""
 
 
 def _is_rolling(
@@ -242,40 +253,47 @@ class ScaleEvent:
     joined: tuple[str, ...]  # places
     left: tuple[str, ...]
 
+    @property
+    def is_up(self) -> bool:
+        """True if members were added."""
+        return self.after > self.before
+
 
 def find_scale_events(
     changes: Sequence[Change], deploys: Sequence[Deploy], evictions: Iterable[Eviction]
 ) -> tuple[ScaleEvent, ...]:
     """Oldest first; deploys, evictions and restarts are no scaling."""
-    known = [
-        each
-        for each in changes
-        if each.generation is not None
-        and each.before
-        and each.after
-        and not any(deploy.started_at <= each.at <= deploy.ended_at for deploy in deploys)
-    ]
-    steps = [each for each in known if each.after != each.before]
+    steps = _net_changes(changes, deploys)
     restarted = restarts(steps, {each.at for each in evictions})
     found: list[ScaleEvent] = []
     for each in steps:
         if each.at in restarted:
             continue
+        whole = ScaleEvent(each.at, each.before, each.after, each.joined, each.left)
         last = found[-1] if found else None
-        is_same_way = last is not None and (each.after > each.before) == (last.after > last.before)
-        if last is not None and is_same_way and (each.at - last.at).total_seconds() <= STEP_SECONDS:
+        if last is not None and last.is_up == whole.is_up and (each.at - last.at).total_seconds() <= STEP_SECONDS:
             joined, left = (*last.joined, *each.joined), (*last.left, *each.left)
             found[-1] = ScaleEvent(each.at, last.before, each.after, joined, left)
         else:
-            found.append(ScaleEvent(each.at, each.before, each.after, each.joined, each.left))
+            found.append(whole)
     return tuple(found)
+
+
+def _net_changes(changes: Sequence[Change], deploys: Sequence[Deploy]) -> list[Change]:
+    """Changes of the number of members outside deploys; a group that comes to life, or ends, is not scaled."""
+    known = [each for each in changes if each.generation is not None and each.before and each.after]
+    return [
+        each
+        for each in known
+        if each.after != each.before and not any(one.started_at <= each.at <= one.ended_at for one in deploys)
+    ]
 
 
 def alternations(events: Sequence[ScaleEvent], until: datetime) -> list[ScaleEvent]:
     """The newest net changes of the last seconds that alternate in sign, oldest first."""
     found: list[ScaleEvent] = []
     for each in reversed([each for each in events if 0 <= (until - each.at).total_seconds() < _SWING_SECONDS]):
-        if found and (each.after > each.before) == (found[0].after > found[0].before):
+        if found and each.is_up == found[0].is_up:
             break
         found.insert(0, each)
     return found

@@ -64,15 +64,18 @@ def newest_scale_out(signals: Signals) -> Scaled | None:
     """
     since = signals.frame.now - timedelta(seconds=_SCALED_SECONDS)
     recent = [each for each in signals.membership.scale_events if each.at >= since]
-    newest = next((each for each in reversed(recent) if each.after > each.before > 0), None)
+    newest = next((each for each in reversed(recent) if each.is_up and each.before > 0), None)
     known = signals.memory.scaled
-    if newest is not None:
-        at_ms, found = round(newest.at.timestamp() * 1000), elasticity(signals, newest)
-        if not math.isnan(found.value):
-            return Scaled(at_ms, found.value, found.after)
-        known = known if known is not None and known.at_ms == at_ms else None
-    elif recent:
-        return None
+    if newest is None:
+        return None if recent else _still(signals, known)
+    at_ms, found = round(newest.at.timestamp() * 1000), elasticity(signals, newest)
+    if not math.isnan(found.value):
+        return Scaled(at_ms, found.value, found.after)
+    return _still(signals, known) if known is not None and known.at_ms == at_ms else None
+
+
+def _still(signals: Signals, known: Scaled | None) -> Scaled | None:
+    """The effect that is remembered, unless the lag has drained or the members do clearly more now."""
     if known is None or not signals.is_material:
         return None
     consumed = sum(known_sum(each.consume) for each in signals.topics)
@@ -103,7 +106,7 @@ def busy_windows(signals: Signals) -> tuple[Flags, Floats]:
     A window with a generation change, or right after one, is not busy; nor is one with a partition unknown.
     """
     frame = signals.frame
-    lowest, consume = (_sum(signals, name) for name in ("lag_min", "consume"))
+    lowest, consume = (group_sum(signals, name) for name in ("lag_min", "consume"))
     floor = sum(known_sum(topic.floor) for topic in signals.topics)
     busy = np.isfinite(consume) & (lowest > floor)
     for row in frame.live_generations:
@@ -113,11 +116,6 @@ def busy_windows(signals: Signals) -> tuple[Flags, Floats]:
             if 0 <= each < len(busy):
                 busy[each] = False
     return busy, consume
-
-
-def group_lag(signals: Signals, name: str = "lag") -> Floats:
-    """Sum over partitions per window of one of the arrays; NaN if one of them is unknown."""
-    return _sum(signals, name)
 
 
 def find_cold_start(signals: Signals, min_empty_seconds: float) -> ColdStart | None:
@@ -154,7 +152,7 @@ def _cold_start(signals: Signals, empty_at: datetime, returned_at: datetime) -> 
             first = min(first, float(ends[waits][0]) - frame.window_seconds)
     waited = max(0.0, at - max(first, empty_at.timestamp()))
     floor = sum(known_sum(topic.floor) for topic in signals.topics)
-    lag = _sum(signals, "lag")
+    lag = group_sum(signals, "lag")
     caught = np.flatnonzero((ends > at) & (lag <= floor))
     until = float(ends[caught[0]]) if len(caught) else frame.now_ms / 1000
     return ColdStart(empty_at, returned_at, waited, backlog, until - at, is_caught_up=bool(len(caught)))
@@ -166,23 +164,24 @@ def idle_replica_hours(signals: Signals) -> tuple[float, float, float]:
     A window is idle if nothing was consumed and nothing lagged beyond the floor; NaN without a baseline.
     """
     floor = {topic.frame.topic: known_sum(topic.floor) for topic in signals.topics}
-    seen: dict[datetime, tuple[float, bool]] = {}
+    hours: dict[datetime, float] = {}
+    busy: set[datetime] = set()
     for topic, rows in signals.frame.baseline().items():
         for row in rows:
-            members, consumed = row.get("members"), row.get("consumed")
+            members, consumed, begin = row.get("members"), row.get("consumed"), row["window_start"]
             if members is None or consumed is None:
                 continue
-            hours = members * (row["window_end"] - row["window_start"]).total_seconds() / 3600
-            is_busy = consumed > 0 or (row.get("lag_known") or 0) > floor.get(topic, 0.0)
-            seen[row["window_start"]] = (hours, is_busy or seen.get(row["window_start"], (0.0, False))[1])
-    total = sum(hours for hours, _ in seen.values())
+            hours[begin] = members * (row["window_end"] - begin).total_seconds() / 3600
+            if consumed > 0 or (row.get("lag_known") or 0) > floor.get(topic, 0.0):
+                busy.add(begin)
+    total = sum(hours.values())
     if not total:
         return math.nan, math.nan, math.nan
-    idle = sum(hours for hours, is_busy in seen.values() if not is_busy)
-    return total, idle, sum(is_busy for _, is_busy in seen.values()) / len(seen)
+    return total, sum(each for begin, each in hours.items() if begin not in busy), len(busy) / len(hours)
 
 
-def _sum(signals: Signals, name: str) -> Floats:
+def group_sum(signals: Signals, name: str) -> Floats:
+    """Sum over partitions per window of one of the arrays; NaN if one of them is unknown."""
     total = np.full(len(signals.frame.windows), 0.0 if signals.topics else np.nan)
     for topic in signals.topics:
         total = total + topic.frame[name].sum(axis=0)
@@ -216,7 +215,7 @@ def measure_deploy(signals: Signals, deploy: Deploy) -> DeployCost:
     begin, end = deploy.started_at.timestamp(), deploy.ended_at.timestamp()
     before = np.flatnonzero(ends <= begin)[-_COST_BEFORE_WINDOWS:]
     during = (ends > begin) & (starts <= deploy.quiet_at.timestamp())
-    highest, lag, envelope, arrival = (group_lag(signals, name) for name in ("lag_max", "lag", "envelope", "arrival"))
+    highest, lag, envelope, arrival = (group_sum(signals, name) for name in ("lag_max", "lag", "envelope", "arrival"))
     usual = lower_median(lag[before].tolist())
     highest_before, peak = _max(highest[before]), _max(highest[during] - _growth(lag[before], during))
     excess = np.where(ends > begin, np.clip(lag - usual, 0.0, None), 0.0)

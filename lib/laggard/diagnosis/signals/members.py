@@ -27,9 +27,7 @@ def member_signals(frame: GroupFrame, topics: Sequence[TopicSignals], before: Bu
     dict[str, MemberSignals], dict[str, tuple[tuple[int, float], ...]]
 ]:  # fmt: skip
     """Members by slot, and the newest windows in which each was busy, this one included."""
-    oldest = frame.now_ms - parameters.capacity_lookback_hours * 3_600_000
-    kept = {slot: tuple(each for each in samples if each[0] >= oldest) for slot, samples in before.items()}
-    busy_in = {slot: samples for slot, samples in kept.items() if samples}
+    busy_in = _kept(before, frame.now_ms - parameters.capacity_lookback_hours * 3_600_000)
     slots = sorted({slot for each in topics for slot in each.frame.named("slot")[:, -1].tolist()} - {""})
     owners = [_owners(each.frame.named("slot"), slots) for each in topics]
     longest = _intervals(topics, owners, len(slots))
@@ -39,27 +37,21 @@ def member_signals(frame: GroupFrame, topics: Sequence[TopicSignals], before: Bu
     newest = _newest_rates(topics, owners, spans)
     held_by = [_rows_by_owner(owner[:, -1], len(slots)) for owner in owners]
     summed = [np.array([each.arrival, each.consume, np.where(np.isnan(each.lag), 0.0, each.lag)]) for each in topics]
-    is_busy = _busy(topics, owners, len(slots)) & _same_generation(frame)
+    is_busy, busy_for = _busy(topics, owners, len(slots))
+    is_busy &= _same_generation(frame)
     waits = _waits(topics, owners, spans, parameters)
     is_rare = longest > frame.window_seconds
-    is_behind = is_rare & _fall_behind(frame, topics, owners, len(slots), parameters) if is_rare.any() else is_rare
-    has_work = is_busy & (_busy_for(topics, owners, len(slots)) >= spans) | is_behind
-    is_at_work = has_work & ~waits  # a stalled one shows no capacity
+    is_behind = _fall_behind(frame, topics, owners, is_rare, parameters)
+    is_at_work = (is_busy & (busy_for >= spans) | is_behind) & ~waits  # a stalled one shows no capacity
     found: dict[str, MemberSignals] = {}
     for number, slot in enumerate(slots):
         if is_at_work[number] and newest[number] > 0:
             now = int(frame.windows[-1]), newest[number]
             busy_in[slot] = (*busy_in.get(slot, ()), now)[-parameters.busy_windows :]
-        known = [rate for _, rate in busy_in.get(slot, ())]
-        parts = [
-            (each, held[number], values)
-            for each, held, values in zip(topics, held_by, summed, strict=True)
-            if len(held[number])
-        ]
         found[slot] = _member(
             slot,
-            parts,
-            capacity=percentile(known, _CAPACITY_PERCENT) if len(known) >= parameters.busy_min_windows else math.nan,
+            list(zip(topics, (held[number] for held in held_by), summed, strict=True)),
+            capacity=_capacity(busy_in.get(slot, ()), parameters),
             seen=most[number],
             is_busy=bool(is_busy[number]),
             waits=bool(waits[number]),
@@ -67,9 +59,21 @@ def member_signals(frame: GroupFrame, topics: Sequence[TopicSignals], before: Bu
     return found, busy_in
 
 
+def _kept(before: Busy, oldest_ms: float) -> dict[str, tuple[tuple[int, float], ...]]:
+    """Return what is remembered without what is too old."""
+    kept = {slot: tuple(each for each in samples if each[0] >= oldest_ms) for slot, samples in before.items()}
+    return {slot: samples for slot, samples in kept.items() if samples}
+
+
+def _capacity(busy: Sequence[tuple[int, float]], parameters: Parameters) -> float:
+    """Capacity by the newest windows in which a member was busy; NaN if these are too few."""
+    known = [rate for _, rate in busy]
+    return percentile(known, _CAPACITY_PERCENT) if len(known) >= parameters.busy_min_windows else math.nan
+
+
 def _member(
     slot: str,
-    parts: Sequence[tuple[TopicSignals, Ints, Floats]],
+    of_topics: Sequence[tuple[TopicSignals, Ints, Floats]],
     *,
     capacity: float,
     seen: float,
@@ -77,6 +81,7 @@ def _member(
     waits: bool,
 ) -> MemberSignals:
     """A member by the rows that it has of each topic, and by their arrivals, consumption and lag."""
+    parts = [each for each in of_topics if len(each[1])]
     first, mine, _ = parts[0]
     sums = [np.add.reduce(values[:, held], axis=1).tolist() for _, held, values in parts]
     arrival, consume, lag = (float(sum(each)) for each in zip(*sums, strict=True))
@@ -159,25 +164,34 @@ def _intervals(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: in
     return longest
 
 
-def _busy_for(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int) -> Ints:
-    """Per slot the newest windows in a row in which it had the partitions it has, and more to read all the time."""
-    if not owners:
-        return np.zeros(slots, np.int64)
-    count = owners[0].shape[1]
+def _busy(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int) -> tuple[Flags, Ints]:
+    """Per slot: busy now, and for how many newest windows in a row it had its partitions and more to read all the time.
+
+    It is busy with the same partitions for three windows, and never a moment without more to read than commits hide.
+    What is left of a stalled partition keeps nobody busy: its owner has that much more to read, and does not read it.
+    """
+    count = owners[0].shape[1] if owners else 1
     smallest, floor, is_other = (np.zeros((slots, count)) for _ in range(3))
+    has_changed = np.zeros(slots, np.bool_)
     for each, owner in zip(topics, owners, strict=True):
         now = owner[:, -1]
         held = now >= 0
         place = (now[held, None] * count + np.arange(count)).ravel()
-        least, least_floor = _moving(each, held, slice(None))
+        is_standing = each.frame["frozen"][held] > each.positions.patience[held]
+        least, least_floor = (np.where(is_standing, 0.0, lags[held]) for lags in (each.least, each.least_floor))
         smallest += np.bincount(place, least.ravel(), smallest.size).reshape(smallest.shape)
         floor += np.bincount(place, least_floor.ravel(), floor.size).reshape(floor.shape)
         differs = owner != now[:, None]
         if differs.any():
             np.add.at(is_other, now[held], differs[held])
-    rests = (~(smallest > floor) | (is_other > 0))[:, ::-1]
-    found: Ints = np.where(rests.any(axis=1), rests.argmax(axis=1), count)
-    return found
+            lately = slice(-_SETTLED_WINDOWS, -1)
+            for side in (owner, np.broadcast_to(now[:, None], owner.shape)):
+                moved = side[:, lately][differs[:, lately]]
+                has_changed[moved[moved >= 0]] = True
+    is_more = smallest > floor  # not where one is NaN
+    rests = (~is_more | (is_other > 0))[:, ::-1]
+    busy_for: Ints = np.where(rests.any(axis=1), rests.argmax(axis=1), count)
+    return is_more[:, -1] & ~has_changed, busy_for
 
 
 def _waits(topics: Sequence[TopicSignals], owners: Sequence[Ints], spans: Ints, parameters: Parameters) -> Flags:
@@ -199,14 +213,16 @@ def _waits(topics: Sequence[TopicSignals], owners: Sequence[Ints], spans: Ints, 
 
 
 def _fall_behind(
-    frame: GroupFrame, topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int, parameters: Parameters
+    frame: GroupFrame, topics: Sequence[TopicSignals], owners: Sequence[Ints], is_rare: Flags, parameters: Parameters
 ) -> Flags:
     """Per slot: lag of a topic grows, and the member had more left at each of its newest commits than at the last.
 
-    One that runs out of records leaves no more than what arrives in one batch, each time again.
+    Only those count whose commits are rarer than windows. One that runs out of records leaves no more than what arrives
+    in one batch, each time again.
     """
+    slots = len(is_rare)
     is_growing, arrival = np.zeros(slots, np.bool_), np.zeros(slots)
-    if not any(each.trend.name == GROWING for each in topics):
+    if not is_rare.any() or not any(each.trend.name == GROWING for each in topics):
         return is_growing
     standing = [each.frame["frozen"] > each.positions.patience for each in topics]
     left = _sums(
@@ -225,7 +241,7 @@ def _fall_behind(
                 left[slot, : window + 1] = np.nan  # it had other partitions
     least = parameters.trend_exit_effect * arrival
     behind = [falls_behind(mine, rate, frame.window_seconds) for mine, rate in zip(left, least.tolist(), strict=True)]
-    return is_growing & np.array(behind, np.bool_)
+    return is_rare & is_growing & np.array(behind, np.bool_)
 
 
 def _same_generation(frame: GroupFrame) -> bool:
@@ -233,29 +249,3 @@ def _same_generation(frame: GroupFrame) -> bool:
     newest = frame.facts[-_SETTLED_WINDOWS:]
     numbers = {(row["generation"], row["group_epoch"]) for row in newest if row is not None}
     return len(newest) == _SETTLED_WINDOWS and None not in newest and len(numbers) == 1
-
-
-def _moving(topic: TopicSignals, held: Flags, windows: slice) -> tuple[Floats, Floats]:
-    """Smallest lag of these partitions in these windows and its floor, both 0 while the offset stands.
-
-    What is left of a stalled partition keeps nobody busy: its owner has that much more to read, and does not read it.
-    """
-    is_standing = topic.frame["frozen"][held, windows] > topic.positions.patience[held]
-    least, floor = (np.where(is_standing, 0.0, each[held, windows]) for each in (topic.least, topic.least_floor))
-    return least, floor
-
-
-def _busy(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int) -> Flags:
-    """Per slot: the same partitions for three windows, and never a moment without more to read than commits hide."""
-    smallest, floor, has_changed = np.zeros(slots), np.zeros(slots), np.zeros(slots, bool)
-    for each, owner in zip(topics, owners, strict=True):
-        now = owner[:, -1]
-        held = now >= 0
-        least, least_floor = _moving(each, held, slice(-1, None))
-        smallest += np.bincount(now[held], least[:, 0], slots)
-        floor += np.bincount(now[held], least_floor[:, 0], slots)
-        for other in owner[:, -_SETTLED_WINDOWS:-1].T:
-            moved = other != now
-            for side in (other[moved & (other >= 0)], now[moved & held]):
-                has_changed[side] = True
-    return (smallest > floor) & ~has_changed  # not where one is NaN

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
+from math import nan
 from typing import TypeAlias
 
 from laggard.diagnosis.history.frames import GroupFrame, Row
 from laggard.diagnosis.parameters import Parameters, fixed
+from laggard.diagnosis.signals.rosters import Roster
+from laggard.diagnosis.signals.statistics import lower_median
 from laggard.rebalance.counters import RATIO_RANGE
 from laggard.rebalance.parameters import DEFAULTS
 from laggard.rebalance.times import union_seconds
@@ -28,6 +31,9 @@ _MERGE_SECONDS = fixed("merge_seconds", DEFAULTS.merge_seconds, "s between two g
 _MERGE_SYNC_TIMES = fixed("merge_sync_times", DEFAULTS.merge_sync_times, "sync phases, where those are longer")
 # one long join is a straggler, no storm
 _RATIO_MIN_GENERATIONS = fixed("ratio_min_generations", 3, "generations")
+# the coordinator evicts a member that has not revoked within its rebalance timeout
+_EXPIRED_SHARE = fixed("expired_share", 0.9, "of the rebalance timeout")
+_ASSIGNOR_SECONDS = fixed("assignor_seconds", 3600.0, "s in which the assignor changed")
 # members of one start do not all join in the same second
 _TOGETHER_SECONDS = fixed("together_seconds", 120.0, "s in which the members of a group that was empty have started")
 
@@ -49,8 +55,9 @@ class Logical:
         return "" if self.row is None else str(self.row["rebalance_id"])
 
     @property
-    def seconds(self) -> float | None:
-        return None if self.started_at is None else (self.ended_at - self.started_at).total_seconds()
+    def seconds(self) -> float:
+        """Duration, NaN unknown."""
+        return nan if self.started_at is None else (self.ended_at - self.started_at).total_seconds()
 
     def is_within(self, spans: Spans) -> bool:
         """True if it took place, or began, in one of the spans."""
@@ -68,7 +75,7 @@ class Storm:
     mtbr_seconds: float  # mean time between two ends, NaN below two
     median_seconds: float  # lower median duration, NaN unknown
     causes: Mapping[str, int]
-    because: tuple[str, ...]
+    because: tuple[str, ...] = ()
 
 
 def ended_at(generation: Row) -> datetime:
@@ -79,19 +86,7 @@ def ended_at(generation: Row) -> datetime:
 
 def logical_rebalances(frame: GroupFrame) -> tuple[Logical, ...]:
     """Rebalances by their ends: the rows, then what generations tell of those whose row is still to come."""
-    written = [
-        Logical(
-            row["started_est"],
-            row["ended_at"],
-            len(row["generations"]) + (row["interrupted"] or 0),
-            row["cause"],
-            row,
-            is_first=row["members_before"] == 0,
-            interrupted=row["interrupted"] or 0,
-        )
-        for row in frame.rebalances
-        if row.get("live_read")
-    ]
+    written = [_written(row) for row in frame.live_rebalances]
     written.sort(key=lambda each: each.ended_at)
     newest = max((row["ended_at"] for row in frame.rebalances), default=None)
     fresh = [
@@ -105,6 +100,19 @@ def logical_rebalances(frame: GroupFrame) -> tuple[Logical, ...]:
     return (*written, *_merge(fresh, frame.fact.get("rebalancing_since")))
 
 
+def _written(row: Row) -> Logical:
+    interrupted = row["interrupted"] or 0
+    return Logical(
+        row["started_est"],
+        row["ended_at"],
+        len(row["generations"]) + interrupted,
+        row["cause"],
+        row,
+        is_first=row["members_before"] == 0,
+        interrupted=interrupted,
+    )
+
+
 def recent(rebalances: Iterable[Logical], until: datetime, seconds: float) -> list[Logical]:
     """Those that ended in the last seconds before a time."""
     return [each for each in rebalances if 0 <= (until - each.ended_at).total_seconds() < seconds]
@@ -116,13 +124,13 @@ def time_in_rebalance(frame: GroupFrame, known: Sequence[Logical], explained: Sp
     Rebalances in the spans that explain them are left out.
     """
     if frame.fact.get("time_in_rebalance_ratio", 0.0) is None:
-        return float("nan")  # not watched for so long
+        return nan  # not watched for so long
     end = frame.now
     begin = end - RATIO_RANGE
     near = [each for each in known if each.ended_at > begin and not each.is_within(explained)]
     intervals = [(each.started_at, each.ended_at) for each in near if each.started_at is not None]
     if len(intervals) < len(near):
-        return float("nan")
+        return nan
     since = frame.fact.get("rebalancing_since")
     if since is not None and not any(each.ended_at >= since for each in known):
         intervals.append((since, end))
@@ -135,25 +143,22 @@ def find_storm(frame: GroupFrame, known: Sequence[Logical], parameters: Paramete
     near = [each for each in near if not each.is_first and not each.is_within(explained)]
     generations = sum(each.generations for each in near)
     ratio = time_in_rebalance(frame, known, explained)
-    durations = sorted(each.seconds for each in near if each.seconds is not None)
-    median = durations[(len(durations) - 1) // 2] if durations else float("nan")
-    span = (near[-1].ended_at - near[0].ended_at).total_seconds() if len(near) > 1 else float("nan")
-    mtbr = span / (len(near) - 1) if len(near) > 1 else float("nan")
-    because = {
-        "count": len(near) >= parameters.storm_count,
-        "ratio": ratio >= parameters.storm_ratio and generations >= _RATIO_MIN_GENERATIONS,
-        "mtbr": len(near) >= parameters.storm_count - 1 and mtbr < parameters.storm_mtbr * median,
+    median = lower_median(each.seconds for each in near)
+    mtbr = (near[-1].ended_at - near[0].ended_at).total_seconds() / (len(near) - 1) if len(near) > 1 else nan
+    causes = dict(sorted(Counter(each.cause or "unknown" for each in near).items()))
+    storm = Storm(len(near), generations, ratio, mtbr, median, causes)
+    return replace(storm, because=_because(storm, parameters))
+
+
+def _because(storm: Storm, parameters: Parameters) -> tuple[str, ...]:
+    """Names of the limits that rebalances pass."""
+    is_thick = storm.mtbr_seconds < parameters.storm_mtbr * storm.median_seconds
+    passed = {
+        "count": storm.rebalances >= parameters.storm_count,
+        "ratio": storm.ratio >= parameters.storm_ratio and storm.generations >= _RATIO_MIN_GENERATIONS,
+        "mtbr": storm.rebalances >= parameters.storm_count - 1 and is_thick,
     }
-    causes = Counter(each.cause or "unknown" for each in near)
-    return Storm(
-        len(near),
-        generations,
-        ratio,
-        mtbr,
-        median,
-        dict(sorted(causes.items())),
-        tuple(k for k, v in because.items() if v),
-    )
+    return tuple(name for name, is_so in passed.items() if is_so)
 
 
 def interrupted_rebalances(known: Sequence[Logical], now: datetime, parameters: Parameters) -> list[Logical]:
@@ -179,6 +184,12 @@ def longest_rebalance_timeout(members: Iterable[Row]) -> float | None:
     return max(known) / 1000 if known else None
 
 
+def longest_pause(rows: Iterable[Row]) -> float:
+    """The longest 95th percentile of the pauses of rebalances in seconds; NaN if none is known."""
+    pauses = [row.get("pause_p95_seconds") for row in rows]
+    return max((float(each) for each in pauses if each is not None), default=nan)
+
+
 def stragglers(rebalances: Iterable[Logical], now: datetime, seconds: float) -> list[tuple[str, float, str]]:
     """Slots that a join phase waited for in vain, seconds of the join, and the rebalance's id."""
     return [
@@ -196,19 +207,21 @@ def _merge(generations: list[Row], since: datetime | None) -> list[Logical]:
             runs[-1].append(row)
         else:
             runs.append([row])
-    found: list[Logical] = []
-    for run in runs:
-        begin = run[0].get("state_timestamp")
-        if run[0]["generation_kind"] == "epoch":
-            begin = run[0]["record_timestamp"]
-        if since is not None and since <= ended_at(run[0]) and not found:
-            begin = since
-        count = sum(max(1, row["generation_gap"] or 1) for row in run)
-        is_first = not run[0]["left"] and len(run[0]["joined"] or ()) == run[0]["member_count"]
-        # of an epoch every step is written: a gap there is a record not read
-        interrupted = count - len(run) if run[0]["generation_kind"] == "classic" else 0
-        found.append(Logical(begin, ended_at(run[-1]), count, "", is_first=is_first, interrupted=interrupted))
+    found = [_logical(run) for run in runs]
+    if found and since is not None and since <= ended_at(runs[0][0]):
+        found[0] = replace(found[0], started_at=since)
     return found
+
+
+def _logical(run: Sequence[Row]) -> Logical:
+    """The rebalance of these generations."""
+    first, is_epoch = run[0], run[0]["generation_kind"] == "epoch"
+    begin = first["record_timestamp"] if is_epoch else first.get("state_timestamp")
+    count = sum(max(1, row["generation_gap"] or 1) for row in run)
+    is_first = not first["left"] and len(first["joined"] or ()) == first["member_count"]
+    # of an epoch every step is written: a gap there is a record not read
+    interrupted = count - len(run) if first["generation_kind"] == "classic" else 0
+    return Logical(begin, ended_at(run[-1]), count, "", is_first=is_first, interrupted=interrupted)
 
 
 def _goes_on(before: Row, after: Row) -> bool:
@@ -221,3 +234,85 @@ def _goes_on(before: Row, after: Row) -> bool:
     joined_at = after.get("state_timestamp") or after["record_timestamp"]
     gap = max(_MERGE_SYNC_TIMES * (before.get("sync_seconds") or 0.0), _MERGE_SECONDS)
     return bool((joined_at - before["record_timestamp"]).total_seconds() < gap)
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """A KIP-848 member that did not reach its epoch in time."""
+
+    slot: str  # "" where no record names it yet
+    seconds: float
+    member_state: str
+    pending: int  # partitions it has to give up
+    timeout_seconds: float
+
+
+def assignor_changes(frame: GroupFrame) -> list[tuple[datetime, str, str]]:
+    """Return the times of changes of the assignor, with the one before and after."""
+    end = frame.now
+    found = []
+    before: str | None = None
+    for row in frame.live_generations:
+        now = row.get("assignor")
+        if not now or row["kind"] != "sync":
+            continue
+        if before is not None and before != now and (end - row["record_timestamp"]).total_seconds() < _ASSIGNOR_SECONDS:
+            found.append((row["record_timestamp"], before, now))
+        before = now
+    return found
+
+
+def without_common_assignor(members: Sequence[Row]) -> list[Row]:
+    """Classic members of a KIP-848 group, if no assignor is supported by them all."""
+    classic = [row for row in members if row.get("classic_protocols")]
+    common = set.intersection(*(set(row["classic_protocols"]) for row in classic)) if classic else {""}
+    return [] if common else classic
+
+
+def find_behind(frame: GroupFrame, rosters: Sequence[Roster], seconds: float) -> list[Behind]:
+    """Members that kept an epoch from being Stable for about their rebalance timeout, which is when they are evicted.
+
+    The rows of an epoch come when it is over; before that only the group's state tells that somebody is behind.
+    """
+    own = [each for each in rosters if each.generation_kind == "epoch"]
+    ended = _never_stable(frame)
+    found: dict[str, Behind] = {}
+    for roster in own:
+        until = ended.get(roster.generation)
+        if until is not None and (frame.now - until).total_seconds() < seconds:
+            lasted = (until - roster.at).total_seconds()
+            found |= {row["slot"]: _behind(row, lasted) for row in roster.rows if _blocks(row, lasted)}
+    return [found[slot] for slot in sorted(found)] or _not_named_yet(frame, own)
+
+
+def _never_stable(frame: GroupFrame) -> dict[int, datetime]:
+    """By epoch that never was Stable: when the next one began."""
+    epochs = [row for row in frame.live_generations if row["generation_kind"] == "epoch"]
+    following = {row["generation"]: later["record_timestamp"] for row, later in pairwise(epochs)}
+    unstable = {row["generation"] for row in epochs if row.get("stable_at") is None and row["kind"] == "epoch"}
+    return {epoch: at for epoch, at in following.items() if epoch in unstable}
+
+
+def _timeout_seconds(row: Row) -> float:
+    return float(row.get("rebalance_timeout_ms") or 0) / 1000
+
+
+def _blocks(row: Row, lasted: float) -> bool:
+    """True if a member kept its epoch open until it is evicted for it; one that waits for others is not to blame."""
+    own = _timeout_seconds(row)
+    return row.get("member_state") == "UnrevokedPartitions" and own > 0 and lasted >= _EXPIRED_SHARE * own
+
+
+def _behind(row: Row, lasted: float) -> Behind:
+    pending = len(row.get("pending_revocation") or ())
+    return Behind(row["slot"], lasted, row["member_state"], pending, _timeout_seconds(row))
+
+
+def _not_named_yet(frame: GroupFrame, rosters: Sequence[Roster]) -> list[Behind]:
+    """Somebody, while the group has been reconciling for longer than the longest timeout."""
+    timeout = max((_timeout_seconds(row) for roster in rosters for row in roster.rows), default=0.0)
+    since = frame.fact.get("rebalancing_since") or frame.fact.get("state_since")
+    if frame.fact.get("group_state") != "Reconciling" or since is None or not timeout:
+        return []
+    lasted = (frame.now - since).total_seconds()
+    return [Behind("", lasted, "Reconciling", 0, timeout)] if lasted > timeout else []

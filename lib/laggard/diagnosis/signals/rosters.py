@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 
 from laggard.diagnosis.history.frames import GroupFrame, Row
 from laggard.diagnosis.parameters import Parameters, fixed
@@ -27,6 +27,7 @@ _CRASH_MIN_SECONDS = fixed("crash_min_seconds", 90.0, "s, a shorter life is one 
 _CRASH_SESSIONS = fixed("crash_sessions", 2, "sessions, likewise")
 _SERIES_DEPARTURES = fixed("series_departures", 5, "departures without a claimed reason, from which evidence adds up")
 _AWAY_TIMES = fixed("away_times", 3, "times the longest absence before: a back-off doubles, a stop lasts")
+_NEVER = datetime.max.replace(tzinfo=timezone.utc)
 _AWAY_MIN_SECONDS = fixed("away_min_seconds", 120.0, "s, an absence up to here may end like those before")
 
 
@@ -119,6 +120,11 @@ def pattern(place: str) -> str:
     return re.sub(r"\d+", "#", place.split("/", 1)[0])
 
 
+def slots_in(row: Row, *names: str) -> set[str]:
+    """Slots that a record has in these columns, such as those that left."""
+    return {slot for name in names for slot in row[name] or ()}
+
+
 def _gone_in_downgrade(known: Sequence[Roster], row: Row) -> set[str]:
     """Slots whose members did not come along to the classic protocol: those that do keep their member ids."""
     number = next((n for n, each in enumerate(known) if each.source_offset == row["source_offset"]), 0)
@@ -135,29 +141,29 @@ def changes_of(frame: GroupFrame, known: Sequence[Roster], place_of: Mapping[str
     for row in frame.generations:
         before, members = members, row["member_count"] or 0
         is_downgrade = row["kind"] == "downgrade"
-        if not row.get("live_read") or (row["joined"] is None and not is_downgrade) or row["kind"] == "create":
-            continue
-        left, replaced = set(row["left"] or ()), set(row["replaced"] or ())
-        if is_downgrade:
-            left = _gone_in_downgrade(known, row)
-            before = members + len(left)
-        found.append(
-            Change(
-                at=row["record_timestamp"],
-                joined=_named(row["joined"] or (), place_of),
-                left=_named(left, place_of),
-                restarted=_named(replaced - left, place_of),
-                before=before,
-                after=members,
-                generation=row["generation"],
+        is_known = row["joined"] is not None or is_downgrade
+        if row.get("live_read") and is_known and row["kind"] != "create":
+            left = _gone_in_downgrade(known, row) if is_downgrade else slots_in(row, "left")
+            found.append(
+                Change(
+                    at=row["record_timestamp"],
+                    joined=_named(slots_in(row, "joined"), place_of),
+                    left=_named(left, place_of),
+                    restarted=_named(slots_in(row, "replaced") - left, place_of),
+                    before=members + len(left) if is_downgrade else before,
+                    after=members,
+                    generation=row["generation"],
+                )
             )
-        )
-    found += [
+    return tuple(sorted([*found, *_static_returns(frame)], key=lambda each: (each.at, each.generation is None)))
+
+
+def _static_returns(frame: GroupFrame) -> list[Change]:
+    return [
         Change(event["event_at"], (), (), (event["slot"],), 0, 0)
         for event in frame.events
         if event["kind"] == "static_replacement" and event.get("slot")
     ]
-    return tuple(sorted(found, key=lambda each: (each.at, each.generation is None)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +185,7 @@ def find_crash_loops(
     host, or all of the application, was restarted. Where that ends three short lives they all are one crash loop.
     """
     end = frame.now
-    session = max((row["session_timeout_ms"] or 0 for row in frame.members), default=0) / 1000
-    limit = max(_CRASH_SESSIONS * session, _CRASH_MIN_SECONDS)
+    limit = max(_CRASH_SESSIONS * longest_seconds(frame, "session_timeout_ms"), _CRASH_MIN_SECONDS)
     ends, away, absences = _lives(changes, end - timedelta(seconds=parameters.deploy_horizon_seconds))
     found: list[CrashLoop] = []
     common: list[CrashLoop] = []
@@ -191,20 +196,28 @@ def find_crash_loops(
         chosen, least = (own, parameters.crash_times - 1) if is_alone else (near, parameters.crash_times)
         if not _is_loop(chosen, limit, least, parameters):
             continue
-        before = [each for each in chosen if home not in away or each.at < away[home]]
-        gone = (end - away[home]).total_seconds() if home in away else 0.0
-        usual = max([_AWAY_MIN_SECONDS, *(_AWAY_TIMES * each for each in absences.get(home, ()))])
-        left = {each.place for each in chosen}
+        left_at = away.get(home, _NEVER)
+        usual = max(_AWAY_MIN_SECONDS, _AWAY_TIMES * max(absences.get(home, ()), default=0.0))
         loop = CrashLoop(
             home,
-            frozenset(each for each in left.union(place_of.values()) if _home(each) == home),
+            _places(home, chosen, place_of),
             tuple(dict.fromkeys(each.at for each in chosen)),
             _short(chosen, limit),
-            is_given_up=gone > usual,
-            has_returned=_is_loop(before, limit, least, parameters),
+            is_given_up=(end - left_at).total_seconds() > usual,
+            has_returned=_is_loop([each for each in chosen if each.at < left_at], limit, least, parameters),
         )
         (found if is_alone else common).append(loop)
     return [*found, _as_one(common)] if common else found
+
+
+def longest_seconds(frame: GroupFrame, timeout: str) -> float:
+    """The longest of the members' timeouts, by the column that has it in ms; 0 if none is recorded."""
+    return max((row.get(timeout) or 0 for row in frame.members), default=0) / 1000
+
+
+def _places(home: str, ends: Iterable[_End], place_of: Mapping[str, str]) -> frozenset[str]:
+    left = {each.place for each in ends}
+    return frozenset(each for each in left.union(place_of.values()) if _home(each) == home)
 
 
 def _lives(
@@ -275,6 +288,10 @@ class Series:
     mixture: Posterior = field(default_factory=dict)
     posteriors: Mapping[str, Posterior] = field(default_factory=dict)
 
+    def posterior(self, rebalance: Row) -> Posterior:
+        """Probability of each reason of a rebalance, as one of the series if it belongs to it."""
+        return self.posteriors.get(rebalance["rebalance_id"], dict(rebalance["cause_posterior"] or {}))
+
 
 def find_series(frame: GroupFrame, parameters: Parameters) -> Series:
     """Departures of the last half hour, if most of them, five at least, have no claimed reason; else none.
@@ -284,8 +301,8 @@ def find_series(frame: GroupFrame, parameters: Parameters) -> Series:
     begin = frame.now - timedelta(seconds=parameters.deploy_horizon_seconds)
     rows = {
         row["rebalance_id"]: dict(row["cause_posterior"])
-        for row in frame.rebalances
-        if row.get("live_read") and row["cause_posterior"] and begin < row["ended_at"] <= frame.now
+        for row in frame.live_rebalances
+        if row["cause_posterior"] and begin < row["ended_at"] <= frame.now
     }
     open_ = {key: each for key, each in rows.items() if max(each.values()) < parameters.cause_posterior}
     if len(open_) < _SERIES_DEPARTURES or not is_most(len(open_), len(rows)):
@@ -303,38 +320,35 @@ def find_evictions(
     are cut short nobody commits: who falls silent then may have died in one of them.
     """
     found: list[Eviction] = []
-    for row in frame.rebalances:
-        claimed = series.posteriors.get(row["rebalance_id"], dict(row["cause_posterior"] or {})).get(reason, 0.0)
-        if not row.get("live_read") or row["ended_at"] > frame.now or claimed < parameters.cause_posterior:
+    for row in frame.live_rebalances:
+        claimed = series.posterior(row).get(reason, 0.0)
+        if row["ended_at"] > frame.now or claimed < parameters.cause_posterior:
             continue
         if reason == "poll_timeout" and row.get("interrupted"):
             continue
-        left, replaced = set(row["left"] or ()), set(row["replaced"] or ())
-        found += [
-            Eviction(
-                slot,
-                row["ended_at"],
-                claimed,
-                row["rebalance_id"],
-                is_elsewhere=None if slot not in replaced else slot in left,
-            )
-            for slot in sorted(left | replaced)
-            if reason != "poll_timeout" or not _was_within_poll_interval(known, row, slot)
-        ]
+        left, replaced = slots_in(row, "left"), slots_in(row, "replaced")
+        for slot in sorted(left | replaced):
+            if reason != "poll_timeout" or not _was_within_poll_interval(known, row, slot):
+                is_elsewhere = slot in left if slot in replaced else None
+                found.append(Eviction(slot, row["ended_at"], claimed, row["rebalance_id"], is_elsewhere))
     return tuple(found)
 
 
 def _was_within_poll_interval(known: Sequence[Roster], rebalance: Row, slot: str) -> bool:
     """True if a member that left in a rebalance had come too late to exceed its poll interval; False not known."""
-    before = [each for each in known if each.generation < min(rebalance["generations"] or (0,))]
-    member = next((row for row in before[-1].rows if row["slot"] == slot), None) if before else None
-    if member is None or not member.get("member_id") or not member.get("rebalance_timeout_ms"):
+    member = next((row for row in _rows_before(known, rebalance) if row["slot"] == slot), Row())
+    own, timeout = member.get("member_id"), member.get("rebalance_timeout_ms")
+    if not own or not timeout:
         return False
-    first = next(each for each in known if any(row.get("member_id") == member["member_id"] for row in each.rows))
-    if first is known[0]:
-        return False  # it may have been there before
+    first = next(each for each in known if own in {row.get("member_id") for row in each.rows})
     seconds = (rebalance["ended_at"] - first.at).total_seconds()
-    return bool(seconds < _POLL_SHARE * member["rebalance_timeout_ms"] / 1000)
+    return first is not known[0] and bool(seconds < _POLL_SHARE * timeout / 1000)  # else it may have been there before
+
+
+def _rows_before(known: Sequence[Roster], rebalance: Row) -> Sequence[Row]:
+    """Members of the newest roster before a rebalance."""
+    before = [each for each in known if each.generation < min(rebalance["generations"] or (0,))]
+    return before[-1].rows if before else ()
 
 
 def subscriptions_differ_since(known: Sequence[Roster]) -> datetime | None:

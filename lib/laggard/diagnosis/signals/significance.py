@@ -171,12 +171,12 @@ def persist(raws: Sequence[Shape], partitions_total: int, parameters: Parameters
     Concentrated takes a run of windows whose top partitions are those of the newest; spread takes two of three,
     so that one odd window among them changes nothing.
     """
-    if not raws or raws[-1].raw in {NONE, SINGLE}:
-        return raws[-1].raw if raws else NONE
+    newest = raws[-1] if raws else Shape(NONE, NONE)
+    if newest.raw in {NONE, SINGLE}:
+        return newest.raw
     needed = parameters.shape_windows_few if partitions_total <= _SHAPE_FEW else parameters.shape_windows
-    run = raws[-needed:]
-    is_run = len(run) == needed and all(each.raw == CONCENTRATED for each in run)
-    if is_run and all(_is_alike(each, raws[-1]) for each in run):
+    run = [each for each in raws[-needed:] if each.raw == CONCENTRATED]
+    if len(run) == needed and all(_is_alike(each, newest) for each in run):
         return CONCENTRATED
     return SPREAD if sum(each.raw == SPREAD for each in raws[-_SPREAD_AMONG:]) >= _SPREAD_WINDOWS else MIXED
 

@@ -13,6 +13,7 @@ from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.rule import Observation
 from laggard.diagnosis.signals.group import Signals
+from laggard.diagnosis.signals.rebalances import longest_pause
 from laggard.diagnosis.verdict.sizing import Sizing
 
 VERDICT_SHARE = fixed("verdict_share", 0.5, "share of the lag from which a cause decides")
@@ -94,16 +95,20 @@ class Verdict:
 def members_to_have(reason: Reason, signals: Signals, sizing: Sizing) -> int | None:
     """Members to have. No group that has something to read is to have none: it needs one, whatever the load."""
     code, members = reason.verdict, signals.member_count
-    if code.startswith("UNKNOWN") or (members is None and not code.startswith("YES")):
-        return None
     if code.startswith("YES"):
         return sizing.members_desired
+    if code.startswith("UNKNOWN") or members is None:
+        return None
     if not members and signals.lag > 0:
-        # one that evicts its members is to have those that it had
-        had = [row["members"] for row in signals.frame.facts if row is not None and row.get("members")]
-        members = had[-1] if had and reason is REBALANCES else 1
+        members = _had_members(signals) if reason is REBALANCES else 1
     # members that could not get a partition are not asked for, though they are there
-    return members if signals.ceiling < 1 else min(members or 0, signals.ceiling)
+    return members if signals.ceiling < 1 else min(members, signals.ceiling)
+
+
+def _had_members(signals: Signals) -> int:
+    """Members that a group had which evicts them, so that it has none now and then; 1 if none is recorded."""
+    had = (row.get("members") for row in reversed(signals.frame.facts) if row is not None)
+    return next((each for each in had if each), 1)
 
 
 def numbers_of(signals: Signals, sizing: Sizing) -> dict[str, float]:
@@ -133,10 +138,9 @@ _COOLDOWN_PAUSES = fixed("cooldown_pauses", 3, "times the 95th percentile of the
 def autoscaler_settings(signals: Signals) -> dict[str, float]:
     """Lag that a member drains within the SLO, and the wait between two steps; NaN if an input is not known."""
     slo = signals.policy.slo_time_lag_seconds
-    pauses = [row["pause_p95_seconds"] for row in signals.frame.rebalances if row.get("pause_p95_seconds") is not None]
     return {
         "autoscaler_lag_per_member_records": slo * signals.capacity if slo > 0 else nan,
-        "autoscaler_cooldown_seconds": _COOLDOWN_PAUSES * max(pauses) if pauses else nan,
+        "autoscaler_cooldown_seconds": _COOLDOWN_PAUSES * longest_pause(signals.frame.rebalances),
     }
 
 

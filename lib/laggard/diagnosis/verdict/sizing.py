@@ -56,27 +56,21 @@ def size(signals: Signals) -> Sizing:
     """Sizing of the group for `drain_target_seconds` of its policy."""
     loads, estimated = partition_loads(signals)
     now = [[loads[place] for place in member.partitions if place in loads] for member in signals.members.values()]
-    arrivals = [sum(load.arrival for load in held) for held in now]
-    mean = sum(arrivals) / len(arrivals) if arrivals else 0.0
-    imbalance = max(arrivals) / mean if mean > 0 else nan
+    imbalance = _imbalance(now)
     if isnan(signals.capacity) or signals.capacity <= 0 or not loads:
         return Sizing(imbalance=imbalance, partitions_estimated=estimated)
     room = signals.parameters.pack_utilisation * signals.capacity
     work = sorted((load.work for load in loads.values()), reverse=True)
     replay = Replay(signals, loads)
     found = _smallest(replay, work, room, signals.ceiling)
-    sizes = () if found is None else _published(signals, replay, found)
+    sizes = _published(signals, replay, found)
     desired = min(sizes[0], signals.ceiling) if sizes else None
     after = replay.loads(desired) if desired else []
-    # a published size that stays, though another would now be chosen, is no sign that members do not help
-    reached = bool(after) and _largest(replay, found or 0) <= room + _TINY
-    if desired and found and desired < found:
-        reached |= _largest(replay, desired) <= _STAY_UTILISATION * signals.capacity
     return Sizing(
         members_lower_bound=lower_bound(work, room),
         members_packed=packed(work, room),
         members_desired=desired,
-        target_unreachable=not reached,
+        target_unreachable=not _is_reached(replay, found, desired, room, signals.capacity),
         drain_seconds=slowest_drain(after, signals.capacity),
         drain_at_best_seconds=slowest_drain(after, max(signals.capacity, signals.best_capacity)),
         drain_now_seconds=slowest_drain(now, signals.capacity),
@@ -91,12 +85,31 @@ def size(signals: Signals) -> Sizing:
     )
 
 
-def _published(signals: Signals, replay: Replay, found: int) -> tuple[int, ...]:
+def _imbalance(now: Sequence[Sequence[Load]]) -> float:
+    arrivals = [sum(load.arrival for load in held) for held in now]
+    mean = sum(arrivals) / len(arrivals) if arrivals else 0.0
+    return max(arrivals) / mean if mean > 0 else nan
+
+
+def _is_reached(replay: Replay, found: int | None, desired: int | None, room: float, capacity: float) -> bool:
+    """True if the size that is found drains the lag in time, or a smaller one that stays published.
+
+    A published size that stays, though another would now be chosen, is no sign that members do not help.
+    """
+    if not found or not desired:
+        return False
+    stays = desired < found and _largest(replay, desired) <= _STAY_UTILISATION * capacity
+    return stays or _largest(replay, found) <= room + _TINY
+
+
+def _published(signals: Signals, replay: Replay, found: int | None) -> tuple[int, ...]:
     """The size to publish and those found since, see `lasting`.
 
     A published size above the members that there are is advice that somebody may be following: it stays while it still
     drains the lag in time, and while less is asked for only because some of the lag has drained.
     """
+    if found is None:
+        return ()
     before, members = signals.memory.sizes, signals.member_count or 0
     stays = False
     if before and min(before[0], found) > members:
