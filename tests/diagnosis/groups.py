@@ -189,7 +189,6 @@ def signals_of(
         ceiling=(max(counts, default=0) if assignor == "range" else sum(counts)) if ceiling is None else ceiling,
         capacity=capacities[(len(capacities) - 1) // 2] if capacities else np.nan,
         best_capacity=best if best_capacity is None else best_capacity,
-        partition_capacity={},
         is_material=material > 0 if is_material is None else is_material,
         lag=sum(float(np.nansum(topic.lag)) for topic in topics),
         material_lag=material,

@@ -186,7 +186,6 @@ class Life:
             "ceiling": 12,
             "capacity": np.nan,
             "best_capacity": np.nan,
-            "partition_capacity": {},
             "is_material": False,
             "lag": lag,
             "material_lag": 0.0,

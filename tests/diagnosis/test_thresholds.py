@@ -20,7 +20,7 @@ from laggard.config.load import keys
 from laggard.diagnosis.parameters import FIXED, Fixed, Parameters, Policy, fixed
 from laggard.diagnosis.rules.reach import params_of, reached, thresholds_of, version_of
 from laggard.diagnosis.rules.registry import BY_CODE, RULES
-from laggard.diagnosis.signals.compute import COMPUTED_BY, RECORDED
+from laggard.diagnosis.signals.compute import COMPUTED_BY
 from laggard.diagnosis.signals.group import Membership, MemberSignals, Signals, TopicSignals
 from laggard.rebalance.parameters import RebalanceParameters
 from laggard.rebalance.posterior import claim_reason
@@ -49,6 +49,11 @@ OF_NO_RULE = {  # fixed thresholds that are in the params of no finding, and wha
     "scale_in_seconds": "laggard_group_desired_consumers",
     "scale_in_utilisation": "laggard_group_desired_consumers",
 }
+RECORDED = frozenset(  # signals that are recorded, counted or summed up without a threshold
+    {"frame", "parameters", "topics", "state", "member_count", "ceiling", "lag", "time_in_rebalance", "memory"}
+    | {"membership", "rosters", "current", "place_of", "changes", "subscriptions_differ_since"}
+    | {"is_ok", "interval", "slot", "client_id", "host", "partitions"}
+)
 BOUNDS = {"min", "max", "minimum", "maximum", "clip"}  # calls whose numbers decide as those of a comparison do
 FACTORS = {-1, 0, 1, 1000, 3600}  # nothing, one, the newest, and units of time
 

@@ -42,7 +42,6 @@ class Correlated:
     broker: int
     groups: tuple[str, ...]
     active: int
-    others_share: float  # of the groups of other brokers, within the same minute
     at: datetime  # end of the first of these rebalances
 
 
@@ -95,7 +94,7 @@ def _hit_brokers(
         share = len(others & hit) / len(others) if others else 0.0
         least = max(_COORDINATOR_GROUPS, parameters.coordinator_share * len(own))
         if len(mine) >= least and share <= _OTHERS_SHARE:
-            yield Correlated(broker, tuple(sorted(mine)), len(own), share, at)
+            yield Correlated(broker, tuple(sorted(mine)), len(own), at)
 
 
 def _coordinator_before(group: Row, at: datetime, parameters: Parameters) -> int | None:

@@ -91,16 +91,6 @@ def searchable(topic: TopicSignals) -> Flags:
     return topic.is_ok & ~topic.is_stalled & ~np.isnan(topic.lag)
 
 
-def broker_signal(signals: Signals) -> list[Cause]:
-    """Brokers whose partitions account for a topic's lag, for whoever compares groups: whatever else would fit, too."""
-    return [
-        _cause(BROKER, topic, fit, subject)
-        for topic in signals.topics
-        if signals.is_material and topic.shape.name in UNEVEN
-        for subject, fit in _broker_fits(signals, topic, searchable(topic))
-    ]
-
-
 def _causes(signals: Signals, topic: TopicSignals, active: Flags) -> Iterator[Cause]:
     slow = [*_slow(signals, topic, active, HOST), *_slow(signals, topic, active, MEMBER)]
     for broker, fit in _broker_fits(signals, topic, active):

@@ -16,7 +16,7 @@ from laggard.diagnosis.signals.deploys import find_deploys, find_scale_events, v
 from laggard.diagnosis.signals.effects import newest_scale_out
 from laggard.diagnosis.signals.forecast import PARTIAL_SHARE, breach_seconds, losses, partial_share
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Shape, Signals, TopicSignals, membership_of
-from laggard.diagnosis.signals.members import Busy, member_signals, partition_capacities
+from laggard.diagnosis.signals.members import Busy, member_signals
 from laggard.diagnosis.signals.rates import newest_level, positions, rolling_mean
 from laggard.diagnosis.signals.rebalances import logical_rebalances
 from laggard.diagnosis.signals.rosters import find_crash_loops, find_evictions, find_series, longest_seconds
@@ -53,7 +53,6 @@ def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tup
         ceiling=ceiling_of(frame),
         capacity=capacity,
         best_capacity=max(shown, default=math.nan),
-        partition_capacity=partition_capacities(topics, parameters),
         is_material=_is_material(topics, material, parameters),
         lag=float(sum(known_sum(each.lag) for each in topics)),
         material_lag=material,
@@ -310,7 +309,6 @@ COMPUTED_BY: Mapping[str, tuple[Callable[..., object] | str, ...]] = {
     "members": (member_signals,),
     "capacity": (member_signals, positions, _lasting_capacity),
     "best_capacity": (member_signals, positions),
-    "partition_capacity": (partition_capacities,),
     "is_material": (*_MATERIAL, _is_material),
     "material_lag": _MATERIAL,
     "sub_cause": (_sub_cause,),
@@ -353,9 +351,3 @@ COMPUTED_BY: Mapping[str, tuple[Callable[..., object] | str, ...]] = {
     "waits": (member_signals,),
     "material": _MATERIAL,
 }
-# signals that are recorded, counted or summed up without a threshold
-RECORDED = frozenset(
-    {"frame", "parameters", "topics", "state", "member_count", "ceiling", "lag", "time_in_rebalance", "memory"}
-    | {"membership", "rosters", "current", "place_of", "changes", "subscriptions_differ_since"}
-    | {"is_ok", "interval", "slot", "client_id", "host", "partitions"}
-)

@@ -261,7 +261,6 @@ class Signals:
     ceiling: int  # P_eff: members that could get a partition
     capacity: float  # c: median of the members' capacities, NaN unknown
     best_capacity: float  # c_max: the best that a single owner has shown
-    partition_capacity: Mapping[tuple[str, int], float]  # of partitions that are busy by themselves
     is_material: bool
     lag: float  # sum over ok partitions
     material_lag: float

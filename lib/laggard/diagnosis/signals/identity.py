@@ -56,7 +56,6 @@ class Successor:
 
     old: str
     new: str
-    left_at: datetime
     session_seconds: float
     is_renamed: bool  # the ids do not even begin alike: somebody chose other names
 
@@ -123,7 +122,7 @@ def find_successors(membership: Membership) -> list[Successor]:
             # each new id stands for one old one; the one that came in closest to the departure
             _, chosen = min(near)
             new = [each for each in new if each[1] != chosen]
-            found.append(Successor(old, chosen, left_at, session, is_renamed=_stem(old) != _stem(chosen)))
+            found.append(Successor(old, chosen, session, is_renamed=_stem(old) != _stem(chosen)))
     return found
 
 

@@ -113,21 +113,6 @@ def _newest_rates(topics: Sequence[TopicSignals], owners: Sequence[Ints], spans:
     return found
 
 
-def partition_capacities(topics: Sequence[TopicSignals], parameters: Parameters) -> dict[tuple[str, int], float]:
-    """Records/s that a partition got done in its newest busy windows, of partitions that were busy often enough."""
-    found = {}
-    for each in topics:
-        is_busy = each.least > each.least_floor
-        if not is_busy.any():
-            continue
-        known = each.positions.rates(1)
-        for row in np.flatnonzero(np.count_nonzero(is_busy, axis=1) >= parameters.busy_min_windows):
-            rates = known[row, is_busy[row]][-parameters.busy_windows :]
-            if (~np.isnan(rates)).sum() >= parameters.busy_min_windows:
-                found[each.frame.topic, int(each.frame.partitions[row])] = percentile(rates, _CAPACITY_PERCENT)
-    return found
-
-
 def _owners(names: Names, slots: Sequence[str]) -> Ints:
     """Number of each partition's slot per window, -1 where it is none of them; [partitions, windows]."""
     numbers = {slot: number for number, slot in enumerate(slots)}

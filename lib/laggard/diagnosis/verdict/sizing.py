@@ -42,13 +42,10 @@ class Sizing:
     drain_seconds: float = nan  # of the slowest member with members_desired
     drain_at_best_seconds: float = nan  # the same if each did what the best member has shown
     drain_now_seconds: float = nan  # of the slowest member as the group is
-    imbalance: float = nan  # largest arrival rate of a member / mean
     moved_partitions: int | None = None  # by going to members_desired
     residual_records: float = nan  # lag left after the drain target with one member per partition
     work: float = nan  # records/s, of all partitions
-    room: float = nan  # records/s that a member is given: capacity x pack_utilisation
     partitions_estimated: int = 0  # whose load is not known: taken as the median of the topic
-    is_own_assignor: bool = True  # False: unknown, partitions are dealt out one by one
     sizes: tuple[int, ...] = ()  # to remember, see `lasting`
 
 
@@ -56,9 +53,8 @@ def size(signals: Signals) -> Sizing:
     """Sizing of the group for `drain_target_seconds` of its policy."""
     loads, estimated = partition_loads(signals)
     now = [[loads[place] for place in member.partitions if place in loads] for member in signals.members.values()]
-    imbalance = _imbalance(now)
     if isnan(signals.capacity) or signals.capacity <= 0 or not loads:
-        return Sizing(imbalance=imbalance, partitions_estimated=estimated)
+        return Sizing(partitions_estimated=estimated)
     room = signals.parameters.pack_utilisation * signals.capacity
     work = sorted((load.work for load in loads.values()), reverse=True)
     replay = Replay(signals, loads)
@@ -74,21 +70,12 @@ def size(signals: Signals) -> Sizing:
         drain_seconds=slowest_drain(after, signals.capacity),
         drain_at_best_seconds=slowest_drain(after, max(signals.capacity, signals.best_capacity)),
         drain_now_seconds=slowest_drain(now, signals.capacity),
-        imbalance=imbalance,
         moved_partitions=replay.moved(desired),
         residual_records=_residual(loads.values(), signals.capacity, signals.policy.drain_target_seconds),
         work=sum(work),
-        room=room,
         partitions_estimated=estimated,
-        is_own_assignor=replay.is_own,
         sizes=sizes,
     )
-
-
-def _imbalance(now: Sequence[Sequence[Load]]) -> float:
-    arrivals = [sum(load.arrival for load in held) for held in now]
-    mean = sum(arrivals) / len(arrivals) if arrivals else 0.0
-    return max(arrivals) / mean if mean > 0 else nan
 
 
 def _is_reached(replay: Replay, found: int | None, desired: int | None, room: float, capacity: float) -> bool:
@@ -195,7 +182,7 @@ class Replay:
 
     def __init__(self, signals: Signals, loads: Mapping[TopicPartition, Load]) -> None:
         name = signals.frame.fact.get("assignor") or ""
-        self.is_own = name in ASSIGNORS
+        self.is_own = name in ASSIGNORS  # else it is unknown, and partitions are dealt out one by one
         # what cooperative-sticky holds back in its first round goes where sticky sends it in the second
         self._assignor = "sticky" if name == "cooperative-sticky" else name if self.is_own else "roundrobin"
         self._loads = loads
