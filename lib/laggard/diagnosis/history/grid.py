@@ -97,7 +97,6 @@ def distinct(keys: Ints) -> tuple[Ints, Ints]:
 
 
 _NO_ROW = np.iinfo(np.int64).max  # published later than any batch
-_Number = TypeVar("_Number", np.float64, np.int32)
 
 
 class Rows(Protocol):
@@ -194,7 +193,9 @@ class Grid:
             has_row = is_known.any(axis=1)
             if not has_row.any():
                 continue
-            values, codes = (_turned(whole[:, first:last, low:high]) for whole in (self._values, self._codes))
+            # copies, and not [numbers, windows, partitions] but [numbers, partitions, windows]
+            values = self._values[:, first:last, low:high].transpose(0, 2, 1).copy()
+            codes = self._codes[:, first:last, low:high].transpose(0, 2, 1).copy()
             is_later = (batches != _NO_ROW) & ~is_known
             if is_later.any():
                 values[:, is_later], codes[:, is_later] = np.nan, 0
@@ -254,8 +255,3 @@ def _series(
         key = tuple(text[code] for text, code in zip(texts, codes, strict=True))
         parts.setdefault(key[0], []).append((key, low, high))
     return parts, numbered[found % sizes[-1]], series
-
-
-def _turned(values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
-    """A copy of [numbers, windows, partitions] as [numbers, partitions, windows]."""
-    return values.transpose(0, 2, 1).copy()

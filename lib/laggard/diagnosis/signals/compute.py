@@ -33,13 +33,11 @@ def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tup
     """The signals at the end of the frame's newest window, and the memory with its trends and busy members renewed."""
     topics, left, trends = _topics_of(frame, memory, parameters)
     members, busy = member_signals(frame, topics, memory.busy, parameters)
-    known = [each.capacity for each in members.values() if not math.isnan(each.capacity)]
-    shown = known + [each.seen for each in members.values() if not math.isnan(each.seen)]
-    capacity = _lasting_capacity(
-        memory.capacity,
-        lower_median(known or _shown_together(busy, parameters)),
-        [rate for each in busy.values() for _, rate in each],
-    )
+    now = lower_median(each.capacity for each in members.values())
+    if math.isnan(now):
+        now = lower_median(_shown_together(busy, parameters))
+    capacity = _lasting_capacity(memory.capacity, now, busy)
+    shown = [rate for each in members.values() for rate in (each.capacity, each.seen)]
     material = sum(float(each.lag[each.is_material].sum()) for each in topics)
     ratio = frame.fact.get("time_in_rebalance_ratio")
     signals = Signals(
@@ -52,7 +50,7 @@ def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tup
         member_count=frame.fact.get("members"),
         ceiling=ceiling_of(frame),
         capacity=capacity,
-        best_capacity=max(shown, default=math.nan),
+        best_capacity=float(np.fmax.reduce(shown, initial=np.nan)),
         is_material=_is_material(topics, material, parameters),
         lag=float(sum(known_sum(each.lag) for each in topics)),
         material_lag=material,
@@ -103,8 +101,9 @@ def _shown_together(busy: Busy, parameters: Parameters) -> list[float]:
     return [rate for _, rate in newest] if len(newest) >= parameters.busy_min_windows else []
 
 
-def _lasting_capacity(before: float, now: float, rates: Sequence[float]) -> float:
+def _lasting_capacity(before: float, now: float, busy: Busy) -> float:
     """The capacity of before, unless it now differs by more than the rates that it is taken from scatter."""
+    rates = [rate for each in busy.values() for _, rate in each]
     doubt = (percentile(rates, _SCATTER_HIGH) - percentile(rates, _SCATTER_LOW)) / 2
     return before if abs(now - before) <= doubt else now  # now, where one of them is not known
 

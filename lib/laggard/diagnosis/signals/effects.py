@@ -64,7 +64,7 @@ def newest_scale_out(signals: Signals) -> Scaled | None:
     """
     since = signals.frame.now - timedelta(seconds=_SCALED_SECONDS)
     recent = [each for each in signals.membership.scale_events if each.at >= since]
-    newest = next((each for each in reversed(recent) if each.is_up and each.before > 0), None)
+    newest = next((each for each in reversed(recent) if each.is_up), None)
     known = signals.memory.scaled
     if newest is None:
         return None if recent else _still(signals, known)

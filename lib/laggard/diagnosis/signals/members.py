@@ -42,10 +42,11 @@ def member_signals(frame: GroupFrame, topics: Sequence[TopicSignals], before: Bu
     waits = _waits(topics, owners, spans, parameters)
     is_rare = longest > frame.window_seconds
     is_behind = _fall_behind(frame, topics, owners, is_rare, parameters)
-    is_at_work = (is_busy & (busy_for >= spans) | is_behind) & ~waits  # a stalled one shows no capacity
+    # a stalled one shows no capacity
+    is_at_work = (is_busy & (busy_for >= spans) | is_behind) & ~waits & (np.array(newest) > 0)
     found: dict[str, MemberSignals] = {}
     for number, slot in enumerate(slots):
-        if is_at_work[number] and newest[number] > 0:
+        if is_at_work[number]:
             now = int(frame.windows[-1]), newest[number]
             busy_in[slot] = (*busy_in.get(slot, ()), now)[-parameters.busy_windows :]
         found[slot] = _member(

@@ -187,8 +187,7 @@ def find_crash_loops(
     end = frame.now
     limit = max(_CRASH_SESSIONS * longest_seconds(frame, "session_timeout_ms"), _CRASH_MIN_SECONDS)
     ends, away, absences = _lives(changes, end - timedelta(seconds=parameters.deploy_horizon_seconds))
-    found: list[CrashLoop] = []
-    common: list[CrashLoop] = []
+    loops: dict[bool, list[CrashLoop]] = {True: [], False: []}  # of one client and host alone, and with most others
     for home, near in sorted(ends.items()):
         own = [each for each in near if each.is_own]
         is_alone = _is_loop(own, limit, parameters.crash_times - 1, parameters)
@@ -206,8 +205,8 @@ def find_crash_loops(
             is_given_up=(end - left_at).total_seconds() > usual,
             has_returned=_is_loop([each for each in chosen if each.at < left_at], limit, least, parameters),
         )
-        (found if is_alone else common).append(loop)
-    return [*found, _as_one(common)] if common else found
+        loops[is_alone].append(loop)
+    return [*loops[True], _as_one(loops[False])] if loops[False] else loops[True]
 
 
 def longest_seconds(frame: GroupFrame, timeout: str) -> float:
