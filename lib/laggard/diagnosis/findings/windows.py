@@ -22,7 +22,8 @@ def group_rows(signals: Signals) -> list[Row]:
     group = _group_columns(signals)
     left = {"flags": sorted({*signals.flags, LEFT})}
     rows = [_topic_columns(signals, each) | group for each in signals.topics]
-    return rows + [_topic_columns(signals, each) | group | left for each in signals.left_topics]
+    rows += [_topic_columns(signals, each) | group | left for each in signals.left_topics]
+    return [_known(row) for row in rows]
 
 
 def _topic_columns(signals: Signals, each: TopicSignals) -> Row:
@@ -50,7 +51,7 @@ def _topic_columns(signals: Signals, each: TopicSignals) -> Row:
         "lag_known": _integer(lag),
         "lag_max": _integer(float(known.max())) if len(known) else None,
         "lag_envelope": _integer(known_sum(each.envelope[each.is_ok])) if len(known) else None,
-        "floor_records": _number(_total(each.floor, committed)),
+        "floor_records": _total(each.floor, committed),
         "partitions_total": int((status != "").sum()),
         "partitions_ok": int(each.is_ok.sum()),
         "partitions_no_commit": int((status == "no_commit").sum()),
@@ -59,36 +60,36 @@ def _topic_columns(signals: Signals, each: TopicSignals) -> Row:
         "partitions_stalled": int(each.is_stalled.sum()),
         "produced": _integer(_total(frame["produced"][:, -1], committed)),
         "consumed": _integer(_total(frame["consumed"][:, -1], committed)),
-        "arrival_rate": _number(arrival),
-        "consume_rate": _number(consume),
-        "catch_up_ratio": _number(forecast.catch_up_ratio(arrival, consume)),
+        "arrival_rate": arrival,
+        "consume_rate": consume,
+        "catch_up_ratio": forecast.catch_up_ratio(arrival, consume),
         "commits": _sum_known(frame["commits"][:, -1]),
         "noop_commits": _sum_known(frame["noops"][:, -1]),
         "matured_records": _sum_known(frame["matured"][:, -1]),
         "late_records": _sum_known(frame["late"][:, -1]),
         "lost_records": _sum_known(frame["lost"][:, -1]),
-        "max_time_lag_seconds": _number(float(np.nanmax(ages))) if np.isfinite(ages).any() else None,
-        "p50_time_lag_seconds": _number(lower_median(ages.tolist())),
+        "max_time_lag_seconds": float(np.nanmax(ages)) if np.isfinite(ages).any() else None,
+        "p50_time_lag_seconds": lower_median(ages.tolist()),
         "time_lag_censored": _is_censored(each),
         **_shape_columns(each.shape),
         "arrival_shape": each.arrival_shape.name,
         "growth_shape": each.growth_shape.name,
         "trend": trend.name,
-        "slope": _number(trend.slope),
-        "slope_low": _number(trend.slope_low),
-        "slope_high": _number(trend.slope_high),
-        "trend_p": _number(trend.p),
+        "slope": trend.slope,
+        "slope_low": trend.slope_low,
+        "slope_high": trend.slope_high,
+        "trend_p": trend.p,
         "trend_points": trend.points,
         "in_step": each.in_step,
-        "slope_iqr": _number(each.slope_iqr),
-        "drain_seconds": _number(drain),
-        "drain_low_seconds": _number(soonest),
-        "drain_high_seconds": _number(latest),
-        "drain_at_capacity_seconds": _number(
-            forecast.drain_at_capacity_seconds(backlog, arrival, signals.capacity, signals.member_count or math.nan)
+        "slope_iqr": each.slope_iqr,
+        "drain_seconds": drain,
+        "drain_low_seconds": soonest,
+        "drain_high_seconds": latest,
+        "drain_at_capacity_seconds": forecast.drain_at_capacity_seconds(
+            backlog, arrival, signals.capacity, signals.member_count or math.nan
         ),
-        "loss_seconds": _number(loss.seconds),
-        "slo_breach_seconds": _number(signals.breach_seconds.get(frame.topic, math.nan)),
+        "loss_seconds": loss.seconds,
+        "slo_breach_seconds": signals.breach_seconds.get(frame.topic, math.nan),
     }
 
 
@@ -100,11 +101,11 @@ def _group_columns(signals: Signals) -> Row:
         "group_state": signals.frame.fact.get("group_state"),
         "members": signals.member_count,
         "idle_members": signals.frame.fact.get("idle_members"),
-        "capacity": _number(signals.capacity),
+        "capacity": signals.capacity,
         "capacity_members": sum(not math.isnan(each.capacity) for each in signals.members.values()),
         "busy_share": len(busy) / len(signals.members) if signals.members else None,
         **_changes(signals),
-        "time_in_rebalance_ratio": _number(signals.time_in_rebalance),
+        "time_in_rebalance_ratio": signals.time_in_rebalance,
         "members_ceiling": signals.ceiling if has_members else None,
         "flags": sorted(signals.flags),
     }
@@ -112,7 +113,7 @@ def _group_columns(signals: Signals) -> Row:
 
 def _shape_columns(shape: Shape) -> Row:
     numbers = ("gini", "n_eff", "rho", "top1_share", "top_decile_share", "entropy")
-    return {name: _number(getattr(shape, name)) for name in numbers} | {
+    return {name: getattr(shape, name) for name in numbers} | {
         "top_partitions": list(shape.top),
         "shape_raw": shape.raw,
         "shape": shape.name,
@@ -150,8 +151,9 @@ def _sum_known(values: Floats) -> int | None:
     return None if np.isnan(values).all() else int(known_sum(values))
 
 
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else value
+def _known(row: Row) -> Row:
+    """The row with None for each number that is NaN."""
+    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
 
 
 def _integer(value: float) -> int | None:

@@ -135,7 +135,7 @@ def crash_loop(signals: Signals) -> Iterator[Observation]:
     is unknown.
     """
     membership, is_empty = signals.membership, signals.member_count == 0
-    if not has_members(signals) or not membership.crash_loops:
+    if not has_members(signals):
         return
     late = {membership.place(each.slot) for each in membership.evicted("poll_timeout")}
     expired, looping = membership.evicted("session_expiry"), membership.looping

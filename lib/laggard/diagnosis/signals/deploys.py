@@ -304,17 +304,21 @@ def restarts(steps: Sequence[Change], evicted: Iterable[datetime]) -> set[dateti
     found = set(evicted)
     for index, first in enumerate(steps):
         is_open = len(first.left) == 1 or first.at in found
-        for back in steps[index + 1 :]:
-            seconds = (back.at - first.at).total_seconds()
-            if seconds > RETURN_SECONDS:
-                break
-            if back.at in found:
-                continue
-            is_same_place = is_open and bool(set(first.left) & set(back.joined))
-            if is_same_place or (first.at not in found and seconds <= STEP_SECONDS and _is_undone(first, back)):
-                found |= {first.at, back.at}
-                break
+        later = (each for each in steps[index + 1 :] if each.at not in found)
+        back = next(
+            (each for each in later if _is_back(first, each, is_open=is_open, is_new=first.at not in found)), None
+        )
+        if back is not None:
+            found |= {first.at, back.at}
     return found
+
+
+def _is_back(first: Change, back: Change, *, is_open: bool, is_new: bool) -> bool:
+    """True if a later change undoes the first: who left rejoins, or at once one more or less is one less or more."""
+    seconds = (back.at - first.at).total_seconds()
+    is_same_place = is_open and bool(set(first.left) & set(back.joined))
+    is_undone = is_new and seconds <= STEP_SECONDS and _is_undone(first, back)
+    return seconds <= RETURN_SECONDS and (is_same_place or is_undone)
 
 
 def _is_undone(first: Change, back: Change) -> bool:
