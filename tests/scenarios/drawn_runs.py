@@ -24,10 +24,12 @@ class Sample:
     """A group at a moment, from the simulator: by partition unless it says otherwise."""
 
     minute: float
+    committed: tuple[int, ...]  # offsets
     backlog: tuple[int, ...]  # records not committed
     behind_start: tuple[bool, ...]  # True if retention has taken what was not read
     arrival: tuple[float, ...]  # records/s
     owners: tuple[str, ...]  # hosts, "" if nobody has it
+    subjects: tuple[str, ...]  # names of the owners in findings, likewise
     capacities: dict[str, float]  # records/s by host of living members
     stalled: frozenset[int]
 
@@ -126,9 +128,8 @@ class Workload:
         """The member that a fault is about; it is noted what it owns and what it is called."""
         alive = self._alive(plan)
         member = alive[fault.member % len(alive)]
-        config, parts = member.config, (part for _, part in member.positions)
-        plan.scopes[number] = frozenset(parts)
-        plan.names[number] = frozenset({config.instance_id or f"{config.client_id}{config.host}", member.member_id})
+        plan.scopes[number] = frozenset(part for _, part in member.positions)
+        plan.names[number] = frozenset({_subject(plan, member)})
         return member
 
     def _places(self, plan: Plan, fault: Fault) -> set[tuple[str, int]]:
@@ -272,16 +273,17 @@ class Workload:
     def _sample(self, plan: Plan) -> None:
         cluster, topic, name = self.simulated, self._topic(plan), self.simulated.name(plan.number)
         now_ms = cluster.clock.now - cluster.at_ms(0)
-        owners, capacities = [""] * plan.partitions, dict[str, float]()
+        owners, subjects, capacities = [""] * plan.partitions, [""] * plan.partitions, dict[str, float]()
         hung, stalled = self.hung[plan.number], set[int]()
         for member in self._alive(plan):
             capacities[member.config.host] = member.capacity
             for owned, part in member.positions:
                 if owned == topic:
-                    owners[part] = member.config.host
-        backlog, behind, arrival = [], [], []
+                    owners[part], subjects[part] = member.config.host, _subject(plan, member)
+        offsets, backlog, behind, arrival = [], [], [], []
         for part in range(plan.partitions):
             committed = cluster.coordinator.committed.get((name, topic, part), (0, 0))[0]
+            offsets.append(committed)
             backlog.append(max(0, cluster.brokers.end(topic, part) - committed))
             behind.append(cluster.brokers.start(topic, part) > committed)
             arrival.append(plan.rate(part)(now_ms))
@@ -291,8 +293,25 @@ class Workload:
             stalled = set(range(plan.partitions))
         minute = now_ms / MINUTE
         self.samples[plan.number].append(
-            Sample(minute, tuple(backlog), tuple(behind), tuple(arrival), tuple(owners), capacities, frozenset(stalled))
+            Sample(
+                minute,
+                tuple(offsets),
+                tuple(backlog),
+                tuple(behind),
+                tuple(arrival),
+                tuple(owners),
+                tuple(subjects),
+                capacities,
+                frozenset(stalled),
+            )
         )
+
+
+def _subject(plan: Plan, member: Any) -> str:
+    """Name of a member in findings, without the number of its place on its host."""
+    config = member.config
+    is_new = plan.protocol == "kip-848"
+    return str(member.member_id if is_new else config.instance_id or f"{config.client_id}{config.host}")
 
 
 def scenario(workload: Workload) -> Scenario:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from scenarios.drawn import CHURN, CRASHES, Fault, Plan
 from scenarios.drawn_runs import Sample
@@ -18,7 +19,8 @@ DRAINING = CALM | only("NOT_NEEDED_DRAINING")
 YES = only("YES", "YES_PARTIAL")
 DRAIN_SECONDS = 900.0  # a backlog that is gone by then needs nobody: what the product promises by default
 NEAR = 1.3  # factor within which such a limit leaves both answers open
-SETTLING_MINUTES, AFTER_MINUTES = 4.0, {"poison": 9.0}  # a member may be in its batch for five more
+# a member may be in its batch, or in its last back-off, for five more
+SETTLING_MINUTES, AFTER_MINUTES = 4.0, {"poison": 9.0, "crash_loop_all": 9.0}
 SKEWED = 2.0  # times the mean of the others: arrivals that are nearer are those of a group that is short as a whole
 PARTIAL = 0.1  # share of partitions with deleted unread records, above which no lag is stated
 SHARE, NEAR_SHARE = 0.5, 0.15  # of the lag, from which a cause decides; both answers are right so near to it
@@ -197,13 +199,18 @@ def alarms(plan: Plan, samples: Sequence[Sample], topic: str) -> Alarms:
             continue
         if fault.kind == "overload" and plan.members >= plan.partitions:
             code = "AT_PARTITION_CEILING"
-        if not _is_certain(plan, fault, kinds, scope):
+        alone_at = _alone_at(fault, samples) if fault.kind == "poison" else fault.begin
+        if alone_at is None or not _is_certain(plan, fault, kinds, scope):
             found.may.append((code, fault.begin - 1, until))
             if fault.kind == "slow":
                 found.may.append(("COSTLY_PARTITION", fault.begin - 1, until))
             continue
         parts = scope if fault.kind in ("hot", "hang", "pause", "poison") else frozenset[int]()
-        names, needs = plan.names.get(number, frozenset()), _NEEDS.get(fault.kind, 0.0)
+        if fault.kind == "commits_refused" and plan.partitions == 1:  # as if that one stood
+            found.may.append(("PARTITION_STALLED", fault.begin - 1, until))
+        names, needs = plan.names.get(number, frozenset()), max(_NEEDS.get(fault.kind, 0.0), alone_at - fault.begin)
+        if fault.kind == "pause":
+            names = _with_nothing_else(fault, samples)
         found.must.append(Alarm(code, fault.begin, fault.end, topic, parts, names, needs, limit))
     found.may.extend(_losses(plan, samples))
     return found
@@ -228,6 +235,36 @@ def _is_certain(plan: Plan, fault: Fault, kinds: set[str], scope: frozenset[int]
             return plan.protocol != "static" and (fault.kind == "crash_loop" or fault.strength >= CRASHES)
         case _:
             return True
+
+
+def _with_nothing_else(fault: Fault, samples: Sequence[Sample]) -> frozenset[str]:
+    """Names of members that had only partitions of a fault at some time in it: these, and their owner, are the same."""
+    found = set[str]()
+    for each in samples:
+        if fault.holds(each.minute):
+            others = {name for part, name in enumerate(each.subjects) if part not in fault.partitions}
+            found |= set(each.subjects) - others - {""}
+    return frozenset(found)
+
+
+def _alone_at(fault: Fault, samples: Sequence[Sample]) -> float | None:
+    """Return the minute from which only the partition of a record stands; None if others do as long as it does.
+
+    Owners of several partitions are evicted with all of them: until the others move, the record may be on any of them.
+    """
+    held, stand = [each for each in samples if fault.holds(each.minute)], fault.partitions[0]
+    moves = [
+        (now.minute, {part for part, at in enumerate(now.committed) if at != before.committed[part]})
+        for before, now in pairwise(held)
+    ]
+    stood = max((minute for minute, parts in moves if stand in parts), default=fault.begin)
+    left = set(range(len(held[0].committed))) - {stand}
+    for minute, parts in moves:
+        if minute > stood:
+            left -= parts
+        if not left:
+            return minute
+    return None
 
 
 def _losses(plan: Plan, samples: Sequence[Sample]) -> Iterator[tuple[str, float, float]]:

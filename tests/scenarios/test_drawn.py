@@ -12,13 +12,23 @@ from scenarios.drawn_page import section, with_section
 from scenarios.drawn_report import from_line, to_line
 from scenarios.drawn_runs import Drawn, Sample, simulate_drawn
 from scenarios.drawn_score import OWN, score_drawn
-from scenarios.drawn_truth import Alarm, answers
+from scenarios.drawn_truth import Alarm, alarms, answers
 from scenarios.scoring import Opened
 from simulator.cluster import MINUTE
 
 FEW = (3, 11)  # short ones
 PLAN = Plan(0, "range", 2, 4, 100.0, 5.0, 0.0, (1000, 1000), (20.0,) * 4, 0.0, None, ())
-CALM = Sample(20.0, (100,) * 4, (False,) * 4, (20.0,) * 4, ("a", "a", "b", "b"), {"a": 100.0, "b": 100.0}, frozenset())
+CALM = Sample(
+    20.0,
+    (1000,) * 4,
+    (100,) * 4,
+    (False,) * 4,
+    (20.0,) * 4,
+    ("a", "a", "b", "b"),
+    ("app-0/a", "app-0/a", "app-0/b", "app-0/b"),
+    {"a": 100.0, "b": 100.0},
+    frozenset(),
+)
 
 
 def during(kind: str) -> Plan:
@@ -121,6 +131,42 @@ def test_an_alarm_is_met_by_findings_of_exactly_its_scope_once_they_name_all_of_
     alarm: Alarm, found: list[Opened], minute: int | None
 ) -> None:
     assert alarm.met_ms(found) == (None if minute is None else minute * MINUTE)
+
+
+def moved(minute: float, *committed: int) -> Sample:
+    return replace(CALM, minute=minute, committed=committed)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "needs"),
+    [
+        pytest.param(
+            [(0, 0, 0, 0), (50, 0, 9, 9), (50, 9, 20, 20)], 5.0, id="the last of the others moves at minute 20"
+        ),
+        pytest.param(
+            [(0, 0, 0, 0), (50, 9, 9, 9), (50, 20, 20, 20)], 5.0, id="it moved as late as they, then they go on"
+        ),
+        pytest.param([(0, 0, 0, 0), (50, 0, 9, 9), (50, 0, 20, 20)], None, id="another one stands as long"),
+        pytest.param([(0, 0, 0, 0), (0, 9, 9, 9), (50, 9, 9, 9)], None, id="it stands since the others do"),
+    ],
+)
+def test_a_record_must_be_found_once_no_other_partition_may_hold_it(
+    offsets: list[tuple[int, ...]], needs: float | None
+) -> None:
+    plan = replace(PLAN, faults=(Fault("poison", 15, 40, 1.0, 0, (0,)),), scopes={0: frozenset({0})})
+    samples = [moved(minute, *each) for minute, each in zip((15.0, 17.5, 20.0), offsets, strict=True)]
+    found = alarms(plan, samples, "orders")
+
+    assert [each.needs for each in found.must] == ([] if needs is None else [needs])
+    assert ("POISON_PILL_SUSPECT" in {code for code, _, _ in found.may}) == (needs is None)
+
+
+def test_partitions_that_are_all_that_a_member_has_may_go_by_its_name() -> None:
+    plan = replace(PLAN, faults=(Fault("pause", 15, 40, 1.0, 0, (0, 1)),), scopes={0: frozenset({0, 1})})
+    one = replace(plan, faults=(replace(plan.faults[0], partitions=(1,)),), scopes={0: frozenset({1})})
+
+    assert [each.subjects for each in alarms(plan, [CALM], "orders").must] == [frozenset({"app-0/a"})]
+    assert [each.subjects for each in alarms(one, [CALM], "orders").must] == [frozenset()]
 
 
 @pytest.fixture(scope="module")
