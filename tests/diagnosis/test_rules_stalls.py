@@ -70,6 +70,14 @@ def test_partitions_that_went_from_hand_to_hand_together_are_named_together() ->
     assert found.evidence_text["offsets"] == "2 at 700, 3 at 700"
 
 
+def test_for_ten_minutes_no_partition_is_named_that_may_as_well_be_another_one() -> None:
+    life = Life(timeout=60).generation(3010, A, B, C, assigned=OF_THREE)
+    life.generation(3200, B, C, assigned=OF_TWO, of_row=PUT_OUT)
+    life.generation(3400, C, assigned={C: range(12)}, of_row=PUT_OUT)
+    assert [each.partitions for each in evaluated(life, {2: 550, 3: 545})] == []
+    assert [each.partitions for each in evaluated(life, {2: 550, 3: 20})] == [(2,)]
+
+
 @pytest.mark.parametrize(
     "frozen",
     [{9: 650}, {5: 650}, {2: 550}, {}],

@@ -96,10 +96,13 @@ def test_before_the_interval_is_known_a_silence_that_has_ended_is_one_that_may_c
     assert found == (expected,)
 
 
-def turns(frozen_seconds: float | None = None, caught_up: int | None = None, other: int | None = None) -> list[str]:
+def turns(
+    frozen_seconds: float | None = None, caught_up: int | None = None, other: int | None = None, *, reset: bool = False
+) -> list[str]:
     """Kinds of three partitions that their owner works on in turn, each moving 30 s before the end of every third
     window, with three times 5000 records to read. The first one stands for so long instead; all was read so many
-    windows ago; the first one has another owner since so many windows."""
+    windows ago; the first one has another owner since so many windows; before it stood it had none, and its
+    offset was reset after it had stood for long."""
     window, number = np.arange(WINDOWS), np.arange(3)[:, None]
     since = (window - number) % 3
     frozen, committed = 30.0 + 60.0 * since, 10.0 * (window - since)
@@ -112,6 +115,11 @@ def turns(frozen_seconds: float | None = None, caught_up: int | None = None, oth
     slot = np.full((3, WINDOWS), "m0", object)
     if other is not None:
         slot[0, -other:] = "m1"
+    if reset:
+        begin = WINDOWS - 1 - int(frozen_seconds or 0) // 60
+        slot[:, begin - 1] = ""
+        frozen[0, :begin] = 1200.0 + 60.0 * window[:begin]
+        committed[0, :begin] = -1000.0
     commits = {"commits": 4.0, "noops": np.where(np.diff(committed, axis=1, prepend=0.0) > 0, 3.0, 4.0)}
     history = {"frozen": frozen, "committed": committed, "lag_min": lag, "slot": slot, "repeats": 8.0} | commits
     frame = topic_signals([5000.0] * 3, history=history, slots=["m0"] * 3).frame

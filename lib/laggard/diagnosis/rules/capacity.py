@@ -29,11 +29,12 @@ from laggard.diagnosis.rules.rule import (
 from laggard.diagnosis.signals.attribution import UNEVEN, searchable
 from laggard.diagnosis.signals.forecast import topic_drain_seconds
 from laggard.diagnosis.signals.group import Signals, TopicSignals
-from laggard.diagnosis.signals.hot import hot_places, is_hot_unknown
+from laggard.diagnosis.signals.hot import hot_places, is_hot_unknown, wandering
 from laggard.diagnosis.signals.statistics import known_sum, lower_median
 
 STILL_SHARE = fixed("still_share", 0.5, "share of the lag on stalled partitions, from which capacity is unknown")
 EVEN = ("spread", "single")  # lag that lies on all partitions alike; one partition is all of them
+RISING_WINDOWS = fixed("rising_windows", 2, "newest windows, each of which left more than the one before")
 BURST_RATIO = fixed("burst_ratio", 3.0, "of the baseline")
 BURST_SECONDS = fixed("burst_seconds", 1800.0, "s, a longer one is no burst")
 BURST_FALLS = fixed("burst_falls", 3, "windows in which the lag fell, before there is a trend")
@@ -78,9 +79,10 @@ def capacity_shortage(signals: Signals) -> list[Observation]:
     arrival, consume = _total(topic.arrival), _total(topic.consume)
     # who was short of members is no less so in a deploy: it is over once more is consumed than arrives
     is_open = any(each.code == "CAPACITY_SHORTAGE" and each.opened_ms is not None for each in signals.memory.tracks)
-    if isnan(arrival + consume) or _may_be_hot(signals, topic) or (topic.trend.name == "abstain" and not is_open):
+    goes_on = is_open or _rises(signals, topic)
+    if isnan(arrival + consume) or _may_be_hot(signals, topic) or (topic.trend.name == "abstain" and not goes_on):
         return [Observation("CAPACITY_SHORTAGE", abstains=True)]
-    if consume >= arrival or _stands_still(topic) or (topic.trend.name != "growing" and not is_open):
+    if consume >= arrival or _stands_still(topic) or (topic.trend.name != "growing" and not goes_on):
         return []
     is_known = not isnan(signals.time_in_rebalance)
     guards = {
@@ -111,6 +113,18 @@ def capacity_shortage(signals: Signals) -> list[Observation]:
     return [found]
 
 
+def _rises(signals: Signals, topic: TopicSignals) -> bool:
+    """True if each of the newest windows left more than the one before, by as much as a trend has to grow by.
+
+    A trend needs points of longer. Commits that are rarer than windows, or of which nothing is known yet, tell nothing.
+    """
+    seconds, least = signals.frame.window_seconds, signals.parameters.trend_effect * _total(topic.arriving)
+    if not (topic.interval <= seconds).all():
+        return False
+    left = np.nansum(topic.least[:, -RISING_WINDOWS - 1 :], axis=0)
+    return len(left) > RISING_WINDOWS and bool((np.diff(left) > least * seconds).all())
+
+
 def _has_changed(signals: Signals) -> bool:
     """True if a generation began within the windows of the rates: it is not known what its members do."""
     rows = signals.frame.live_generations
@@ -119,7 +133,12 @@ def _has_changed(signals: Signals) -> bool:
 
 
 def _may_be_hot(signals: Signals, worst: TopicSignals) -> bool:
-    """True if a hot partition accounts for the lag, or is not known yet to: then the verdict asks for no members."""
+    """True if a hot partition accounts for the lag, or is not known yet to: then the verdict asks for no members.
+
+    So does one that wanders: it leaves its lag on one partition after the other.
+    """
+    if wandering(signals, worst) > 1:
+        return True
     uneven = [topic for topic in signals.topics if topic.shape.name in UNEVEN]
     return any(is_hot_unknown(signals, topic, searchable(topic)) for topic in uneven) or (
         worst.shape.name in UNEVEN and bool(hot_places(signals, worst, searchable(worst)))

@@ -34,6 +34,9 @@ SETTLED = ("Stable", "Unknown", "Empty", "Dead")
 UNOWNED_SECONDS = fixed("unowned_seconds", 600.0, "s")
 POISON_EVICTIONS = fixed("poison_evictions", 2, "owners that were evicted at one offset")
 POISON_SHARE = fixed("poison_share", 0.3, "share of the partitions, from which the cause is not a single record")
+POISON_ALIKE_SECONDS = fixed(
+    "poison_alike_seconds", 600.0, "s, after which partitions that stand alike are named together"
+)
 POISON_CONFIDENCE = fixed("poison_confidence", 0.8, "confidence")
 ALL_SILENT_SHARE = fixed("all_silent_share", 0.8, "share of the partitions, from which no member makes progress")
 OVERDUE_INTERVALS = fixed("overdue_intervals", 1.5, "commit intervals, from which a commit is overdue")
@@ -323,14 +326,18 @@ def _dies(signals: Signals, places: list[tuple[TopicSignals, int]]) -> bool:
     open_after=1,
 )
 def poison_pill_suspect(signals: Signals) -> list[Observation]:
-    """A committed offset does not move while one owner after the other is evicted from the group."""
+    """A committed offset does not move while one owner after the other is evicted from the group.
+
+    Partitions that stood since then and had the same owners are named together, but only after ten minutes.
+    """
     found = _suspected(signals)
     return found + _going_on(signals, "POISON_PILL_SUSPECT", found)
 
 
 def _suspected(signals: Signals) -> list[Observation]:
     found = find_suspects(signals, signals.parameters.stall_min_seconds)
-    if found is None:
+    # until one moves on, nothing tells which of those that stand since then has the record
+    if found is None or (len(found.rows) > 1 and found.frozen_seconds < POISON_ALIKE_SECONDS):
         return []
     slots = {each.slot for each in found.evictions}
     if len(slots) < POISON_EVICTIONS or len({each.at for each in found.evictions}) < POISON_EVICTIONS:

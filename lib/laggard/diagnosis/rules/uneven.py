@@ -198,6 +198,7 @@ def proven_costly(signals: Signals) -> tuple[tuple[str, int], ...]:
     inhibits=(outranks("COSTLY_PARTITION", "ASSIGNMENT_IMBALANCE"),),
     groups=(SLOW, LAG_CAUSE),
     rank=280,
+    open_after=2,
 )
 def slow_member(signals: Signals) -> list[Observation]:
     """One member consumes less than the others can, and its partitions lag."""

@@ -20,6 +20,7 @@ from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals.group import Cause, Fit, Flags, Signals, Slowness, TopicSignals
 from laggard.diagnosis.signals.hot import hot_places, is_hot_ratio
 from laggard.diagnosis.signals.slow import costly_places, slowness
+from laggard.diagnosis.signals.stall import BELOW_LOG_START
 from laggard.diagnosis.signals.statistics import known_sum, lower_median
 
 EXACT_SUBSETS = fixed("exact_subsets", 5_000, "subsets; of more, as many less one are drawn")
@@ -147,7 +148,7 @@ def _slow(signals: Signals, topic: TopicSignals, active: Flags, label: str) -> I
 
 def _slowness(signals: Signals, topic: TopicSignals, places: Flags, label: str) -> Slowness | None:
     """Return how far a member or host with these lagging partitions falls behind; None if it does not."""
-    if places.sum() < _ATTRIBUTED_PARTITIONS or topic.is_material[places].mean() < signals.parameters.attr_purity:
+    if places.sum() < _ATTRIBUTED_PARTITIONS or _purity(topic, places) < signals.parameters.attr_purity:
         return None
     slots = sorted({*topic.frame.named("slot")[places, -1]} - {""})
     if label == HOST and len(slots) < 2:
@@ -178,7 +179,14 @@ def _measure(topic: TopicSignals, active: Flags, places: tuple[int, ...]) -> Fit
     total, others = float(lags[active].sum()), (lags / topic.floor)[active & ~chosen]
     contrast = lower_median(others.tolist()) if len(others) else 0.0
     explained = float(lags[chosen].sum()) / total if total > 0 else 0.0
-    return Fit(places, explained, float(topic.is_material[chosen].mean()), contrast)
+    return Fit(places, explained, _purity(topic, chosen), contrast)
+
+
+def _purity(topic: TopicSignals, chosen: Flags) -> float:
+    """Share of the chosen partitions, by what they get, whose lag counts: a slow owner reads a quiet one in time."""
+    arrival, is_material = topic.arrival[chosen], topic.is_material[chosen]
+    total = known_sum(arrival)
+    return known_sum(arrival[is_material]) / total if total > 0 else float(is_material.mean())
 
 
 def _ranked(signals: Signals, topic: TopicSignals, active: Flags, fit: Fit) -> Fit:
@@ -192,7 +200,11 @@ def _ranked(signals: Signals, topic: TopicSignals, active: Flags, fit: Fit) -> F
 
 def _lasted(topic: TopicSignals, active: Flags, fit: Fit, least: float) -> bool:
     """True if the same partitions explained as much in the windows before."""
-    lags = topic.least[:, -1 - _SMALL_WINDOWS : -1]  # at commits: that of the others is what lies between them
+    windows = slice(-1 - _SMALL_WINDOWS, -1)
+    # at commits: that of the others is what lies between them; where unread records were deleted, what was left
+    is_lost = topic.frame.named("status")[:, windows] == BELOW_LOG_START
+    retained = topic.frame["end"][:, windows] - topic.frame["start"][:, windows]
+    lags = np.where(is_lost, retained, topic.least[:, windows])
     total, mine = np.nansum(lags[active], axis=0), np.nansum(lags[list(fit.places)], axis=0)
     return bool(lags.shape[1] == _SMALL_WINDOWS and (total > 0).all() and (mine >= least * total).all())
 

@@ -7,7 +7,7 @@ arrival rate stays within a quarter of what it was, the generation stays and the
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from datetime import timedelta
 from math import ceil, inf, isnan, nan
 
@@ -52,16 +52,16 @@ def topic_drain_seconds(signals: Signals, topic: TopicSignals) -> float:
     return seconds if math.isinf(seconds) or is_seen(signals) else nan
 
 
-def is_seen(signals: Signals) -> bool:
-    """True if so much of a group is known that there can be a verdict."""
-    return not _UNSEEN & signals.flags and partial_share(signals.topics) <= PARTIAL_SHARE
+def is_seen(signals: Signals, known: Container[str] = ("ok",)) -> bool:
+    """True if so much of a group is known that there can be a verdict; `known` are statuses of partitions."""
+    return not _UNSEEN & signals.flags and partial_share(signals.topics, known) <= PARTIAL_SHARE
 
 
-def partial_share(topics: Sequence[TopicSignals]) -> float:
-    """Share of the partitions with a commit whose lag is not known; NaN if none has one."""
+def partial_share(topics: Sequence[TopicSignals], known: Container[str] = ("ok",)) -> float:
+    """Share of the partitions with a commit whose status is none of the known ones; NaN if none has a commit."""
     statuses = [status for topic in topics for status in topic.frame.named("status")[:, -1].tolist()]
-    known = [status != "ok" for status in statuses if status not in {"", "no_commit"}]
-    return sum(known) / len(known) if known else nan
+    unknown = [status not in known for status in statuses if status not in {"", "no_commit"}]
+    return sum(unknown) / len(unknown) if unknown else nan
 
 
 def backlog(signals: Signals, topic: TopicSignals) -> float:

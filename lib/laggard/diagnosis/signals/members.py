@@ -39,11 +39,15 @@ def member_signals(frame: GroupFrame, topics: Sequence[TopicSignals], before: Bu
     summed = [np.array([each.arrival, each.consume, np.where(np.isnan(each.lag), 0.0, each.lag)]) for each in topics]
     is_busy, busy_for = _busy(topics, owners, len(slots))
     is_busy &= _same_generation(frame)
-    waits = _waits(topics, owners, spans, parameters)
+    longest_span = int(spans.max(initial=1))
+    recent = parameters.rate_windows + longest_span - 1
+    waits = _waits(topics, owners, len(slots), recent, parameters)
     is_rare = longest > frame.window_seconds
     is_behind = _fall_behind(frame, topics, owners, is_rare, parameters)
-    # a stalled one shows no capacity
-    is_at_work = (is_busy & (busy_for >= spans) | is_behind) & ~waits & (np.array(newest) > 0)
+    has_work = (is_busy & (busy_for >= spans) | is_behind) & (np.array(newest) > 0)
+    # one that waits now and then shows no capacity; a stall is over once the gap is in which it got going again
+    now_and_then = _waits(topics, owners, len(slots), recent, parameters, parameters.stall_min_seconds)
+    is_at_work = has_work & ~now_and_then & ~_waits(topics, owners, len(slots), longest_span + 1, parameters)
     found: dict[str, MemberSignals] = {}
     for number, slot in enumerate(slots):
         if is_at_work[number]:
@@ -180,18 +184,26 @@ def _busy(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int) ->
     return is_more[:, -1] & ~has_changed, busy_for
 
 
-def _waits(topics: Sequence[TopicSignals], owners: Sequence[Ints], spans: Ints, parameters: Parameters) -> Flags:
-    """Per slot: in a window of which its newest rates tell all its partitions stood for several commit intervals.
+def _waits(
+    topics: Sequence[TopicSignals],
+    owners: Sequence[Ints],
+    slots: int,
+    windows: int,
+    parameters: Parameters,
+    less_than: float = math.inf,
+) -> Flags:
+    """Per slot: in one of the newest windows all its partitions stood for several commit intervals.
 
-    It waits now and then, or its commits are not seen before long: what it does is not what it can do. The gap in which
-    it got going again has some of its wait in it; `spans` are windows of a commit interval.
+    Those do not count that stood for `less_than` so many seconds or longer.
+
+    It waits now and then, or its commits are not seen before long: what it does is not what it can do.
     """
-    windows = parameters.rate_windows + int(spans.max(initial=1)) - 1
-    found = np.ones((len(spans), windows), np.bool_)
+    found = np.ones((slots, windows), np.bool_)
     for each, owner in zip(topics, owners, strict=True):
         held = owner[:, -1] >= 0
         frozen = each.frame["frozen"][held, -windows:]
-        is_standing = frozen >= parameters.stall_ci * each.interval[held, None]  # not where one is NaN
+        # not where one is NaN
+        is_standing = (frozen >= parameters.stall_ci * each.interval[held, None]) & (frozen < less_than)
         np.logical_and.at(found[:, : frozen.shape[1]], owner[held, -1], is_standing)
         found[:, frozen.shape[1] :] = False
     waits: Flags = np.logical_or.reduce(found, axis=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,7 @@ class Positions:
     seconds: Floats  # of the instant in each window, from the beginning of the first one
     done: Floats  # records, until the end of each window
     patience: Floats  # [partitions, 1] seconds from which the next commit is overdue
+    stood: npt.NDArray[np.bool_]  # [partitions, windows] True where the next commit was overdue
     is_whole: bool  # True if every window has such an instant
 
     def rates(self, windows: int) -> Floats:
@@ -55,6 +57,16 @@ class Positions:
             last = np.where(last > 0, self.newest[rows, last - 1], -1)
         return found
 
+    def resumed_rates(self) -> Floats:
+        """The same of the newest gap where the partition stood until it began, [partitions]; NaN elsewhere.
+
+        No commit of before is in it, and what of it its owner still stood makes the rate lower.
+        """
+        rows, last = np.arange(len(self.newest)), self.newest[:, -1]
+        before = np.where(last > 0, self.newest[rows, last - 1], -1)
+        stood = (before >= 0) & (self.stood[rows, before] | self.stood[rows, np.maximum(before - 1, 0)])
+        return np.where(stood, self.gap_rates(1)[0], np.nan)
+
     def _between(self, last: npt.NDArray[np.int64], windows: int | npt.NDArray[np.int64]) -> Floats:
         """Rates up to the instants of the windows `last`, [partitions, n]."""
         rows = np.arange(len(last))[:, None]
@@ -73,22 +85,38 @@ def positions(frame: TopicFrame, window_seconds: int) -> Positions:
     """
     consumed, frozen = frame["consumed"], frame["frozen"]
     interval = frame["interval"][:, -1:]
-    has_moved = consumed > 0
+    has_moved, unknown = consumed > 0, np.isnan(consumed)
+    is_polled = np.isnan(frame["commits"][:, -1:]) & np.isnan(frame["repeats"][:, -1:])
+    if unknown.any():  # past deleted records: by how many it is not known, when it is
+        has_moved |= unknown & ~is_polled & (frozen < window_seconds)
     patience = np.fmax(_LATE_INTERVALS * interval, window_seconds)
     count = np.arange(consumed.shape[1])
-    is_instant = has_moved | (frozen == 0) | (frozen > patience)
-    unknown = np.isnan(consumed)
+    stood = frozen > patience
+    if stood.any():
+        stood &= ~_has_begun(has_moved, frozen, interval, window_seconds)
+    is_instant = has_moved | (frozen == 0) | stood
     seconds: Floats = np.float64(window_seconds) * (count + 1.0) - np.where(has_moved & ~np.isnan(frozen), frozen, 0.0)
     if unknown.any():  # what is not known of takes no time; but where commits are polled, the next answer has all of it
-        is_polled = np.isnan(frame["commits"][:, -1:]) & np.isnan(frame["repeats"][:, -1:])
         seconds -= window_seconds * np.cumsum(unknown & ~is_polled, axis=1)
     return Positions(
         np.maximum.accumulate(np.where(is_instant, count, -1), axis=1),
         seconds,
         np.cumsum(np.where(unknown, 0.0, consumed), axis=1),
         patience,
+        stood,
         bool(is_instant.all()),
     )
+
+
+def _has_begun(
+    has_moved: npt.NDArray[np.bool_], frozen: Floats, interval: Floats, window_seconds: int
+) -> npt.NDArray[np.bool_]:
+    """[partitions, windows] True less than a commit interval before a move: what it brought may have begun by then."""
+    found = np.zeros_like(has_moved)
+    longest = float(np.fmax.reduce(interval.ravel(), initial=0.0))
+    for later in range(1, min(found.shape[1], ceil(longest / window_seconds) + 1)):
+        found[:, :-later] |= has_moved[:, later:] & (later * window_seconds - frozen[:, later:] < interval)
+    return found
 
 
 def rolling_mean(values: Floats, windows: int) -> Floats:

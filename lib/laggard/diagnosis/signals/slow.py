@@ -12,7 +12,7 @@ from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, Slowness, TopicSignals
 from laggard.diagnosis.signals.hot import median_of_others, owner_of
-from laggard.diagnosis.signals.rates import RATE_COMMITS
+from laggard.diagnosis.signals.rates import RATE_COMMITS, falls_behind
 from laggard.diagnosis.signals.statistics import is_most, known_sum, lower_median
 
 _SHED_WINDOWS = fixed("shed_windows", 3, "busy windows on either side of a move, at least")
@@ -81,7 +81,7 @@ MOVE_INTERVALS = fixed("move_intervals", 2, "commit intervals after a move, at l
 def slowness(signals: Signals, topic: TopicSignals, slots: Sequence[str], places: Iterable[int]) -> Slowness | None:
     """Return how far members that own lagging partitions fall behind; None if they do not, or it is not known."""
     mine = [signals.members[slot] for slot in slots if slot in signals.members]
-    others = [member for slot, member in signals.members.items() if slot not in slots and member.partitions]
+    others = _compared(signals, slots)
     load, everyone = lower_median(member.arrival for member in mine), lower_median(m.arrival for m in [*mine, *others])
     pace, seen = lower_median(pace_of(member) for member in mine), lower_median(member.seen for member in others)
     if isnan(pace + seen + load) or load > SLOW_LOAD_RATIO * everyone or pace > signals.parameters.slow_ratio * seen:
@@ -93,10 +93,17 @@ def slowness(signals: Signals, topic: TopicSignals, slots: Sequence[str], places
     return Slowness(tuple(slots), pace, seen, load, everyone)
 
 
+def _compared(signals: Signals, slots: Sequence[str]) -> list[MemberSignals]:
+    """Other members that have as much to do as these, else all others: who has less to do shows less."""
+    load = lower_median(signals.members[slot].arrival for slot in slots if slot in signals.members)
+    others = [member for slot, member in signals.members.items() if slot not in slots and member.partitions]
+    return [member for member in others if load <= SLOW_LOAD_RATIO * member.arrival] or others
+
+
 def is_at_pace_again(signals: Signals, subject: str) -> bool:
     """True if a member by its slot, or all members of a host, now read as much as the others have shown."""
     slots = [each.slot for each in signals.members.values() if subject in {each.slot, each.host}]
-    others = lower_median(each.seen for each in signals.members.values() if each.slot not in slots and each.partitions)
+    others = lower_median(each.seen for each in _compared(signals, slots))
     return bool(slots) and _is_at_pace(signals.topics, slots, signals.parameters.slow_ratio * others)
 
 
@@ -113,8 +120,12 @@ def _is_at_pace(topics: Sequence[TopicSignals], slots: Sequence[str], least: flo
 
 
 def pace_of(member: MemberSignals) -> float:
-    """Return what a member can do now, records/s; what it does while busy counts before `capacity` shows it."""
-    known = [member.capacity, member.consume if member.is_busy and not member.waits else np.nan]
+    """Return what a member can do now, records/s; what it does while busy counts before `capacity` shows it.
+
+    One that does nothing is not slow: it is stalled, or what it does is not known.
+    """
+    does = member.consume if member.is_busy and not member.waits and member.consume > 0 else np.nan
+    known = [member.capacity, does]
     return min((each for each in known if not isnan(each)), default=np.nan)
 
 
@@ -122,12 +133,15 @@ def costly_places(signals: Signals, topic: TopicSignals, active: Flags) -> tuple
     """Rows of partitions that get as much as the others and are drained slower, and whether that is proven.
 
     Proof is another owner with whom they lagged, or other partitions of the owner that do not lag; or that their
-    owner lost pace when it was left with fewer, which tells that one of those it kept takes its time.
+    owner lost pace when it was left with fewer, which tells that one of those it kept takes its time. An owner that
+    starts again and again reads less of any.
     """
     slow = [
         place
         for place in np.flatnonzero(active & topic.is_material).tolist()
-        if _is_worked_slower(signals, topic, place) and not _is_at_the_common_pace(signals, topic, place)
+        if _is_worked_slower(signals, topic, place)
+        and not _is_at_the_common_pace(signals, topic, place)
+        and signals.membership.place(str(topic.frame.named("slot")[place, -1])) not in signals.membership.looping
     ]
     proven = [
         place for place in slow if _has_fine_siblings(signals, topic, place) or is_itself_costly(signals, topic, place)
@@ -162,11 +176,16 @@ def _is_kept_and_costly(signals: Signals, topic: TopicSignals, place: int) -> bo
 
 
 def _is_worked_slower(signals: Signals, topic: TopicSignals, place: int) -> bool:
-    """True if it gets as much as the others and less is done of it, by more than one commit: that may come later."""
+    """True if it gets as much as the others and less is done of it, by more than one commit: that may come later.
+
+    Where each of the newest commits left more than the one before it, none has to come.
+    """
     arrival, others = float(topic.arrival[place]), median_of_others(topic.arrival, place)
     if not (ALIKE_LOWEST * others <= arrival <= ALIKE_HIGHEST * others and topic.consume[place] > 0):
         return False
     seconds, interval = signals.frame.window_seconds, topic.interval[place]
+    if falls_behind(topic.frame["envelope"][place], signals.parameters.trend_effect * arrival, seconds):
+        return True
     commits = 0 if isnan(interval) else ceil(RATE_COMMITS * interval / seconds)
     windows = slice(-max(signals.parameters.rate_windows, commits), None)
     left = known_sum(topic.frame["arrival"][place, windows] - topic.frame["consume"][place, windows]) * seconds

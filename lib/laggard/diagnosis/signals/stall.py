@@ -36,21 +36,20 @@ def holds(log_ends: Row, committed: float, slack: float) -> bool:
 
 
 def with_lost(frame: TopicFrame, window_seconds: int) -> TopicFrame:
-    """With `frozen` of partitions whose next records were deleted: their lag is not known, and still they may stand.
+    """With `frozen` of windows in which the next records had been deleted: lag is not known, and still readers stand.
 
-    It goes on from the newest window that tells, as long as the offset is the same.
+    It goes on from the window before as long as the offset is the same; one that has just moved stood for no time.
     """
-    lost = np.flatnonzero(frame.named("status")[:, -1] == BELOW_LOG_START)
-    if not len(lost):
+    is_lost = frame.named("status") == BELOW_LOG_START
+    rows, windows = np.nonzero(is_lost)
+    if not len(rows):
         return frame
     frozen, committed = frame["frozen"].copy(), frame["committed"]
-    last = frozen.shape[1] - 1
-    for row in lost:
-        stands = committed[row] == committed[row, -1]
-        first = last + 1 - int(np.argmin(stands[::-1])) if not stands.all() else 0
-        known_at = first + np.flatnonzero(~np.isnan(frozen[row, first:]))
-        known = frozen[row, known_at[-1]] + (last - known_at[-1]) * window_seconds if len(known_at) else np.nan
-        frozen[row, -1] = np.fmax(known, (last - first) * window_seconds)
+    for row, at in zip(rows.tolist(), windows.tolist(), strict=True):
+        if at and committed[row, at] == committed[row, at - 1]:
+            frozen[row, at] = np.fmax(frozen[row, at - 1], 0.0) + window_seconds
+    newest = is_lost[:, -1] & np.isnan(frozen[:, -1])
+    frozen[newest, -1] = 0.0
     return replace(frame, numbers={**frame.numbers, "frozen": frozen})
 
 
@@ -92,7 +91,8 @@ def able_seconds(frame: TopicFrame, row: int, window_seconds: int) -> float:
 def _turn_seconds(frame: TopicFrame, row: int, floor: Floats, window_seconds: int) -> float:
     """The longest that a partition of the same owner stood and then moved, all that time with more to read.
 
-    What stood in a stall that has healed does not count once its owner has caught up.
+    What stood in a stall that has healed does not count once its owner has caught up, nor what an operator has reset
+    while it had no owner.
     """
     slots = frame.named("slot")
     if not slots[row, -1]:
@@ -101,9 +101,9 @@ def _turn_seconds(frame: TopicFrame, row: int, floor: Floats, window_seconds: in
     is_behind = frame["lag_min"][own].sum(axis=0) > floor[own].sum()
     is_behind &= (slots[own] == slots[row, -1]).all(axis=0)
     count = int(np.argmin(is_behind[::-1])) if not is_behind.all() else len(is_behind)  # newest windows in a row
-    if not count:
+    if count < 2:
         return 0.0
-    frozen, committed = frame["frozen"][own, -count - 1 :], frame["committed"][own, -count - 1 :]
+    frozen, committed = frame["frozen"][own, -count:], frame["committed"][own, -count:]
     moves = np.fmax(1.0, frame["commits"][own] - frame["noops"][own])[:, -frozen.shape[1] + 1 :]
     stood = (frozen[:, :-1] + window_seconds - frozen[:, 1:]) / moves
     return float(np.fmax.reduce(stood[np.diff(committed) > 0], initial=0.0))

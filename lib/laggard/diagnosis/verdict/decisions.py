@@ -61,13 +61,16 @@ def _reasons(
 ) -> Iterator[_Applies]:
     """Reasons that apply, in order."""
     topic, parameters = signals.worst, signals.parameters
-    if not is_seen(signals) or topic is None:
-        yield reasons.INPUT_UNKNOWN, {"partitions_unknown_ratio": partial_share(signals.topics)}
-        return
     # what is said of the last half hour blocks scaling for as long as it goes on
     restless = BLOCKS_SCALING & conditions.keys() if _goes_on(signals) else frozenset[str]()
     is_read = _is_empty(signals) and is_read_by_others(signals)
-    yield from _not_about_lag(signals, restless, is_read=is_read)
+    # one that evicts its members is empty now and then, and not for want of members
+    if _is_empty(signals) and not is_read and not restless and _has_unread(signals):
+        yield reasons.NO_MEMBERS, {}
+    if not is_seen(signals) or topic is None:
+        yield reasons.INPUT_UNKNOWN, {"partitions_unknown_ratio": partial_share(signals.topics)}
+        return
+    yield from _not_about_lag(signals, restless)
     yield from _held_back(signals, topic, conditions)
     if signals.member_count is None or is_read:  # offsets are committed, but who reads is not known
         yield reasons.READER_UNKNOWN, {"members_known": 0.0}
@@ -78,18 +81,18 @@ def _reasons(
         yield reasons.DRAINING, {"drain_seconds": drain}
     is_shaped = _costly_share(signals, conditions) < VERDICT_SHARE and topic.shape.name in {"spread", "single", *UNEVEN}
     yield from _suffices(signals, sizing, is_shaped=is_shaped)
+    is_known = not isnan(signals.capacity) and sizing.members_desired is not None and is_shaped
+    if not is_known and _is_little(signals):
+        yield reasons.LITTLE_LAG, {}
     if signals.member_count >= signals.ceiling:
         yield reasons.AT_CEILING, {}
     if elasticity < parameters.elasticity_min or "SHARED_SINK" in conditions:
         yield reasons.DOWNSTREAM, {"elasticity_ratio": elasticity}
-    yield from _sized(signals, sizing, is_shaped=is_shaped)
+    yield from _sized(signals, sizing, is_known=is_known, is_shaped=is_shaped)
 
 
-def _not_about_lag(signals: Signals, restless: frozenset[str], *, is_read: bool) -> Iterator[_Applies]:
-    """Yield the reasons of a group that nobody reads, that has nothing to read, or that is busy with itself."""
-    # one that evicts its members is empty now and then, and not for want of members
-    if _is_empty(signals) and not is_read and not restless and signals.lag > 0:
-        yield reasons.NO_MEMBERS, {}
+def _not_about_lag(signals: Signals, restless: frozenset[str]) -> Iterator[_Applies]:
+    """Yield the reasons of a group that has nothing to read, or that is busy with itself."""
     if not _lags_on(signals) and not any(each.trend.name == "growing" for each in signals.topics):
         yield reasons.NO_LAG, {}
     if restless or signals.time_in_rebalance >= signals.parameters.storm_ratio:
@@ -100,8 +103,20 @@ def _is_empty(signals: Signals) -> bool:
     return signals.state == "Empty" or signals.member_count == 0
 
 
+def _has_unread(signals: Signals) -> bool:
+    """True if a record is unread: of lag that is known, or that retention deletes before anybody reads it."""
+    statuses = [status for topic in signals.topics for status in topic.frame.named("status")[:, -1].tolist()]
+    return is_seen(signals, ("ok", BELOW_LOG_START)) and (signals.lag > 0 or BELOW_LOG_START in statuses)
+
+
 def _lags_on(signals: Signals) -> bool:
-    """True if some lag that counts did so all through the window; what drained in between needs nobody."""
+    """True if some lag that counts did so all through the window; what drained in between needs nobody.
+
+    Where retention has deleted unread records, what it has not yet deleted is lag, too.
+    """
+    for topic in signals.topics:
+        if (_is_lost(topic) & (_left(topic) > topic.floor)).any():
+            return True
     for topic in signals.topics if signals.is_material else ():
         is_passing = topic.least[:, -1] <= topic.least_floor[:, -1]
         is_growing = np.array([each.name == "growing" for each in topic.trends], bool)
@@ -192,9 +207,11 @@ def _costly_share(signals: Signals, conditions: Mapping[str, Observation]) -> fl
 
 
 def _is_short(signals: Signals, member: MemberSignals) -> bool:
-    """True if a member has more to read than it will soon have done, as far as is known of what it can do."""
-    spare = member.capacity - member.arrival
-    return member.is_busy and not member.lag <= spare * signals.policy.drain_target_seconds
+    """True if a member has more to read than it will soon have done, as far as is known of what it can do or does."""
+    seconds = signals.policy.drain_target_seconds
+    if not member.is_busy or member.lag <= (member.capacity - member.arrival) * seconds:
+        return False
+    return any(_gone_of(topic, member.slot) > seconds for topic in signals.topics if member.slot in _lagging(topic))
 
 
 def _suffices(signals: Signals, sizing: Sizing, *, is_shaped: bool) -> Iterator[_Applies]:
@@ -209,12 +226,12 @@ def _suffices(signals: Signals, sizing: Sizing, *, is_shaped: bool) -> Iterator[
         yield reasons.DRAINING_SOON, {"drain_seconds": soon}
 
 
-def _sized(signals: Signals, sizing: Sizing, *, is_shaped: bool) -> Iterator[_Applies]:
+def _sized(signals: Signals, sizing: Sizing, *, is_known: bool, is_shaped: bool) -> Iterator[_Applies]:
     """Yield the reason that the sizing gives, of lag that the members there are do not drain in time.
 
     More members are the answer only if the lag drains with them.
     """
-    if isnan(signals.capacity) or sizing.members_desired is None or not is_shaped:
+    if not is_known:
         needed = signals.parameters.busy_min_windows
         yield reasons.LOAD_UNKNOWN, {"busy_windows_needed": float(needed), "shape_known": float(is_shaped)}
     elif any(is_hot_unknown(signals, each, searchable(each)) for each in signals.topics if each.shape.name in UNEVEN):
@@ -227,6 +244,14 @@ def _sized(signals: Signals, sizing: Sizing, *, is_shaped: bool) -> Iterator[_Ap
         yield reasons.TARGET_MISSED, {}
     else:
         yield reasons.TOO_FEW_MEMBERS, {}
+
+
+def _is_little(signals: Signals) -> bool:
+    """True if no lag is more than what arrives in a window beyond its floor: it may be over in the next one."""
+    seconds = signals.frame.window_seconds
+    return all(
+        (topic.lag <= topic.floor + topic.arriving * seconds)[topic.is_material].all() for topic in signals.topics
+    )
 
 
 def explained(signals: Signals, observation: Observation) -> float:
@@ -244,11 +269,19 @@ def _lag_share(topic: TopicSignals, chosen: Flags) -> float:
 
     Where retention has deleted unread records, what it has not yet deleted is left.
     """
-    frame = topic.frame
-    is_lost = frame.named("status")[:, -1] == BELOW_LOG_START
-    left = np.where(is_lost, frame["end"][:, -1] - frame["start"][:, -1], topic.envelope)
+    left = np.where(_is_lost(topic), _left(topic), topic.envelope)
     total = known_sum(left)
     return known_sum(left[chosen]) / total if total > 0 else 0.0
+
+
+def _is_lost(topic: TopicSignals) -> Flags:
+    found: Flags = topic.frame.named("status")[:, -1] == BELOW_LOG_START
+    return found
+
+
+def _left(topic: TopicSignals) -> Floats:
+    """Records of each partition that retention has not deleted."""
+    return topic.frame["end"][:, -1] - topic.frame["start"][:, -1]
 
 
 def _drain(signals: Signals) -> float:
@@ -261,9 +294,23 @@ def _drain(signals: Signals) -> float:
 
 
 def _gone_soon(signals: Signals) -> float:
-    """Seconds until all lag that counts has drained at the rates between the newest commits; NaN without any."""
-    each = [_gone_in(topic)[topic.is_material] for topic in signals.topics if topic.is_material.any()]
-    return max((float(seconds.max()) for seconds in each), default=nan)
+    """Seconds until all lag that counts has drained at the rates between the newest commits; NaN without any.
+
+    An owner reads its partitions in turn: their lag counts together.
+    """
+    return max((_gone_of(topic, slot) for topic in signals.topics for slot in sorted(_lagging(topic))), default=nan)
+
+
+def _lagging(topic: TopicSignals) -> set[str]:
+    """Slots of the owners of lag that counts, "" of nobody."""
+    return set(topic.frame.named("slot")[topic.is_material, -1].tolist())
+
+
+def _gone_of(topic: TopicSignals, slot: str) -> float:
+    """Seconds until an owner has drained its lag of a topic that counts, by the rates between its newest commits."""
+    own = topic.is_material & (topic.frame.named("slot")[:, -1] == slot)
+    speed = known_sum(_spare(topic)[own])
+    return known_sum(topic.lag[own]) / speed if speed > 0 else inf
 
 
 def _falls(signals: Signals) -> bool:
@@ -282,11 +329,17 @@ def _newest_arrival(topic: TopicSignals) -> Floats:
 
 
 def _gone_in(topic: TopicSignals) -> Floats:
-    """Seconds, [partitions], until a falling lag has drained; inf where it does not fall.
-
-    More must have been read than came over a commit interval, and two windows at least.
-    """
-    spare = topic.positions.newest_rates(FALLING_WINDOWS) - _newest_arrival(topic)
+    """Seconds, [partitions], until a falling lag has drained; inf where it does not fall."""
+    spare = _spare(topic)
     is_falling = spare > 0
     found: Floats = np.where(is_falling, topic.lag / np.where(is_falling, spare, 1.0), inf)
     return found
+
+
+def _spare(topic: TopicSignals) -> Floats:
+    """Records/s, [partitions], by which more was read than came over a commit interval, and two windows at least.
+
+    Or since its owner stood: no commit of before is in that.
+    """
+    read = np.fmax(topic.positions.newest_rates(FALLING_WINDOWS), topic.positions.resumed_rates())
+    return read - _newest_arrival(topic)

@@ -31,6 +31,7 @@ class Reason:
 INPUT_UNKNOWN = Reason("input_unknown", "UNKNOWN_INPUT", 1)
 NO_LAG = Reason("no_lag", "NOT_NEEDED", 2)
 NO_MEMBERS = Reason("no_members", "NO_MEMBERS", 3)
+LITTLE_LAG = Reason("little_lag", "NOT_NEEDED", 2)  # too little to say more than that while capacity is unknown
 REBALANCES = Reason("rebalances", "NO_REBALANCE_FIRST", 4)
 STALLED = Reason("stalled", "NO_STALLED", 5)
 TRANSACTION_OPEN = Reason("transaction_open", "NO_BROKER", 6)
@@ -52,8 +53,8 @@ TOO_FEW_MEMBERS = Reason("too_few_members", "YES", 15)
 ENOUGH_MEMBERS = Reason("enough_members", "NOT_NEEDED", 16)
 
 REASONS = (
+    NO_MEMBERS,  # above the floor or below it, or not known: who has no member does not keep up
     INPUT_UNKNOWN,
-    NO_MEMBERS,  # above the floor or below it: who has no member does not keep up
     NO_LAG,
     REBALANCES,
     STALLED,
@@ -67,6 +68,7 @@ REASONS = (
     DRAINING,
     ENOUGH_MEMBERS,
     DRAINING_SOON,
+    LITTLE_LAG,
     AT_CEILING,
     DOWNSTREAM,
     LOAD_UNKNOWN,
@@ -99,7 +101,7 @@ def members_to_have(reason: Reason, signals: Signals, sizing: Sizing) -> int | N
         return sizing.members_desired
     if code.startswith("UNKNOWN") or members is None:
         return None
-    if not members and signals.lag > 0:
+    if not members and (signals.lag > 0 or reason is NO_MEMBERS):
         members = _had_members(signals) if reason is REBALANCES else 1
     # members that could not get a partition are not asked for, though they are there
     return members if signals.ceiling < 1 else min(members, signals.ceiling)
