@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil
@@ -14,7 +14,7 @@ from scenarios.compared import own_calls
 from scenarios.diagnosed import diagnose
 from scenarios.drawn import WARM_MINUTES, Plan
 from scenarios.drawn_runs import Drawn, Sample
-from scenarios.drawn_truth import LAST_MINUTES, YES, Alarms, alarms, answers
+from scenarios.drawn_truth import LAST_MINUTES, YES, Alarms, alarms, answers, longest_gap_seconds
 from scenarios.labels import ALARMS
 from scenarios.runs import MINUTE, TICK_MS, WINDOW_MS
 from scenarios.scoring import Opened, milliseconds, opened
@@ -138,13 +138,19 @@ class DrawnScore:
             alerts[2] += is_wrong
 
     def drain_forecasts(self, plan: Plan, samples: Sequence[Sample], reported: Sequence[tuple[float, Row]]) -> None:
-        """Compare the forecast at half of a backlog with the time when it had drained; nothing else may change."""
-        edges = sorted(edge for fault in plan.faults for edge in (fault.begin, fault.end))
+        """Compare the forecast at half of a backlog with the time when it had drained; nothing else may change.
+
+        Unread records that retention deletes leave a backlog that nobody has read: it counts from when that is over. A
+        forecast is that of the last partition to drain: what others have between two commits is no part of it.
+        """
+        edges = edges_of(plan)
         for fault in plan.faults:
             after = [each for each in samples if each.minute >= fault.end]
+            deleted = [number for number, each in enumerate(after, 1) if any(each.behind_start)]
+            after = after[deleted[-1] :] if deleted else after
             peak = max((sum(each.backlog) for each in after[:PEAK_SAMPLES]), default=0)
             half = next((each for each in after[PEAK_SAMPLES:] if sum(each.backlog) <= peak / 2), None)
-            gone = next((each for each in after if is_at_rest(each)), None)
+            gone = next((each for each in after if is_at_rest(plan, each)), None)
             if half is None or gone is None or gone.minute - half.minute < SHORTEST_DRAIN_MINUTES:
                 continue
             if any(fault.end < edge <= gone.minute for edge in edges):
@@ -153,21 +159,32 @@ class DrawnScore:
             if row["drain_seconds"] is None or not row["lag"]:
                 self.silent += 1
             elif at < gone.minute:
-                left = 1 - sum(gone.backlog) / max(row["lag"], sum(gone.backlog) + 1)
-                self.drains.append(left * row["drain_seconds"] / 60 / (gone.minute - at))
+                before, now = after[after.index(gone) - 1], next(each for each in after if each.minute >= at)
+                last = [part for part in range(plan.partitions) if not is_at_rest(plan, before, [part])]
+                rest, lag = (sum(each.backlog[part] for part in last) for each in (gone, now))
+                self.drains.append((1 - rest / max(lag, rest + 1)) * row["drain_seconds"] / 60 / (gone.minute - at))
 
-    def loss_forecast(self, samples: Sequence[Sample], reported: Sequence[tuple[float, Row]]) -> None:
-        """Compare the forecast in the middle between a fault's beginning and the first loss with that loss."""
-        lost = next((each.minute for each in samples if any(each.behind_start)), None)
-        calm = [each.minute for each in samples if lost is not None and each.minute < lost and is_at_rest(each)]
-        if lost is None or not calm or lost - calm[-1] < SHORTEST_LOSS_MINUTES:
+    def loss_forecast(self, plan: Plan, samples: Sequence[Sample], reported: Sequence[tuple[float, Row]]) -> None:
+        """Compare the forecast halfway to the first loss with that loss; nothing else may change in between.
+
+        The way begins when the partition that loses first was at rest for the last time: lag of others, and a fault
+        that has not begun, say nothing of it.
+        """
+        lost = next((each for each in samples if any(each.behind_start)), None)
+        if lost is None:
             return
-        middle = (lost + calm[-1]) / 2
+        parts = [part for part, is_behind in enumerate(lost.behind_start) if is_behind]
+        calm = [each.minute for each in samples if each.minute < lost.minute and is_at_rest(plan, each, parts)]
+        if not calm or lost.minute - calm[-1] < SHORTEST_LOSS_MINUTES:
+            return
+        middle = (lost.minute + calm[-1]) / 2
         at, row = min(reported, key=lambda each: (abs(each[0] - middle), each[0]))
+        if any(at < edge <= lost.minute for edge in edges_of(plan)):
+            return
         if row["loss_seconds"] is None:
             self.silent += 1
         else:
-            self.losses.append(row["loss_seconds"] / 60 / (lost - at))
+            self.losses.append(row["loss_seconds"] / 60 / (lost.minute - at))
 
 
 def truth_by_minute(plan: Plan, samples: Sequence[Sample]) -> dict[int, frozenset[str]]:
@@ -190,9 +207,16 @@ def kinds_of(plan: Plan) -> str:
     return " + ".join(fault.kind for fault in plan.faults) or "nothing"
 
 
-def is_at_rest(sample: Sample) -> bool:
-    """True if no partition is a minute behind and more."""
-    return all(lag <= 60 * rate + 100 for lag, rate in zip(sample.backlog, sample.arrival, strict=True))
+def edges_of(plan: Plan) -> list[float]:
+    """Minutes in which something begins or ends that no record could tell before."""
+    return sorted(edge for fault in plan.faults for edge in (fault.begin, fault.end))
+
+
+def is_at_rest(plan: Plan, sample: Sample, partitions: Iterable[int] | None = None) -> bool:
+    """True if none of these partitions, or of all, is a minute further behind than commits make of it."""
+    longest = 60 + longest_gap_seconds(plan)
+    chosen = range(plan.partitions) if partitions is None else partitions
+    return all(sample.backlog[part] <= longest * sample.arrival[part] + 100 for part in chosen)
 
 
 def keeps_up(plan: Plan, sample: Sample, members: int) -> bool:
@@ -233,5 +257,5 @@ def score_drawn(drawn: Drawn) -> DrawnScore:
             result.beside(method, plan, samples, [call for call in each if call.group == group], start_ms)
         reported = [(((milliseconds(row["window_end"]) or 0) - TICK_MS - start_ms) / MINUTE, row) for row in rows]
         result.drain_forecasts(plan, samples, reported)
-        result.loss_forecast(samples, reported)
+        result.loss_forecast(plan, samples, reported)
     return result

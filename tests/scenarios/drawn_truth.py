@@ -18,6 +18,7 @@ from scenarios.scoring import Opened
 DRAINING = CALM | only("NOT_NEEDED_DRAINING")
 YES = only("YES", "YES_PARTIAL")
 DRAIN_SECONDS = 900.0  # a backlog that is gone by then needs nobody: what the product promises by default
+LONGEST_BATCH_SECONDS = 2.5
 NEAR = 1.3  # factor within which such a limit leaves both answers open
 # a member may be in its batch, or in its last back-off, for five more
 SETTLING_MINUTES, AFTER_MINUTES = 4.0, {"poison": 9.0, "crash_loop_all": 9.0}
@@ -63,9 +64,14 @@ def _settled(fault: Fault) -> float:
     return fault.end + AFTER_MINUTES.get(fault.kind, SETTLING_MINUTES)
 
 
+def longest_gap_seconds(plan: Plan) -> float:
+    """Longest time between two commits of a member that keeps up: its interval, and a batch."""
+    return plan.commit_seconds * (1 + plan.jitter) + LONGEST_BATCH_SECONDS
+
+
 def _limits(plan: Plan, sample: Sample) -> tuple[bool, bool]:
     """True if lag is no more than commits make of it, and true if it is clearly more."""
-    usual = plan.commit_seconds * (1 + plan.jitter) + 2.5
+    usual = longest_gap_seconds(plan)
     waits = [lag / rate for lag, rate in zip(sample.backlog, sample.arrival, strict=True) if rate > 0]
     longest, total = max(waits, default=0.0), sum(sample.backlog)
     return longest < 2 * usual + 30 or total < 100, longest > 4 * usual + 60 and total > 400

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from scenarios.drawn import FAULTS, LOOK_ALIKES, VARIED, Fault, Plan, draw_clust
 from scenarios.drawn_page import section, with_section
 from scenarios.drawn_report import from_line, to_line
 from scenarios.drawn_runs import Drawn, Sample, simulate_drawn
-from scenarios.drawn_score import OWN, score_drawn
+from scenarios.drawn_score import OWN, DrawnScore, is_at_rest, score_drawn
 from scenarios.drawn_truth import Alarm, alarms, answers
 from scenarios.scoring import Opened
 from simulator.cluster import MINUTE
@@ -167,6 +168,59 @@ def test_partitions_that_are_all_that_a_member_has_may_go_by_its_name() -> None:
 
     assert [each.subjects for each in alarms(plan, [CALM], "orders").must] == [frozenset({"app-0/a"})]
     assert [each.subjects for each in alarms(one, [CALM], "orders").must] == [frozenset()]
+
+
+SLOW_AND_HUNG = replace(PLAN, faults=(Fault("slow", 20, 60, 0.8, 0, ()), Fault("hang", 30, 60, 1.0, 1, ())))
+
+
+def minutes_of(backlogs: dict[int, Callable[[float], float]], lost_at: float = 99.0) -> list[Sample]:
+    """A sample every half minute from 15 to 60: lag of these partitions by minute; the last of them loses records."""
+    found = []
+    for step in range(90):
+        minute, lags, behind = 15 + step / 2, [100] * 4, [False] * 4
+        for part, backlog in backlogs.items():
+            lags[part] = round(backlog(minute))
+            behind[part] = minute >= lost_at and part == max(backlogs)
+        found.append(replace(CALM, minute=minute, backlog=tuple(lags), behind_start=tuple(behind)))
+    return found
+
+
+def reported(name: str, seconds: Callable[[float], float | None]) -> list[tuple[float, dict[str, float | None]]]:
+    """Rows of each whole minute."""
+    return [(float(minute), {name: seconds(float(minute)), "lag": 1e4}) for minute in range(15, 60)]
+
+
+@pytest.mark.parametrize(("interval", "is_rest"), [(5.0, False), (180.0, True)])
+def test_lag_is_at_rest_by_what_commits_make_of_it(interval: float, is_rest: bool) -> None:
+    sample = replace(CALM, backlog=(20 * 200, 100, 100, 100))
+    assert is_at_rest(replace(PLAN, commit_seconds=interval), sample) == is_rest
+    assert is_at_rest(PLAN, sample, [1, 2, 3])
+
+
+def test_a_loss_is_forecast_from_when_the_partition_that_loses_fell_behind() -> None:
+    """Partition 0 is behind since minute 20; the owner of partition 1 hangs at 30 and loses its records at 50."""
+    samples = minutes_of({0: lambda at: 900 * max(0, at - 20), 1: lambda at: 1200 * max(0, at - 30)}, lost_at=50)
+    score = DrawnScore(1)
+    score.loss_forecast(SLOW_AND_HUNG, samples, reported("loss_seconds", lambda at: 60 * (50 - at) if at > 30 else 9e9))
+    assert score.losses == [pytest.approx(1.0)]
+
+
+def test_no_forecast_of_a_loss_is_asked_for_before_something_else_changes() -> None:
+    samples = minutes_of({1: lambda at: 1200 * max(0, at - 30)}, lost_at=50)
+    score = DrawnScore(1)
+    plan = replace(SLOW_AND_HUNG, faults=(*SLOW_AND_HUNG.faults, Fault("rewind", 45, 47, 5.0, 0, ())))
+    score.loss_forecast(plan, samples, reported("loss_seconds", lambda _: None))
+    assert (score.losses, score.silent) == ([], 0)
+
+
+def test_a_drain_is_that_of_the_last_partition_and_begins_when_nothing_is_deleted_any_more() -> None:
+    """Records are deleted until minute 30; 9000 are left then, and drain at 450 a minute beside lag between commits."""
+    plan = replace(PLAN, faults=(Fault("hang", 16, 20, 1.0, 1, ()),))
+    backlog = {0: lambda _: 1200.0, 1: lambda at: 40_000.0 if at < 30 else max(100.0, 9000 - 450 * (at - 30))}
+    samples = [replace(each, behind_start=(False, each.minute < 30, False, False)) for each in minutes_of(backlog)]
+    score = DrawnScore(1)
+    score.drain_forecasts(plan, samples, reported("drain_seconds", lambda at: 60 * (50 - at)))
+    assert score.drains == [pytest.approx(1.0, rel=0.02)]
 
 
 @pytest.fixture(scope="module")
