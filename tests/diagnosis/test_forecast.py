@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf, isnan, nan
 
 import numpy as np
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 
 from diagnosis.groups import signals_of, spread_over, topic_signals
 from laggard.diagnosis.findings.windows import group_rows
+from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.signals import forecast
+from laggard.diagnosis.signals.group import TopicSignals
 
 PARAMETERS = Parameters()
 HOUR = 3600.0
@@ -66,54 +69,59 @@ def test_a_topic_is_drained_when_its_slowest_member_is(
     topic = topic_signals([6000.0] * 3, consume=consume, slots=slots, stalled=stalled)
     total = 18_000 / (sum(consume) - 300)
     expected = nan if isnan(total) else max(total, seconds)
-    assert forecast.slowest_drain_seconds(topic, 60, PARAMETERS) == about(expected)
+    assert forecast.slowest_drain_seconds(topic, PARAMETERS) == about(expected)
 
 
-@pytest.mark.parametrize(
-    ("back", "interval", "speed"),
-    [
-        (1, 5.0, 700 / 5),  # the window in which it took over tells too little: the mean of five
-        (2, 5.0, 1300.0),  # the first whole one
-        (4, 5.0, 1300.0),
-        (5, 5.0, 1300.0),  # the one in which it took over still counts in the mean
-        (9, 5.0, 1300.0),  # long ago
-        (2, 100.0, (0 + 0 + 700 + 1300) / 4),  # two commits need four windows
-    ],
-)
-def test_a_drain_is_forecast_by_what_the_owners_of_now_do(back: int, interval: float, speed: float) -> None:
-    windows = 12
-    owners = ["id-gone"] * (windows - back) + ["id-m0"] * back
-    rates = np.array([0.0] * (windows - back) + [700.0] + [1300.0] * (back - 1))
+def readers(read: Floats, interval: float, *, lag: float = 60_000.0, arrival: float = 30.0) -> TopicSignals:
+    """Partitions of one member, of which so many records are `read` in each second, [partitions, seconds].
+
+    It commits every `interval` seconds, all partitions at once. `lag` is there at the end, by the newest commit.
+    """
+    done = np.concatenate([np.zeros((len(read), 1)), np.cumsum(read, axis=1)], axis=1)
+    seconds = np.arange(done.shape[1])
+    newest = (interval * np.floor(seconds / interval)).astype(int)
+    committed = done[:, newest]
+    moved_at = np.maximum.accumulate(np.where(np.diff(committed, axis=1, prepend=0.0) > 0, newest, 0), axis=1)
+    ends = seconds[60::60]
+    lag_now = lag + (done - committed)[:, -1]  # what was read since then is in it
+    history = {"consumed": np.diff(committed[:, np.append(0, ends)], axis=1), "frozen": ends - moved_at[:, ends]}
     topic = topic_signals(
-        [26_000.0], consume=rates[-5:].mean(), interval=interval, windows=windows,
-        history={"owner": np.array([owners], object), "consume": rates[None, :]},
+        lag_now.tolist(), arrival=arrival, interval=interval, windows=len(ends), slots=["m0"] * len(read),
+        history=history,
     )  # fmt: skip
-    assert forecast.slowest_drain_seconds(topic, 60, PARAMETERS) == about(26_000 / (speed - 100))
+    return replace(topic, envelope=lag_now - arrival * (ends[-1] - newest[ends[-1]]))
 
 
-@pytest.mark.parametrize(
-    ("rates", "interval", "speed"),
-    [
-        ([[0, 0, 0, 0, 700], [0] * 5], 5.0, 140.0),  # the window in which it read again tells too little
-        ([[0, 0, 300, 700, 700], [0] * 5], 5.0, 700.0),
-        ([[0, 0, 300, 700, 700], [0] * 5], 140.0, 340.0),  # two commits need five windows
-        ([[0, 700, 0, 700, 700], [700, 0, 700, 0, 0]], 5.0, 700.0),  # it turns from one partition to the other
-    ],
-)
-def test_a_drain_is_forecast_by_what_is_read_since_its_owner_hung(
-    rates: list[list[float]], interval: float, speed: float
-) -> None:
-    consume = np.array(rates, float)
-    topic = topic_signals(
-        [30_000.0, 30_000.0], consume=consume.mean(axis=1), arrival=30.0, interval=interval, windows=5,
-        slots=["m0", "m0"], history={"consume": consume},
-    )  # fmt: skip
-    assert forecast.slowest_drain_seconds(topic, 60, PARAMETERS) == about(60_000 / (speed - 60))
+@pytest.mark.parametrize("interval", [5, 20, 55, 90, 120, 180])
+@pytest.mark.parametrize(("before", "now"), [(0.0, 700.0), (0.0, 90.0), (100.0, 700.0), (700.0, 300.0)])
+def test_a_drain_is_forecast_by_the_pace_since_it_changed(interval: int, before: float, now: float) -> None:
+    """As after a hang, a move to another owner, or a burst: a mean over some windows has both in it."""
+    for second in range(0, 60, 7):
+        changed = 3600 - 4 * max(60, interval) - second  # there are two whole gaps between commits since then
+        read = np.where(np.arange(3600) < changed, before, now)[None, :]
+        topic = readers(read, interval)
+        assert forecast.slowest_drain_seconds(topic, PARAMETERS) == pytest.approx(60_000 / (now - 30), rel=0.01)
+
+
+@pytest.mark.parametrize("interval", [5, 20, 55, 90, 120, 180])
+def test_the_first_commit_after_a_hang_is_no_sign_of_a_pace_that_nobody_has(interval: int) -> None:
+    """What it says was read may have been read since the commit before it was due."""
+    for second in range(0, 60, 7):
+        read = np.where(np.arange(3600) < 3600 - interval - 20 - second, 0.0, 700.0)[None, :]
+        (pace,) = forecast.paces(readers(read, interval), PARAMETERS)
+        assert 0 < pace <= 700 * 1.01
+
+
+def test_a_member_that_turns_from_one_partition_to_the_other_drains_both() -> None:
+    turns = np.arange(3600) // 60 % 3 == 0
+    read = np.array([np.where(turns, 700.0, 0.0), np.where(turns, 0.0, 700.0)])
+    topic = readers(read, 5)
+    assert forecast.slowest_drain_seconds(topic, PARAMETERS) == pytest.approx(120_000 / 640, rel=0.35)
 
 
 def test_a_member_without_lag_that_counts_delays_no_drain() -> None:
     topic = topic_signals([6000.0, 6000.0, 900.0], consume=(400, 400, 100), slots=["m0", "m1", "m2"])
-    assert forecast.slowest_drain_seconds(topic, 60, PARAMETERS) == about(12_900 / 600)
+    assert forecast.slowest_drain_seconds(topic, PARAMETERS) == about(12_000 / 600)
 
 
 @pytest.mark.parametrize(

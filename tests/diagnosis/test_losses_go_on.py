@@ -104,3 +104,27 @@ def test_a_reader_that_drains_each_burst_is_not_overtaken_by_what_the_bursts_del
         if found:
             wrong[seed] = found
     assert wrong == {}
+
+
+def test_a_reader_that_drains_a_long_burst_has_no_loss_forecast() -> None:
+    """The trend of a burst of some minutes lasts on while its backlog drains already."""
+    wrong = {}
+    for seed in range(GROUPS):
+        chance = random.Random(f"long burst {seed}")
+        partitions, rate, lasts = chance.choice((4, 8)), chance.uniform(20, 60), chance.randint(3, 5)
+        capacity = chance.uniform(2.2, 3.2) * rate * partitions / 2
+        arrival = np.full((partitions, MINUTES), rate)
+        arrival[:, 30 : 30 + lasts] = chance.uniform(1.4, 1.8) * 2 * capacity / partitions
+        group = Fluid(arrival, np.full((2, MINUTES), capacity), seed)
+        held = chance.uniform(1.2, 1.6) * max(row["lag"] for row in group.lag_rows)
+        for row in group.lag_rows:
+            row["log_start_offset"] = round(max(1e6, row["log_end_offset"] - held) // 1000 * 1000)
+        opened = [row["at"] for row in evaluate(group.tables(), first=15).findings if _is_forecast(row)]
+        falls_from = group.fact_rows[30 + lasts]["window_start"]
+        if any(at > falls_from for at in opened):
+            wrong[seed] = opened
+    assert wrong == {}
+
+
+def _is_forecast(row: dict[str, Any]) -> bool:
+    return bool(row["code"] == "DATA_LOSS_FORECAST" and row["event"] == "opened")

@@ -421,7 +421,7 @@ def test_what_members_read_before_they_left_is_no_sign_of_another_reader(row: di
 
 def _every_five_minutes(ago: int) -> dict[str, Any]:
     """A topic of which the newest commit is so many windows old."""
-    consumed = np.where(np.arange(60)[::-1] % 5 == ago, 30_000.0, 0.0)
+    consumed = np.where(np.arange(60)[::-1] % 5 == ago, 120_000.0, 0.0)  # 400 records/s
     return {"history": {"consumed": consumed}, "trend": "flat", "interval": 300.0, "consume": 400.0, "arrival": 100.0}
 
 

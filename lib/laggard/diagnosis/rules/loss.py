@@ -29,6 +29,9 @@ _SLO_SHORT_SECONDS = fixed("slo_short_seconds", 300.0, "s over which it must be 
 # offsets.retention.check.interval.ms: so much later than due offsets may still be there
 _EXPIRY_SWEEP_SECONDS = fixed("expiry_sweep_seconds", 600.0, "s")
 _ABANDONED_SECONDS = fixed("abandoned_seconds", 604_800.0, "s without members, after which a loss is no page")
+_RESUMED_GAPS = fixed(
+    "resumed_gaps", 2, "newest gaps between commits, by the faster of which a reader is not overtaken"
+)
 _FEW_JUMPS_CONFIDENCE = fixed("few_jumps_confidence", 0.5, "confidence if the log start was seen to jump too few times")
 
 
@@ -145,17 +148,21 @@ def data_loss_forecast(signals: Signals) -> list[Observation]:
         if loss is None or not loss.seconds <= signals.parameters.loss_warn_hours * HOUR:
             continue
         row = int(np.flatnonzero(each.frame.partitions == loss.partition)[0])
+        reads = forecast.paces(each, signals.parameters)
         is_stalled = bool(each.is_stalled[row])
         # what has come true is a finding of its own; but it ends no forecast of more
         is_losing = loss.seconds == 0 and bool(each.frame["lost"][row, -1] > 0)
         if is_losing and not _is_open(signals, each.frame.topic):
             continue
-        # a batch moves the start of a log that is full for a minute or two: by the mean retention gains on the group
-        # on a reader whose lag does not fall, and that was faster in none of its newest gaps
+        # retention overtakes nobody whose lag falls, though a trend lasts for some windows after what made it
         newest = each.frame["lag"][row, -2:]
-        fastest = float(np.fmax.reduce([each.consume, *each.positions.gap_rates(forecast.RESUMED_GAPS)])[row])
+        is_falling = bool(newest[-1] < newest[0] or reads[row] > each.arriving[row])
+        is_growing = each.trend.name == "growing" and not is_falling
+        # a batch moves the start of a log that is full for a minute or two: by the mean retention gains on the group,
+        # and on a reader that was faster in none of its newest gaps
+        fastest = float(np.fmax.reduce([each.consume, *each.positions.gap_rates(_RESUMED_GAPS)])[row])
         is_overtaken = loss.jumps > 0 and fastest < loss.start_rate and not newest[-1] < newest[0]
-        if not (is_losing or each.trend.name == "growing" or is_stalled or is_overtaken or not signals.member_count):
+        if not (is_losing or is_growing or is_stalled or is_overtaken or not signals.member_count):
             continue
         severity = PAGE if loss.seconds <= signals.parameters.loss_page_hours * HOUR else WARN
         empty_since = signals.frame.fact.get("empty_since")

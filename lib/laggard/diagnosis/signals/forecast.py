@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Sequence
 from datetime import timedelta
+from itertools import pairwise
 from math import ceil, inf, isnan, nan
 
 import numpy as np
@@ -17,19 +18,17 @@ import numpy.typing as npt
 from laggard.diagnosis.history.frames import Floats, GroupFrame, Row, TopicFrame
 from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals.group import Loss, Signals, TopicSignals
-from laggard.diagnosis.signals.rates import rolling_mean
+from laggard.diagnosis.signals.rates import newest_level
 from laggard.diagnosis.signals.statistics import known_sum
 from laggard.diagnosis.signals.trend import GROWING, slopes
 
 PARTIAL_SHARE = fixed("partial_share", 0.1, "share of the partitions with a commit that may be unknown")
 _UNSEEN = frozenset({"blocked", "stale"})  # flags under which nothing about the group is known
-_DRAIN_INTERVALS = fixed("drain_intervals", 2, "commit intervals of the rate by which a drain is forecast, at least")
 _READER_INTERVALS = fixed("reader_intervals", 2, "commit intervals in which a reader that never joins moves on")
 _BREACH_WINDOWS = fixed("breach_windows", 15, "windows of the slope of the time lag")
 _NEAR_WINDOWS = fixed("near_windows", 2, "windows on either side of the one in which a record arrived")
 # of the log start, which moves by whole segments: below it a speed is a guess
 FEW_JUMPS = fixed("few_jumps", 3, "jumps of the log start")
-RESUMED_GAPS = fixed("resumed_gaps", 2, "newest gaps between commits, by the slower of which a reader has resumed")
 _START_WINDOWS = fixed("start_windows", 5, "windows that the speed of a log start is taken over at least")
 
 
@@ -48,7 +47,7 @@ def topic_drain_seconds(signals: Signals, topic: TopicSignals) -> float:
         return records
     if signals.member_count == 0 and not is_read_by_others(signals):
         return inf  # what its members read before they left goes on no longer
-    seconds = slowest_drain_seconds(topic, signals.frame.window_seconds, signals.parameters)
+    seconds = slowest_drain_seconds(topic, signals.parameters)
     return seconds if math.isinf(seconds) or is_seen(signals) else nan
 
 
@@ -109,44 +108,41 @@ def is_kept_up(signals: Signals, topic: TopicSignals) -> bool:
     return signals.member_count != 0 and bool(topic.is_ok.any()) and not is_behind.any() and topic.trend.name != GROWING
 
 
-def slowest_drain_seconds(topic: TopicSignals, window_seconds: int, parameters: Parameters) -> float:
+def slowest_drain_seconds(topic: TopicSignals, parameters: Parameters) -> float:
     """Return seconds until the last member has drained its lag: what one has spare is of no use to another.
 
     Members whose lag is below the floor, and stalled partitions, count with the topic as a whole alone.
     """
-    consume = _consume_of_now(topic, window_seconds, parameters)
     slots = topic.frame.named("slot")[:, -1]
-    known = topic.is_ok & ~topic.is_stalled & (slots != "")
-    chosen = [topic.is_ok] + [known & (slots == slot) for slot in sorted(set(slots[known & topic.is_material]))]
-    sums = [[float(each[rows].sum()) for each in (topic.lag, topic.arrival, consume)] for rows in chosen]
-    drains = [drain_seconds(lag, arrival, consume, parameters) for lag, arrival, consume in sums]
+    behind = topic.is_ok & (topic.is_material | topic.is_stalled)
+    whole = behind if behind.any() else topic.is_ok
+    known = behind & ~topic.is_stalled & (slots != "")
+    chosen = [whole] + [known & (slots == slot) for slot in sorted(set(slots[known]))]
+    reads = paces(topic, parameters)
+    drains = [_drained(topic, rows, reads, parameters) for rows in chosen]
     return nan if any(isnan(each) for each in drains) else max(drains)
 
 
-def _consume_of_now(topic: TopicSignals, window_seconds: int, parameters: Parameters) -> Floats:
-    """Consume rates, [partitions], of whole windows since the partitions have their owners and none of them hung.
+def _drained(topic: TopicSignals, rows: npt.NDArray[np.bool_], reads: Floats, parameters: Parameters) -> float:
+    """Return seconds until these partitions have drained; what was read since a commit is not in the lag yet."""
+    ages = topic.frame["frozen"][:, -1]
+    since = np.where(ages <= topic.positions.patience[:, 0], ages, 0.0)
+    left = np.clip(topic.envelope - (reads - topic.arriving) * since, 0.0, topic.lag)
+    left = np.where(since > 0, left, topic.lag)
+    lag, arrival, consume = (float(each[rows].sum()) for each in (left, topic.arriving, reads))
+    return drain_seconds(lag, arrival, consume, parameters)
 
-    But of as many windows as two commits of each partition need; and of all where owners have only just changed, as
-    they do all the time in a storm.
+
+def paces(topic: TopicSignals, parameters: Parameters) -> Floats:
+    """Records/s that each partition is read at now: the mean of the newest gaps between commits, or since it changed.
+
+    A mean over some gaps has a stall in it that is over, and what a burst was read at that has passed.
     """
-    recent = slice(-parameters.rate_windows - 1, None)  # one more: the first of now may be among those that count
-    owners = topic.frame.named("owner")[topic.is_ok, recent]
-    before = np.flatnonzero((owners != owners[:, -1:]).any(axis=0) | _somebody_hung(topic)[recent])
-    # neither the last window of before nor the first of now
-    whole = owners.shape[1] - int(before[-1]) - 2 if before.size else 0
-    if whole < 1:
-        return topic.consume
-    longest = float(np.nanmax(topic.interval, initial=0.0))
-    windows = min(parameters.rate_windows, max(whole, ceil(_DRAIN_INTERVALS * longest / window_seconds)))
-    return rolling_mean(topic.frame["consume"][:, recent], windows)[:, -1]
-
-
-def _somebody_hung(topic: TopicSignals) -> npt.NDArray[np.bool_]:
-    """Find the windows, [windows], in which an owner of lag that counts read nothing of all its partitions."""
-    slots, consume = topic.frame.named("slot")[:, -1], topic.frame["consume"]
-    owning = sorted(set(slots[topic.is_ok & topic.is_material & (slots != "")]))
-    each = [consume[topic.is_ok & (slots == slot)].sum(axis=0) == 0 for slot in owning]
-    return np.any(each, axis=0) if each else np.zeros(consume.shape[1], bool)
+    gaps = topic.positions.gap_rates(parameters.rate_windows)
+    for newer, older in pairwise(gaps):
+        np.copyto(older, newer, where=np.isnan(older))  # history is shorter
+    found = newest_level(np.stack(gaps[::-1], axis=1), parameters.rate_windows, parameters.arrival_up_ratio)
+    return np.where(np.isnan(found), topic.consume, found)
 
 
 def drain_range(
@@ -231,7 +227,8 @@ def _loss(signals: Signals, each: TopicSignals) -> Loss:
     retention = retention_seconds(frame.facts)
     # lag that is only the commit interval is read long before it is deleted: behind a reader at the end of the log
     # retention removes what a busier hour had brought, faster than anything is read now
-    matters = each.is_ok & (each.is_material & (each.envelope > each.floor) | each.is_stalled)
+    is_overdue = (frame["frozen"][:, -1] > each.positions.patience[:, 0]) & (each.lag > 0)
+    matters = each.is_ok & (each.is_material & (each.envelope > each.floor) | each.is_stalled | is_overdue)
     deleted = np.flatnonzero(frame["lost"][:, -1] > 0)
     if deleted.size:  # what the log starts behind is deleted as it goes on
         return Loss(0.0, int(frame.partitions[deleted[0]]))
@@ -239,7 +236,7 @@ def _loss(signals: Signals, each: TopicSignals) -> Loss:
         return Loss(math.nan if math.isnan(retention) or not each.is_ok.any() else math.inf)
     found = Loss(math.nan)
     speeds, means, jumps = start_speeds(frame, signals.frame.window_seconds)
-    reads = read_rates(each)
+    reads = paces(each, signals.parameters)
     for row in np.flatnonzero(matters):
         seconds = loss_seconds(
             committed=float(frame["committed"][row, -1]),
@@ -253,14 +250,6 @@ def _loss(signals: Signals, each: TopicSignals) -> Loss:
         if not math.isnan(seconds) and (math.isnan(found.seconds) or seconds < found.seconds):
             found = Loss(float(seconds), int(frame.partitions[row]), int(jumps[row]), float(means[row]))
     return found
-
-
-def read_rates(topic: TopicSignals) -> Floats:
-    """Records/s that each partition is read at: the mean, or what both newest gaps show of a reader that has resumed.
-
-    The mean has the windows in it in which a member hung, or in which there was less to read.
-    """
-    return np.fmax(topic.consume, np.minimum.reduce(topic.positions.gap_rates(RESUMED_GAPS)))
 
 
 def start_speeds(frame: TopicFrame, window_seconds: int) -> tuple[Floats, Floats, Floats]:

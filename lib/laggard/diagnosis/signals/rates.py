@@ -20,8 +20,9 @@ _LATE_INTERVALS = fixed("late_intervals", 1.5, "commit intervals, after which a 
 class Positions:
     """Instants at which the position of each partition is known, and what was consumed until then.
 
-    A window gives one at most: its newest commit that moved the offset, its end if nothing is left to read, or its end
-    if the next commit is overdue: until then nothing was done. Arrays are [partitions, windows].
+    A window gives one at most: its newest commit that moved the offset, its end if nothing is left to read, or a commit
+    interval before its end if the next commit is overdue: until then nothing was done. Arrays are [partitions,
+    windows].
     """
 
     newest: npt.NDArray[np.int64]  # number of the newest window with such an instant up to each window, -1 if none
@@ -84,18 +85,18 @@ def positions(frame: TopicFrame, window_seconds: int) -> Positions:
     Consumption is known at commits only: a mean over some windows holds a commit too many or too few.
     """
     consumed, frozen = frame["consumed"], frame["frozen"]
-    interval = frame["interval"][:, -1:]
+    interval = np.fmax.reduce(frame["interval"], axis=1, keepdims=True)  # rebalances make it look shorter for a while
     has_moved, unknown = consumed > 0, np.isnan(consumed)
     is_polled = np.isnan(frame["commits"][:, -1:]) & np.isnan(frame["repeats"][:, -1:])
     if unknown.any():  # past deleted records: by how many it is not known, when it is
         has_moved |= unknown & ~is_polled & (frozen < window_seconds)
     patience = np.fmax(_LATE_INTERVALS * interval, window_seconds)
     count = np.arange(consumed.shape[1])
-    stood = frozen > patience
-    if stood.any():
-        stood &= ~_has_begun(has_moved, frozen, interval, window_seconds)
-    is_instant = has_moved | (frozen == 0) | stood
-    seconds: Floats = np.float64(window_seconds) * (count + 1.0) - np.where(has_moved & ~np.isnan(frozen), frozen, 0.0)
+    is_overdue = frozen > patience
+    is_instant = has_moved | (frozen == 0) | is_overdue
+    unseen = np.where(_may_be_read(frame, is_overdue), np.nan_to_num(interval), 0.0)
+    since = np.where(has_moved & ~np.isnan(frozen), frozen, unseen)
+    seconds: Floats = np.float64(window_seconds) * (count + 1.0) - since
     if unknown.any():  # what is not known of takes no time; but where commits are polled, the next answer has all of it
         seconds -= window_seconds * np.cumsum(unknown & ~is_polled, axis=1)
     return Positions(
@@ -108,14 +109,12 @@ def positions(frame: TopicFrame, window_seconds: int) -> Positions:
     )
 
 
-def _has_begun(
-    has_moved: npt.NDArray[np.bool_], frozen: Floats, interval: Floats, window_seconds: int
-) -> npt.NDArray[np.bool_]:
-    """[partitions, windows] True less than a commit interval before a move: what it brought may have begun by then."""
-    found = np.zeros_like(has_moved)
-    longest = float(np.fmax.reduce(interval.ravel(), initial=0.0))
-    for later in range(1, min(found.shape[1], ceil(longest / window_seconds) + 1)):
-        found[:, :-later] |= has_moved[:, later:] & (later * window_seconds - frozen[:, later:] < interval)
+def _may_be_read(frame: TopicFrame, is_overdue: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Windows whose owner goes on: the next commit may hold what it read in an interval before; a new one begins."""
+    found = is_overdue.copy()
+    for row in np.flatnonzero(is_overdue.any(axis=1)):
+        owners = frame.named("owner")[row]
+        found[row, :-1] &= owners[1:] == owners[:-1]
     return found
 
 

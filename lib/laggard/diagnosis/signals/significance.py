@@ -62,8 +62,7 @@ def floors(frame: TopicFrame, arrival: Floats, window_seconds: int, parameters: 
     """
     known = frame["interval"]
     interval = np.where(np.isnan(known), window_seconds, known)
-    is_rhythm = frame["frozen"] < parameters.stall_ci * interval
-    longest = np.maximum.accumulate(np.where(is_rhythm, frame["frozen"], 0.0), axis=1)
+    longest = np.maximum.accumulate(_batches(frame, parameters.stall_ci * interval, window_seconds), axis=1)
     rate = np.fmax(arrival, frame["arrival"])
     momentary: Floats = _FLOOR_INTERVALS * rate * np.maximum(interval, longest) + 1.0
     is_seen = np.cumsum(~np.isnan(known), axis=1) >= _EVEN_WINDOWS
@@ -72,6 +71,27 @@ def floors(frame: TopicFrame, arrival: Floats, window_seconds: int, parameters: 
     seconds = np.maximum(ENVELOPE_TICKS * TICK_SHARE * window_seconds, ENVELOPE_INTERVALS * interval)
     records = rate * np.where(is_even, seconds, _BATCH_GAPS * np.maximum(interval, longest))
     return Floors(momentary, np.fmin(momentary, records + _COUNT_DEVIATIONS * np.sqrt(records) + 1.0))
+
+
+def _batches(frame: TopicFrame, limit: Floats, window_seconds: int) -> Floats:
+    """Seconds, [partitions, windows], for which an offset had not moved by the end of each window, as in a long batch.
+
+    0 in a silence that lasted as long as a stall before it ended, or in which the partition changed its owner: it says
+    nothing about how long a batch takes. One that lasts on may be one until it is as long.
+    """
+    frozen = frame["frozen"]
+    count = np.arange(frozen.shape[1])
+    is_end = np.append(~(frozen[:, 1:] > frozen[:, :-1]), np.full((len(frozen), 1), fill_value=True), axis=1)
+    end = np.minimum.accumulate(np.where(is_end, count, count[-1])[:, ::-1], axis=1)[:, ::-1]
+    has_ended = end < count[-1]
+    lasted = np.take_along_axis(frozen, end, axis=1)
+    is_batch = np.where(has_ended, lasted, frozen) < limit
+    # names take long to compare: only where a window passed without a move
+    for row in np.flatnonzero((is_batch & has_ended & (frozen > window_seconds)).any(axis=1)):
+        owners = frame.named("owner")[row]
+        changed = np.maximum.accumulate(np.where(np.append(False, owners[1:] != owners[:-1]), count, -1))
+        is_batch[row] &= ~has_ended[row] | (changed[end[row]] <= end[row] - lasted[row] / window_seconds)
+    return np.where(is_batch, frozen, 0.0)
 
 
 def lag_left(frame: TopicFrame, floor: Floors, at_commits: Floats) -> Left:

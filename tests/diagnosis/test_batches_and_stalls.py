@@ -1,0 +1,76 @@
+"""Silences of groups that commit seldom, drawn at random: a stall that has ended is no long batch."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+import pytest
+
+from diagnosis.groups import PARAMETERS, signals_of, topic_signals
+from laggard.diagnosis.signals import forecast, significance
+from laggard.diagnosis.signals.group import TopicSignals
+
+GROUPS, WINDOW, WINDOWS = 20, 60, 60
+RATE = 100.0  # records/s
+
+
+def silences(interval: int, stands: tuple[int, int], *, owners: int = 1, late: int = 0) -> TopicSignals:
+    """A partition that is committed each `interval` seconds, but not in those from the first to the last of `stands`.
+
+    Its owner changes in the middle of that stretch if there are two. `late` is the seconds since the newest commit was
+    due. All that arrives is read between two commits.
+    """
+    commits = [at for at in range(late, WINDOW * WINDOWS - late, interval) if not stands[0] <= at < stands[1]]
+    ends = WINDOW * np.arange(1, WINDOWS + 1)
+    moved = np.array([max((at for at in commits if at <= end), default=0) for end in ends])
+    owner = np.where(ends < sum(stands) / 2, "first", "second" if owners > 1 else "first").astype(object)
+    lag = RATE * (ends - moved)
+    consumed = RATE * np.diff(moved, prepend=0)
+    history = {"frozen": ends - moved, "consumed": consumed, "owner": owner[None, :], "committed": RATE * moved}
+    return topic_signals([lag[-1]], arrival=RATE, interval=float(interval), history=history, windows=WINDOWS)
+
+
+def floor(topic: TopicSignals) -> float:
+    """Records below which the newest lag is what commits make of it."""
+    arrival = np.full((1, WINDOWS), RATE)
+    return float(significance.floors(topic.frame, arrival, WINDOW, PARAMETERS).momentary[0, -1])
+
+
+@pytest.mark.parametrize("owners", [1, 2])
+def test_lag_counts_after_a_stall_as_it_did_before(owners: int) -> None:
+    """A stall of more than three intervals, or a shorter one that ended as a new owner came."""
+    for seed in range(GROUPS):
+        chance = random.Random(f"stall {seed}")
+        interval, begin = chance.choice((90, 120, 180)), chance.randint(600, 900)
+        lasts = interval * (chance.uniform(1.3, 1.9) if owners > 1 else chance.uniform(3.2, 6.0))
+        healthy, healed = (silences(interval, each, owners=owners) for each in ((0, 0), (begin, begin + round(lasts))))
+        assert floor(healed) <= 1.05 * floor(healthy)
+
+
+def test_a_long_batch_of_one_owner_still_counts_as_one() -> None:
+    assert floor(silences(120, (700, 960))) >= 2 * RATE * 240
+
+
+def test_a_commit_that_is_overdue_tells_when_records_are_lost() -> None:
+    """Retention by size takes as many records as arrive, and what was not committed is read no more: it hangs."""
+    wrong = {}
+    for seed in range(GROUPS):
+        chance = random.Random(f"overdue {seed}")
+        interval = chance.choice((60, 120, 180))
+        topic = silences(interval, (0, 0), late=round(interval * chance.uniform(0.9, 1.5)) + WINDOW)
+        held = RATE * WINDOW * chance.uniform(12, 25)
+        end = topic.frame["committed"][0] + topic.frame["lag"][0]
+        start = np.maximum(0.0, RATE * WINDOW * np.arange(1, WINDOWS + 1) - held)
+        assert end[-1] == pytest.approx(RATE * WINDOW * WINDOWS, rel=0.2)
+        numbers = {**topic.frame.numbers, "start": start[None, :], "time_lag": topic.frame["lag"] / RATE}
+        facts = {"config_known": True, "retention_seconds": None, "cleanup_policy": "delete"}
+        topic = replace(topic, frame=replace(topic.frame, numbers=numbers, facts=facts), floor=np.full(1, inf))
+        topic = replace(topic, is_material=np.zeros(1, bool))
+        (found,) = forecast.losses(signals_of(topic)).values()
+        truth = (topic.frame["committed"][0, -1] - start[-1]) / RATE
+        if not 0.9 <= found.seconds / truth <= 1.1:
+            wrong[seed] = found.seconds, truth
+    assert wrong == {}
