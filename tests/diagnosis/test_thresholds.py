@@ -40,8 +40,6 @@ OF_NO_RULE = {  # fixed thresholds that are in the params of no finding, and wha
     "series_gaps": "the verdict",
     "series_silence": "the verdict",
     "series_windows": "the verdict",
-    "wander_places": "the verdict",
-    "still_windows": "the verdict",
     "size_windows": "group_windows.members_desired",
     "stay_utilisation": "group_windows.members_desired",
     "enough_busy": "the verdict",

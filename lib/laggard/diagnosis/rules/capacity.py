@@ -137,7 +137,7 @@ def _may_be_hot(signals: Signals, worst: TopicSignals) -> bool:
 
     So does one that wanders: it leaves its lag on one partition after the other.
     """
-    if wandering(signals, worst) > 1:
+    if len(wandering(signals, worst)) > 1:
         return True
     uneven = [topic for topic in signals.topics if topic.shape.name in UNEVEN]
     return any(is_hot_unknown(signals, topic, searchable(topic)) for topic in uneven) or (

@@ -139,8 +139,13 @@ def _going_on(signals: Signals, code: str, found: list[Observation]) -> list[Obs
 
 
 def _unmoved(signals: Signals, track: Track) -> list[tuple[TopicSignals, int]]:
-    """Return the partitions of a finding, if none has moved on since it began to hold and some has more to read."""
+    """Return the partitions of a finding, if none has moved on since it began to hold and some has more to read.
+
+    An offset that somebody set further on is none that its owner has reached.
+    """
     since = int(np.searchsorted(signals.frame.windows, track.since_ms))
+    skips = [row for row in signals.frame.events if row["kind"] == "offset_skip"]
+    set_to = {(row["topic"], row["partition"], row["to_offset"]) for row in skips}
     found = []
     for each in signals.topics:
         if track.topic not in {"", each.frame.topic}:
@@ -149,7 +154,10 @@ def _unmoved(signals: Signals, track: Track) -> list[tuple[TopicSignals, int]]:
         if track.subject:
             is_own = (each.frame.named("slot")[:, since:] == track.subject).any(axis=1)
         for row in np.flatnonzero(is_own).tolist():
-            if (np.diff(each.frame["committed"][row, since:]) > 0).any() or each.stall_kind[row] == HELD:
+            committed, partition = each.frame["committed"][row, since:], int(each.frame.partitions[row])
+            reached = committed[1:][np.diff(committed) > 0].tolist()
+            has_read = any((each.frame.topic, partition, offset) not in set_to for offset in reached)
+            if has_read or each.stall_kind[row] == HELD:
                 return []
             found.append((each, row))
     return found if any(each.lag[row] != 0 for each, row in found) else []  # nor is it over if that is unknown

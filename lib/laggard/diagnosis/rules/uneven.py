@@ -27,7 +27,15 @@ from laggard.diagnosis.rules.rule import (
 )
 from laggard.diagnosis.signals.attribution import BROKER, COSTLY, HOST, HOT, MEMBER, searchable
 from laggard.diagnosis.signals.group import Cause, Signals, TopicSignals
-from laggard.diagnosis.signals.hot import NEAR_BEST, is_hot_ratio, overtaken_places, owner_of, share
+from laggard.diagnosis.signals.hot import (
+    NEAR_BEST,
+    WANDER_PLACES,
+    is_hot_ratio,
+    overtaken_places,
+    owner_of,
+    share,
+    wandering,
+)
 from laggard.diagnosis.signals.slow import is_itself_costly
 from laggard.diagnosis.signals.statistics import known_sum
 
@@ -68,7 +76,10 @@ CORRELATED_GROUPS = fixed("correlated_groups", 2, "groups of different clients")
     rank=290,
 )
 def hot_partition(signals: Signals) -> list[Observation]:
-    """Lag is on partitions that get more records than one owner can consume, or that retention overtakes meanwhile."""
+    """Lag is on partitions that get more records than one owner can consume, or that retention overtakes meanwhile.
+
+    While the hot partition changes from window to window, a finding stays open for those that were hot lately.
+    """
     found, every = [], _causes(signals, HOT)
     for topic in signals.topics:
         if overtaken := overtaken_places(signals, topic):
@@ -84,6 +95,27 @@ def hot_partition(signals: Signals) -> list[Observation]:
             if partitions:  # what an owner can do is not known
                 name = topic.frame.topic
                 found.append(Observation("HOT_PARTITION_ARRIVAL", topic=name, partitions=partitions, abstains=True))
+    return found + _wandering_on(signals, found)
+
+
+def _wandering_on(signals: Signals, shown: list[Observation]) -> list[Observation]:
+    """Open findings of partitions that were hot lately, if a hot one wanders and they are not `shown` by themselves.
+
+    They are hot again in their turn.
+    """
+    hot_now = {(each.topic, number) for each in shown for number in each.partitions}
+    found = []
+    for topic in signals.topics:
+        rows = wandering(signals, topic)
+        if len(rows) < WANDER_PLACES:
+            continue
+        lately = {(topic.frame.topic, int(topic.frame.partitions[row])) for row in rows}
+        for track in signals.memory.tracks:
+            own = {(track.topic, number) for number in track.partitions}
+            is_open = track.code == "HOT_PARTITION_ARRIVAL" and track.opened_ms is not None
+            if is_open and own & lately and not own & hot_now:
+                places = np.flatnonzero(np.isin(topic.frame.partitions, track.partitions))
+                found.append(_hot(signals, topic, tuple(places.tolist())))
     return found
 
 

@@ -20,7 +20,7 @@ SKEW_ARRIVAL = fixed("skew_arrival", 1.0, "records/s")
 HOT_WINDOWS = fixed("hot_windows", 10, "windows for which a partition must have been seen")
 # one may lie half and half before and after it went on
 _STILL_WINDOWS = fixed("still_windows", 2, "newest windows, one of which must show that a hot partition wanders on")
-_WANDER_PLACES = fixed("wander_places", 2, "partitions of a topic, for a hot one to wander")
+WANDER_PLACES = fixed("wander_places", 2, "partitions of a topic, for a hot one to wander")
 NEAR_BEST = fixed("near_best", 0.8, "of what the best owner has shown")
 
 
@@ -83,25 +83,25 @@ def overtaken_places(signals: Signals, topic: TopicSignals) -> tuple[int, ...]:
     )
 
 
-def wandering(signals: Signals, topic: TopicSignals) -> int:
-    """Partitions that, one after the other, got `hot_ratio` times what the others got and more than an owner can do.
+def wandering(signals: Signals, topic: TopicSignals) -> frozenset[int]:
+    """Rows that, one after the other, got `hot_ratio` times what the others got and more than an owner can do.
 
-    Each window counts by itself: a mean over several has a place that wanders at none. 0 if it was not so in most of
-    the newest windows, 1 if it was the same place in all of them.
+    Each window counts by itself: a mean over several has a place that wanders at none. Empty if it was not so in most
+    of the newest windows; one row if it was the same place in all of them.
     """
     arrival = topic.frame["arrival"][:, -HOT_WINDOWS:]
-    if len(arrival) < _WANDER_PLACES or isnan(signals.best_capacity) or not topic.is_material.any():
-        return 0
+    is_behind = topic.is_material | (topic.frame.named("status")[:, -1] == BELOW_LOG_START)
+    if len(arrival) < WANDER_PLACES or isnan(signals.best_capacity) or not is_behind.any():
+        return frozenset()
     highest = np.fmax.reduce(arrival, axis=0)
     at = np.flatnonzero(highest > signals.best_capacity)
     if not is_most(len(at), arrival.shape[1]) or arrival.shape[1] - at[-1] > _STILL_WINDOWS:
-        return 0
-    places = {
+        return frozenset()
+    return frozenset(
         int(place)
         for window, place in zip(at.tolist(), np.nanargmax(arrival[:, at], axis=0).tolist(), strict=True)
         if highest[window] >= signals.parameters.hot_ratio * median_of_others(arrival[:, window], place)
-    }
-    return len(places)
+    )
 
 
 def is_beyond_an_owner(signals: Signals, topic: TopicSignals, place: int) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
 
 import numpy as np
 import numpy.typing as npt
@@ -104,7 +103,7 @@ def positions(frame: TopicFrame, window_seconds: int) -> Positions:
         seconds,
         np.cumsum(np.where(unknown, 0.0, consumed), axis=1),
         patience,
-        stood,
+        is_overdue,
         bool(is_instant.all()),
     )
 

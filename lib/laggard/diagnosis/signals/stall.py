@@ -91,8 +91,8 @@ def able_seconds(frame: TopicFrame, row: int, window_seconds: int) -> float:
 def _turn_seconds(frame: TopicFrame, row: int, floor: Floats, window_seconds: int) -> float:
     """The longest that a partition of the same owner stood and then moved, all that time with more to read.
 
-    What stood in a stall that has healed does not count once its owner has caught up, nor what an operator has reset
-    while it had no owner.
+    What stood in a stall that has healed does not count once its owner has caught up; nor does what stood before it
+    got its owner, which may begin where somebody has set the offset.
     """
     slots = frame.named("slot")
     if not slots[row, -1]:
@@ -106,7 +106,11 @@ def _turn_seconds(frame: TopicFrame, row: int, floor: Floats, window_seconds: in
     frozen, committed = frame["frozen"][own, -count:], frame["committed"][own, -count:]
     moves = np.fmax(1.0, frame["commits"][own] - frame["noops"][own])[:, -frozen.shape[1] + 1 :]
     stood = (frozen[:, :-1] + window_seconds - frozen[:, 1:]) / moves
-    return float(np.fmax.reduce(stood[np.diff(committed) > 0], initial=0.0))
+    owners, places = frame.named("owner")[own, -frozen.shape[1] :], np.arange(frozen.shape[1])
+    is_new = np.append(np.zeros((len(own), 1), bool), owners[:, 1:] != owners[:, :-1], axis=1)
+    since = np.maximum.accumulate(np.where(is_new, places, -len(frozen[0])), axis=1)  # window in which it got it
+    is_turn = (frozen <= (places - since + 1) * window_seconds)[:, :-1] & ~is_new[:, 1:] & (np.diff(committed) > 0)
+    return float(np.fmax.reduce(stood[is_turn], initial=0.0))
 
 
 def _rhythm_seconds(frame: TopicFrame, row: int, window_seconds: int) -> float:

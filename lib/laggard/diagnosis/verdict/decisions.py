@@ -171,7 +171,7 @@ def _uneven(
             "residual_records": sizing.residual_records,
         }
         yield reasons.HOT_PARTITION, numbers
-    elif (count := wandering(signals, topic)) > 1:
+    elif (count := len(wandering(signals, topic))) > 1:
         yield reasons.HOT_WANDERS, {"hot_partitions": float(count), "best_capacity_rate": signals.best_capacity}
     costly = _costly_share(signals, conditions)
     if costly >= VERDICT_SHARE and any(
