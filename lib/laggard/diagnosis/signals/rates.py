@@ -93,7 +93,8 @@ def positions(frame: TopicFrame, window_seconds: int) -> Positions:
     count = np.arange(consumed.shape[1])
     is_overdue = frozen > patience
     is_instant = has_moved | (frozen == 0) | is_overdue
-    unseen = np.where(_may_be_read(frame, is_overdue), np.nan_to_num(interval), 0.0)
+    # the next commit may hold what was read in an interval before it
+    unseen = np.where(is_overdue, np.nan_to_num(interval), 0.0)
     since = np.where(has_moved & ~np.isnan(frozen), frozen, unseen)
     seconds: Floats = np.float64(window_seconds) * (count + 1.0) - since
     if unknown.any():  # what is not known of takes no time; but where commits are polled, the next answer has all of it
@@ -106,15 +107,6 @@ def positions(frame: TopicFrame, window_seconds: int) -> Positions:
         is_overdue,
         bool(is_instant.all()),
     )
-
-
-def _may_be_read(frame: TopicFrame, is_overdue: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Windows whose owner goes on: the next commit may hold what it read in an interval before; a new one begins."""
-    found = is_overdue.copy()
-    for row in np.flatnonzero(is_overdue.any(axis=1)):
-        owners = frame.named("owner")[row]
-        found[row, :-1] &= owners[1:] == owners[:-1]
-    return found
 
 
 def rolling_mean(values: Floats, windows: int) -> Floats:

@@ -81,9 +81,10 @@ def _batches(frame: TopicFrame, limit: Floats, window_seconds: int) -> Floats:
     """
     frozen = frame["frozen"]
     count = np.arange(frozen.shape[1])
-    is_end = np.append(~(frozen[:, 1:] > frozen[:, :-1]), np.full((len(frozen), 1), fill_value=True), axis=1)
+    goes_on = frozen[:, 1:] >= window_seconds  # into the next window
+    is_end = np.append(~goes_on, np.full((len(frozen), 1), fill_value=True), axis=1)
     end = np.minimum.accumulate(np.where(is_end, count, count[-1])[:, ::-1], axis=1)[:, ::-1]
-    has_ended = end < count[-1]
+    has_ended = (end < count[-1]) & ~np.isnan(frame["interval"])  # before the third gap nothing says what is long
     lasted = np.take_along_axis(frozen, end, axis=1)
     is_batch = np.where(has_ended, lasted, frozen) < limit
     # names take long to compare: only where a window passed without a move
