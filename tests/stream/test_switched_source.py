@@ -10,10 +10,11 @@ import pytest
 
 from laggard.cli.main import main
 from laggard.sources.snapshot import ANSWERS, COMMITTED, GROUPS, OFFSETS_PARTITIONS, Snapshot
+from laggard.tables.schemas import TABLES
 from stream.polled import description
-from stream.simulation import Row
-from stream.test_whole_batch import ENDS, steady
-from stream.whole_batch import WholeBatches
+from stream.simulation import Row, generation
+from stream.test_whole_batch import ENDS, OTHERS, raw, steady
+from stream.whole_batch import Given, WholeBatches
 
 
 @dataclass
@@ -48,6 +49,10 @@ def changes(job: WholeBatches) -> list[str]:
     """Reasons of gaps, without those for windows that the change leaves unfilled, as it may fall on a window's end."""
     reasons = [gap["gap_reason"] for gap in job.rows("batches") if gap["kind"] == "gap"]
     return [reason for reason in reasons if reason != "catching_up"]
+
+
+def keys(job: WholeBatches, name: str) -> list[tuple[object, ...]]:
+    return [tuple(row[column] for column in TABLES[name].key) for row in job.rows(name)]
 
 
 def standing(job: WholeBatches) -> dict[tuple[str, str, int], tuple[int | None, int | None, str]]:
@@ -92,6 +97,26 @@ def test_a_switch_begins_again_with_a_gap_and_invents_nothing(job: SwitchedBatch
     job.tick(ENDS, steady(job, 9))
     assert changes(job) == ["source_changed", "source_changed"]
     assert job.rows("group_events")[events:] == []
+
+
+def test_what_is_read_again_after_a_switch_there_and_back_has_its_rows_of_history_once(job: SwitchedBatches) -> None:
+    odd: Given = (b"\x00\x07", b"no record", round(job.now.timestamp() * 1000))
+    job.tick(ENDS, [odd])
+    known = {name: keys(job, name) for name in ("generations", "group_members", "rebalances", "dead_letters")}
+    assert [len(known[name]) for name in ("generations", "dead_letters")] == [3, 1]
+    job.switch("admin")
+    job.tick(ENDS, [])
+    later = [generation(2, {"m": ("t",), "n": ("t",)}, group=group) for group in OTHERS[:2]]
+    job.switch("topic")
+    job.tick(ENDS, [raw(job, each) for each in later])  # the topic whole, and these
+    job.start()
+    job.tick(ENDS, steady(job, 10))
+    for name, before in known.items():
+        now = keys(job, name)
+        assert len(set(now)) == len(now), name
+        assert set(before) <= set(now), name
+    assert {row["generation"] for row in job.rows("generations") if row["group"] == OTHERS[0]} == {1, 2}
+    assert main(["audit", "--set", f'job.tables="{job.root}"']) == 0
 
 
 def test_every_page_of_the_command_line_and_the_exporter_read_polled_tables(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -32,6 +33,8 @@ class Tick:
     # later than what is known
     truncated_partitions: tuple[tuple[int, int], ...] = ()
     rereads: bool = False  # some records of the batch were read before
+    # of the offsets topic, which is read again from its start, with the offset before which each record has its rows
+    written: tuple[tuple[int, int], ...] = ()
     wall: datetime | None = None  # by the machine's clock; before `now` while time is held. None: as `now`
     # commits are seen by polls of the coordinators (cluster.source = "admin"): neither counted nor timed
     polls_commits: bool = False
@@ -43,6 +46,10 @@ class Tick:
     def counts(self) -> bool:
         """True if windows are counted at this tick."""
         return self.is_caught_up and not self.is_held
+
+    def is_written(self, record: Mapping[str, Any]) -> bool:
+        """Return True if the record's rows of history were written when it was read for the first time."""
+        return any(record["source_partition"] == part and record["source_offset"] < end for part, end in self.written)
 
     @property
     def window(self) -> timedelta:

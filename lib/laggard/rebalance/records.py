@@ -56,6 +56,7 @@ def fold_records(
         before = known.get(group, {})
         if group in by_group or before.get("is_held"):
             again = _count_again(by_group[group], before, newest_at.get(group))
+            again = max(again, sum(tick.is_written(record) for record in by_group[group]))
             if tick.rereads and before.get("group_record_offset") is None and not again:
                 again = len(by_group[group])  # the group is not known, as it has ended since: its rows are there
             facts[group], states[group] = _fold_group(group, before, folded.get(group), by_group[group], history, again)

@@ -280,7 +280,11 @@ def _uncommitted(groups: pa.Table) -> int:
 
 def _dead_letters(rows: pa.Table, tick: Tick) -> pa.Table:
     given = {"cluster": tick.cluster, "batch_id": tick.batch_id}
-    found = [{**row, **given, "date": (row["record_timestamp"] or tick.now).date()} for row in rows.to_pylist()]
+    found = [
+        {**row, **given, "date": (row["record_timestamp"] or tick.now).date()}
+        for row in rows.to_pylist()
+        if not tick.is_written(row)
+    ]
     return to_arrow(schemas.DEAD_LETTERS, found)
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from laggard import files
 from laggard.config.policy import Policies
+from laggard.config.sections import ADMIN
 from laggard.errors import TEMPORARY
 from laggard.failures import classify
 from laggard.lag.tick import Tick
@@ -34,7 +35,7 @@ from laggard.stream.timeline import backfill_gaps, is_unwritten, place, reading_
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.data_files import DataFile
-from laggard.tables.published import BACKFILL, TICK, has_batch_where, newest_batch
+from laggard.tables.published import BACKFILL, TICK, has_batch_where, newest_batch, newest_of_topic
 from laggard.tables.readers import read_table
 
 if TYPE_CHECKING:
@@ -75,6 +76,9 @@ class Batches:
         self._rereads: frozenset[int] = frozenset()  # offsets partitions that were read before, to be read again
         if self.last is not None and is_rebuilt:
             self.last, self._rereads = _rebuilt(self.last, continues=identity.continues)
+        self._written: dict[int, int] = {}  # positions up to which history has the rows of what is read again
+        if identity.replaced_topic_id == ADMIN:
+            self._written = newest_of_topic(writer.root, identity.offsets_topic_id, identity.checkpoint_id)
         self._has_history = False
         if newest is not None and not self._begins_again:
             self._has_history = newest.kind == TICK or has_batch_where(writer.root, "kind", TICK)
@@ -253,6 +257,7 @@ class Batches:
             window_seconds=options.window_seconds,
             has_history=self._has_history,
             rereads=not self._rereads.isdisjoint(source_to),
+            written=self._written,
             silent=silent,
         )
         if not tick.has_history and (missing := sorted(tick.unread_partitions - source_to.keys())):

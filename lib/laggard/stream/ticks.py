@@ -30,11 +30,13 @@ def next_tick(
     window_seconds: int,
     has_history: bool,
     rereads: bool = False,
+    written: Mapping[int, int] | None = None,
     silent: frozenset[int] = frozenset(),
 ) -> Tick:
     """The tick of a batch that reads to these positions, after the newest published row.
 
-    `rereads`: some of its records were read before. `silent`: offsets partitions that did not answer after the poll.
+    `rereads`: some of its records were read before. `written`: positions up to which history has their rows, though the
+    topic is read again from its start. `silent`: offsets partitions that did not answer after the poll.
     Live ticks begin when every partition has been read once: what a silent broker gives later would be taken for new.
     """
     was_live = last is not None and last["kind"] == TICK
@@ -62,6 +64,7 @@ def next_tick(
         silent_partitions=blocked_before,
         truncated_partitions=tuple((number, source_to[number]) for number in truncated),
         rereads=rereads,
+        written=_still_written(written or {}, parts),
         wall=moment.wall,
         polls_commits=snapshot.pending_groups is not None,
         is_held=moment.is_held,
@@ -78,6 +81,12 @@ def _at_border(last: Mapping[str, Any] | None, tick: Tick) -> Tick:
     # a window is closed once, also where ticks went on in it after it had to end early
     closes = last["kind"] == TICK and (opens or not tick.counts) and is_open(last, tick.window_seconds)
     return replace(tick, opens_window=opens, closes_windows=closes)
+
+
+def _still_written(written: Mapping[int, int], parts: pa.Table) -> tuple[tuple[int, int], ...]:
+    """Return the partitions and positions, without those whose log now ends lower: its offsets are given out again."""
+    ends = dict(zip(parts["offsets_partition"].to_pylist(), parts["high_watermark"].to_pylist(), strict=True))
+    return tuple((part, end) for part, end in sorted(written.items()) if (ends.get(part) or end) >= end)
 
 
 def _blocked(parts: pa.Table, unread: frozenset[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:

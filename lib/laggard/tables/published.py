@@ -103,6 +103,19 @@ def newest_of_checkpoints(root: str) -> dict[str, int]:
     return dict(zip(newest["checkpoint_id"].to_pylist(), newest["batch_id_max"].to_pylist(), strict=True))
 
 
+def newest_of_topic(root: str, topic_id: str, checkpoint_id: str) -> dict[int, int]:
+    """Return the positions to which the newest batch of another checkpoint read this offsets topic; {} if none did."""
+    table = open_table(root, BATCHES.name)
+    rows = _published(read_declared(table, root, BATCHES.name, ["kind", "batch_id", "checkpoint_id", "origin"]))
+    found = [
+        row["batch_id"]
+        for row in rows.to_pylist()
+        if row["checkpoint_id"] != checkpoint_id and (row["origin"] or {}).get("offsets_topic_id") == topic_id
+    ]
+    newest = _newest_row(table, root, f"batch_id = {max(found)}") if found else None
+    return dict(newest["source_to"] or {}) if newest else {}
+
+
 def _newest_row(table: DeltaTable, root: str, predicate: str) -> dict[str, Any] | None:
     return _newest_of(read_declared(table, root, BATCHES.name, BATCHES.names, predicate))
 
