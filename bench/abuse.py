@@ -30,7 +30,7 @@ MODES = {"HTTP": "", "TLS, EC key": "server", "TLS, RSA key": "rsa"}
 
 
 def main() -> None:
-    """Each mode by itself."""
+    """Measure each mode by itself."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--spread", type=float, default=5.0, help="seconds over which they come; 0: all at one moment")
@@ -46,7 +46,7 @@ def main() -> None:
 
 @contextmanager
 def running_exporter(tables: Path, pki: Path, key: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """`laggard export` on a free port, with TLS if a key is named."""
+    """Run `laggard export` on a free port, with TLS if a key is named."""
     web = pki / "web.yml"
     tls = f"tls_server_config:\n  cert_file: {key}.crt\n  key_file: {key}.key\n"
     user = f"basic_auth_users: {{{USER}: {bcrypt.hashpw(SECRET.encode(), bcrypt.gensalt(10)).decode()}}}\n"
@@ -65,7 +65,7 @@ def running_exporter(tables: Path, pki: Path, key: str) -> Iterator[tuple[subpro
 
 
 def measure(mode: str, tables: Path, pki: Path, seconds: float, spread: float | str) -> dict[str, object]:
-    """Answers before and while the crowd is there, each on a connection of its own."""
+    """Return answers before and while the crowd is there, each on a connection of its own."""
     key = MODES.get(mode, "")
     tls = ssl.create_default_context(cafile=str(pki / "ca.crt")) if key else None
     with running_exporter(tables, pki, key) as (process, port):
@@ -109,7 +109,7 @@ def measure(mode: str, tables: Path, pki: Path, seconds: float, spread: float | 
 
 
 def ask(port: int, path: str, tls: ssl.SSLContext | None) -> tuple[int, float]:
-    """Status and seconds of one request, connecting included."""
+    """Return status and seconds of one request, connecting included."""
     began = time.perf_counter()
     connection = (
         http.client.HTTPSConnection("127.0.0.1", port, timeout=30, context=tls)
@@ -127,12 +127,12 @@ def ask(port: int, path: str, tls: ssl.SSLContext | None) -> tuple[int, float]:
 
 
 def loop_ms(pid: int) -> float:
-    """Processor time of the serving loop: while a probe waits, this is the work before it, whatever else runs here."""
+    """Return processor time of the serving loop: the work before a waiting probe, whatever else runs here."""
     return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text(encoding="utf-8").split()[0]) / 1e6
 
 
 def status(pid: int) -> dict[str, int]:
-    """Threads and resident KB of a process."""
+    """Return threads and resident KB of a process."""
     lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
     pairs = (line.split(":") for line in lines if line.startswith(("Threads", "VmRSS")))
     return {name: int(value.split()[0]) for name, value in pairs}

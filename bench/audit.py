@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def audit(days: int) -> dict[str, Any]:
-    """One root with so many days."""
+    """Return one root with so many days."""
     with tempfile.TemporaryDirectory(prefix="laggard-bench-") as folder:
         config = write_config(Path(folder), "127.0.0.1:1", cluster__name="prod")
         root = f"{folder}/tables"

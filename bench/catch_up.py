@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def timed(spark: SparkSession, bootstrap: str, records: int, run: object) -> tuple[float, float]:
-    """Seconds and CPU-seconds (broker not counted) over all records in batches of a tick's size."""
+    """Return seconds and CPU-seconds (broker not counted) over all records in batches of a tick's size."""
     step = BATCH // PARTITIONS
     each = records // PARTITIONS
     started, cpu = time.monotonic(), cpu_seconds(os.getpid())
@@ -98,14 +98,14 @@ def scan(frame: DataFrame) -> None:
 
 
 def decode(frame: DataFrame) -> None:
-    """What a tick does with its records before anything is joined."""
+    """Do what a tick does with its records before anything is joined."""
     frame.coalesce(2).mapInArrow(decode_stage(NameFilter(), with_edges=False), DECODED).selectExpr(
         "sum(commit.commits)"
     ).collect()
 
 
 def whole_job(work: Path, bootstrap: str, records: int) -> dict[str, object]:
-    """From the command to the first caught-up tick, JVM start included."""
+    """Measure from the command to the first caught-up tick, JVM start included."""
     config = write_config(work, bootstrap, cluster__offsets_topic=TOPIC)
     started = time.monotonic()
     with running_job(work, config) as job:

@@ -21,7 +21,7 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def write_config(work: Path, bootstrap: str, **values: Any) -> Path:
-    """A configuration for a job under `work`; values by dotted key with "__" for the dot."""
+    """Return a configuration for a job under `work`; values by dotted key with "__" for the dot."""
     keys = {
         "cluster__bootstrap_servers": [bootstrap],
         "job__tables": str(work / "tables"),
@@ -44,7 +44,7 @@ def write_config(work: Path, bootstrap: str, **values: Any) -> Path:
 
 @contextmanager
 def running_job(work: Path, config: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
-    """`laggard run` as a child process; it ends with the block, and also when this process is killed."""
+    """Run `laggard run` as a child process; it ends with the block, and also when this process is killed."""
     with (work / "job.log").open("ab") as log:
         process = start_guarded([sys.executable, "-m", "laggard", "run", "--config", str(config), *options], log)
     try:
@@ -55,7 +55,7 @@ def running_job(work: Path, config: Path, *options: str) -> Iterator[subprocess.
 
 
 def await_batch(work: Path, process: subprocess.Popen[bytes], after: int, seconds: float, kind: str = "tick") -> Batch:
-    """The first batch of a kind with an id above `after`."""
+    """Return the first batch of a kind with an id above `after`."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         try:
@@ -72,7 +72,7 @@ def await_batch(work: Path, process: subprocess.Popen[bytes], after: int, second
 
 
 def cpu_seconds(root: int) -> float:
-    """CPU time of a process and all its living descendants, their ended children included."""
+    """Return CPU time of a process and all its living descendants, their ended children included."""
     parents: dict[int, list[int]] = {}
     times: dict[int, float] = {}
     for entry in Path("/proc").iterdir():

@@ -26,7 +26,7 @@ PARTITIONS, AT_ONCE, POLLS = 10, 200, 5
 
 
 def commit_for(group: str) -> OffsetCommitRequest:
-    """An offset on every partition, by a group that nobody joins."""
+    """Return an offset on every partition, by a group that nobody joins."""
     topic = OffsetCommitRequest.OffsetCommitRequestTopic
     part = topic.OffsetCommitRequestPartition
     parts = [

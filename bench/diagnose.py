@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def write_history(root: str, groups: int) -> None:
-    """An hour of windows as the job leaves them: a file per window."""
+    """Write an hour of windows as the job leaves them: a file per window."""
     create_tables(root)
     writer = Writer(root, "bench")
     models = [_group(number) for number in range(20)]
@@ -79,7 +79,7 @@ def _renamed(rows: pa.Table, copy: int) -> pa.Table:
 
 
 def measure(root: str, shards: int) -> dict[str, Any]:
-    """Seconds from the tables to the rows of group_windows and findings."""
+    """Return seconds from the tables to the rows of group_windows and findings."""
     began = time.perf_counter()
     with ProcessPoolExecutor(shards, get_context("spawn")) as pool:  # delta-rs does not survive a fork
         list(pool.map(abs, range(shards)))  # processes are there before the clock starts, as Spark's workers are
@@ -104,7 +104,7 @@ def measure(root: str, shards: int) -> dict[str, Any]:
 
 
 def _shard(place: tuple[str, int, int]) -> tuple[list[Evaluated], list[float]]:
-    """What was made of a shard's groups, and the CPU seconds of reading, laying out and evaluating."""
+    """Return what was made of a shard's groups, and the CPU seconds of reading, laying out and evaluating."""
     root, shard, shards = place
     marks = [time.process_time()]
     own = {"shard": shard, "shards": shards}

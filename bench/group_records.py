@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def group(name: str, number: int, members: int, shift: int = 0) -> Record:
-    """A generation that gives each member three partitions; `shift` hands them on."""
+    """Return a generation that gives each member three partitions; `shift` hands them on."""
     blobs = {}
     for place in range(members):
         first = PER_MEMBER * ((place + shift) % members)
@@ -60,7 +60,7 @@ def group(name: str, number: int, members: int, shift: int = 0) -> Record:
 
 
 def decode(records: list[Record]) -> None:
-    """Bytes to described rows, as a task does it."""
+    """Decode bytes to described rows, as a task does it."""
     table = pa.table(
         {
             "partition": pa.array([0] * len(records), pa.int32()),
@@ -74,7 +74,7 @@ def decode(records: list[Record]) -> None:
 
 
 def fold(records: list[Record]) -> float:
-    """Seconds by which a tick with a new generation of the large group is longer than one without; the median."""
+    """Return the median seconds by which a new generation of the large group makes a tick longer."""
     job = Simulation()
     job.history.clear()  # the job keeps no row that it wrote: to collect them would cost as much again
     ends = [end(100, partition=partition) for partition in range(PER_MEMBER * LARGE_MEMBERS)]
@@ -89,13 +89,13 @@ def fold(records: list[Record]) -> float:
 
 
 def median(run: Callable[[], None]) -> float:
-    """Seconds of the median of some rounds, after one to warm up."""
+    """Return seconds of the median of some rounds, after one to warm up."""
     run()
     return statistics.median(timed(run) for _ in range(ROUNDS))
 
 
 def timed(run: Callable[[], object]) -> float:
-    """CPU-seconds of this process: others on the machine do not count."""
+    """Return CPU-seconds of this process: others on the machine do not count."""
     started = time.process_time()
     run()
     return time.process_time() - started

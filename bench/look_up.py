@@ -29,7 +29,7 @@ _KEPT = ("path", "partitionValues", "size")
 
 
 def build(root: str, ticks: int, *, is_maintained: bool) -> None:
-    """A `batches` table after so many ticks, by its log: only the newest row's file and one of each day exist."""
+    """Write a `batches` table of so many ticks, by its log: only the newest row's file and one of each day exist."""
     create_tables(root, (BATCHES,))
     uri = table_uri(root, BATCHES.name)
     log, version = Path(uri, "_delta_log"), 0
@@ -74,7 +74,7 @@ def _write_entry(log: Path, version: int, actions: list[dict[str, Any]]) -> None
 
 
 def cpu_ms(work: Callable[[], object]) -> float:
-    """Median CPU-milliseconds of a call, all threads together."""
+    """Return median CPU-milliseconds of a call, all threads together."""
     spent = []
     for _ in range(SHOTS):
         begin = time.process_time()
@@ -84,7 +84,7 @@ def cpu_ms(work: Callable[[], object]) -> float:
 
 
 def measure(root: str, name: str) -> dict[str, object]:
-    """One row of the table."""
+    """Return one row of the table."""
     writer, uri = Writer(root, "bench"), table_uri(root, BATCHES.name)
     table = DeltaTable(uri)
     number = table.version()

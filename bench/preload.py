@@ -38,7 +38,7 @@ def preload(spark: SparkSession, bootstrap: str, topic: str, records: int) -> No
 
 
 def _commits(share: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow`: from numbers to records, `share` numbers to each task."""
+    """Return the function for `mapInArrow`: from numbers to records, `share` numbers to each task."""
 
     def make(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         keys = {}

@@ -11,7 +11,7 @@ from question_rows import columns, frame, group_history, group_windows, lag_wind
 
 
 def a_day(begin: datetime, day: int) -> Iterator[tuple[str, pa.Table]]:
-    """Tables of one day, in the order of time as the ticks leave them."""
+    """Yield tables of one day, in the order of time as the ticks leave them."""
     random = np.random.default_rng(day)
     yield "lag_windows", lag_windows(begin, random)
     yield "topic_windows", topic_windows(begin, random)
@@ -23,7 +23,7 @@ def a_day(begin: datetime, day: int) -> Iterator[tuple[str, pa.Table]]:
 
 
 def events_of(begin: datetime, day: int) -> Iterator[tuple[str, pa.Table]]:
-    """Those of a day that are rows of events: 1,000 rebalances, 1,020 of findings, 100 deploys."""
+    """Yield those of a day that are rows of events: 1,000 rebalances, 1,020 of findings, 100 deploys."""
     random = np.random.default_rng(day)
     yield "rebalances", rebalances(begin, random)
     yield "findings", findings(begin, random)
@@ -31,7 +31,7 @@ def events_of(begin: datetime, day: int) -> Iterator[tuple[str, pa.Table]]:
 
 
 def rebalances(begin: datetime, random: np.random.Generator) -> pa.Table:
-    """Twenty a day and group."""
+    """Return twenty a day and group."""
     causes = ("member_join", "replacement", "unknown")
     rows = [
         {
@@ -47,7 +47,7 @@ def rebalances(begin: datetime, random: np.random.Generator) -> pa.Table:
 
 
 def group_members(begin: datetime) -> pa.Table:
-    """Five in each of twenty generations a day and group."""
+    """Return five in each of twenty generations a day and group."""
     rows = [
         {
             "date": begin.date(), "cluster": "prod", "group": group, "record_timestamp": begin + timedelta(hours=n),
@@ -60,7 +60,7 @@ def group_members(begin: datetime) -> pa.Table:
 
 
 def findings(begin: datetime, random: np.random.Generator) -> pa.Table:
-    """Ten a day and group, opened and closed, and some of the cluster."""
+    """Return ten a day and group, opened and closed, and some of the cluster."""
     rows = []
     for group in (*names("group"), None):
         for n in range(10):
@@ -77,7 +77,7 @@ def findings(begin: datetime, random: np.random.Generator) -> pa.Table:
 
 
 def deploys(begin: datetime) -> pa.Table:
-    """Two a day and group."""
+    """Return two a day and group."""
     rows = [
         {
             "date": begin.date(), "cluster": "prod", "group": group, "started_at": begin + timedelta(hours=10 * n),
@@ -91,7 +91,7 @@ def deploys(begin: datetime) -> pa.Table:
 
 
 def scale_events(begin: datetime) -> pa.Table:
-    """Ten a day and group, up and down."""
+    """Return ten a day and group, up and down."""
     rows = [
         {
             "date": begin.date(), "cluster": "prod", "group": group, "event_at": begin + timedelta(hours=2 * n),

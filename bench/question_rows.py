@@ -15,7 +15,7 @@ GROUPS, PARTITIONS, TOPICS, WINDOWS = 50, 20, 10, 1440
 
 
 def lag_windows(begin: datetime, random: np.random.Generator) -> pa.Table:
-    """A row per partition and window; every fifth group falls behind its SLO for an hour."""
+    """Return a row per partition and window; every fifth group falls behind its SLO for an hour."""
     count = GROUPS * PARTITIONS
     shape = (WINDOWS, count)
     group = np.repeat(np.arange(GROUPS), PARTITIONS)

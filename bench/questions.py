@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def ask(root: str, question: Question, days: int) -> dict[str, Any]:
-    """Time over the question's own range, and over everything, cold and then once more."""
+    """Return time over the question's own range, and over everything, cold and then once more."""
     given = {each.name: "group-07" for each in question.parameters if each.default == "required"}
     if question.name == "Q15":
         given |= {"topic": "topic-7", "partition": "3"}
@@ -68,7 +68,7 @@ def ask(root: str, question: Question, days: int) -> dict[str, Any]:
 
 
 def write_tables(root: str, days: int, event_days: int = 0) -> None:
-    """A day at a time: several files of lag_windows, in the order of time, which become one.
+    """Write a day at a time: several files of lag_windows, in the order of time, which become one.
 
     Before them so many days of findings, rebalances and deploys only.
     """

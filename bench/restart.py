@@ -24,7 +24,7 @@ def main() -> None:
 
 
 def measure(records: int) -> dict[str, object]:
-    """First start and restart of one size."""
+    """Return first start and restart of one size."""
     with tempfile.TemporaryDirectory() as folder, Broker() as broker:
         work = Path(folder)
         spark = start_session("local[2]", {})

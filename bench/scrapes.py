@@ -57,7 +57,7 @@ class Client:
 
 
 async def scrape_all(port: int, count: int, times: int, *, together: bool) -> list[Client]:
-    """All clients side by side; spread over the second, or all at the same moment."""
+    """Scrape with all clients side by side; spread over the second, or all at the same moment."""
     clients = [Client(port) for _ in range(count)]
     waits = [1.0 if together else 1.0 + number / count for number in range(count)]
     await asyncio.gather(*(each.scrape(times, 1.0, wait) for each, wait in zip(clients, waits, strict=True)))
@@ -65,13 +65,13 @@ async def scrape_all(port: int, count: int, times: int, *, together: bool) -> li
 
 
 def resident_megabytes(pid: int) -> float:
-    """Resident memory of the process."""
+    """Return resident memory of the process."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def await_port(log: Path) -> int:
-    """The port that an exporter wrote to its log."""
+    """Return the port that an exporter wrote to its log."""
     until = time.monotonic() + EXPORTER_SECONDS
     while time.monotonic() < until:
         time.sleep(0.5)
@@ -81,7 +81,7 @@ def await_port(log: Path) -> int:
 
 
 def measure(pid: int, port: int, count: int, times: int, *, together: bool) -> dict[str, object]:
-    """One row of the table: so many clients scrape an exporter, each so many times."""
+    """Return one row of the table: so many clients scrape an exporter, each so many times."""
     load, cpu = os.getloadavg()[0], cpu_seconds(pid)
     clients = asyncio.run(scrape_all(port, count, times, together=together))
     cpu = cpu_seconds(pid) - cpu

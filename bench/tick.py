@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def measure(size: int, tick_seconds: int) -> dict[str, object]:
-    """Medians over the warm ticks of one size."""
+    """Return medians over the warm ticks of one size."""
     with tempfile.TemporaryDirectory() as folder, Broker() as broker:
         work = Path(folder)
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)

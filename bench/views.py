@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def ask(config: Path, name: str, *, has_date: bool) -> dict[str, Any]:
-    """All rows of a view, then those of one group; with its date if it has one."""
+    """Return all rows of a view, then those of one group; with its date if it has one."""
     everything = f"select * from {name}"  # noqa: S608 - the names are ours
     conditions = [f"date = date '{DAY:%Y-%m-%d}'"] * has_date + ["\"group\" = 'group-07'"] * (name != "gaps")
     whole, one = (timed(config, sql) for sql in (everything, f"{everything} where {' and '.join(conditions)}"))

@@ -68,7 +68,7 @@ def remove(paths: object) -> None:
 
 
 def libraries(binary: Path) -> list[Path]:
-    """The shared libraries that the loader finds for a binary; those of its own package are in the image already."""
+    """Return the shared libraries that the loader finds for a binary, but not those of its own package."""
     done = subprocess.run(["/usr/bin/ldd", str(binary)], capture_output=True, text=True, check=False)
     return [Path(found) for found in re.findall(r"(?:=> |^\s*)(/\S+) \(0x", done.stdout, re.MULTILINE)]
 

@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def read_exceptions() -> Exceptions:
-    """The entries of docker/exceptions.toml."""
+    """Return the entries of docker/exceptions.toml."""
     found: Exceptions = tomllib.loads((DOCKER / "exceptions.toml").read_text(encoding="utf-8"))["exception"]
     return found
 
@@ -57,7 +57,7 @@ def pinned() -> set[tuple[str, str]]:
 
 
 def problems(exceptions: Exceptions, pins: set[tuple[str, str]], today: dt.date) -> Iterator[str]:
-    """Sentences on entries that do not hold: incomplete, expired, too far ahead, of nothing that is pinned."""
+    """Yield sentences on entries that do not hold: incomplete, expired, too far ahead, of nothing that is pinned."""
     for each in exceptions:
         name = f"docker/exceptions.toml: {each.get('id', 'an entry')}"
         if missing := [key for key in KEYS if not each.get(key)]:
@@ -76,7 +76,7 @@ def problems(exceptions: Exceptions, pins: set[tuple[str, str]], today: dt.date)
 
 
 def ask(requirements: Path) -> list[dict[str, Any]]:
-    """The packages of a list with what pip-audit found."""
+    """Return the packages of a list with what pip-audit found."""
     tool = [sys.executable, "-m", "uv", "tool", "run", "--quiet", "--from", PIP_AUDIT, "pip-audit"]
     options = ["--require-hashes", "--disable-pip", "--format", "json", "--progress-spinner", "off"]
     done = subprocess.run(
@@ -90,7 +90,7 @@ def ask(requirements: Path) -> list[dict[str, Any]]:
 
 
 def unexcused(answer: list[dict[str, Any]], exceptions: Exceptions) -> Iterator[str]:
-    """Sentences on weaknesses without an exception, by any of their names."""
+    """Yield sentences on weaknesses without an exception, by any of their names."""
     excused = {(each["package"], each["id"]) for each in exceptions}
     for package in answer:
         for each in package.get("vulns", ()):

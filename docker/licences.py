@@ -81,13 +81,13 @@ def main() -> None:
 
 
 def pins(name: str) -> dict[str, str]:
-    """Package to version of a file of hashed requirements."""
+    """Return package to version of a file of hashed requirements."""
     text = (DOCKER / f"requirements-{name}.txt").read_text(encoding="utf-8")
     return dict(re.findall(r"(?m)^([a-z0-9._-]+)==(\S+) ", text))
 
 
 def packages() -> Iterator[Row]:
-    """The pinned Python packages, by the metadata of just these versions, and laggard itself."""
+    """Yield the pinned Python packages, by the metadata of just these versions, and laggard itself."""
     with tempfile.TemporaryDirectory() as folder:
         for user in ("build", "exporter", "job"):
             ours = {} if user == "build" else {"laggard": distribution("laggard").version}
@@ -97,7 +97,7 @@ def packages() -> Iterator[Row]:
 
 
 def installed(name: str, version: str, folder: Path) -> Distribution:
-    """The package as it is installed here, else put into this folder."""
+    """Return the package as it is installed here, else put into this folder."""
     try:
         found = distribution(name)
     except PackageNotFoundError:
@@ -121,7 +121,7 @@ def installed(name: str, version: str, folder: Path) -> Distribution:
 
 
 def python_licence(found: Distribution) -> str:
-    """The licence by its expression, its classifier or its first line."""
+    """Return the licence by its expression, its classifier or its first line."""
     said = found.metadata
     classifiers = [each for each in said.get_all("Classifier") or [] if each.startswith("License :: ")]
     first = next(iter((said.get("License") or "").strip().splitlines()), "")
@@ -129,20 +129,20 @@ def python_licence(found: Distribution) -> str:
 
 
 def pinned_jars() -> Iterator[Row]:
-    """The jars of conf/jars.sha256: `make jars` has fetched them."""
+    """Yield the jars of conf/jars.sha256: `make jars` has fetched them."""
     for line in (ROOT / "conf" / "jars.sha256").read_text(encoding="utf-8").splitlines():
         where, _, path = line.split()[1].partition("/")
         yield jar_row(ROOT / ".jars" / where / Path(path).name, USERS[where])
 
 
 def spark_jars() -> Iterator[Row]:
-    """The jars inside pyspark; those of connect-repl are left out of the image."""
+    """Yield the jars inside pyspark; those of connect-repl are left out of the image."""
     for path in Path(str(distribution("pyspark").locate_file("pyspark/jars"))).glob("*.jar"):
         yield jar_row(path, "job")
 
 
 def jar_row(path: Path, used_in: str) -> Row:
-    """A jar's line, by its manifest, its pom or its licence file."""
+    """Return a jar's line, by its manifest, its pom or its licence file."""
     name, version = split_name(path)
     licence = by_hand(name)
     if not licence:
@@ -152,20 +152,20 @@ def jar_row(path: Path, used_in: str) -> Row:
 
 
 def by_hand(name: str) -> str:
-    """The licence from the table above; a jar of Scala has the language's version in its name."""
+    """Return the licence from the table above; a jar of Scala has the language's version in its name."""
     plain = re.sub(r"(_4\.2)?_2\.13$", "", name)
     return next((licence for licence, names in _BY_HAND.items() if plain in names.split()), "")
 
 
 def identifiers(text: str) -> str:
-    """SPDX identifiers of what metadata say, each once; unknown if one part is."""
+    """Return SPDX identifiers of what metadata say, each once; unknown if one part is."""
     parts = re.split(r", ", text.replace("License, Version", "License Version"))
     found = [next((spdx for words, spdx in _WORDS if re.search(words, part)), UNKNOWN) for part in parts]
     return UNKNOWN if UNKNOWN in found else "; ".join(sorted({each for some in found for each in some.split("; ")}))
 
 
 def manifest_licence(jar: ZipFile) -> str:
-    """The licence by the jar's manifest, continued lines joined."""
+    """Return the licence by the jar's manifest, continued lines joined."""
     if "META-INF/MANIFEST.MF" not in jar.namelist():
         return ""
     text = jar.read("META-INF/MANIFEST.MF").decode("utf-8", "replace").replace("\r\n", "\n").replace("\n ", "")
@@ -174,7 +174,7 @@ def manifest_licence(jar: ZipFile) -> str:
 
 
 def pom_licence(jar: ZipFile, group: str, name: str) -> str:
-    """The licence by the artifact's own pom, where the jar has it."""
+    """Return the licence by the artifact's own pom, where the jar has it."""
     path = f"META-INF/maven/{group}/{name}/pom.xml"
     text = jar.read(path).decode("utf-8", "replace") if path in jar.namelist() else ""
     found = re.findall(r"<license>\s*<name>\s*([^<]+?)\s*</name>", text)
@@ -182,7 +182,7 @@ def pom_licence(jar: ZipFile, group: str, name: str) -> str:
 
 
 def licence_file(jar: ZipFile) -> str:
-    """Apache's licence by its text: most jars that name none bring that."""
+    """Return Apache's licence by its text: most jars that name none bring that."""
     for name in jar.namelist():
         if re.fullmatch(r"(META-INF/)?LICENSE(\.txt|\.md)?", name):
             text = jar.read(name)[:2000].decode("utf-8", "replace")

@@ -14,7 +14,7 @@ BUILD = ("setuptools>=68,<81", "wheel")
 
 
 def wanted() -> dict[str, list[str]]:
-    """The direct requirements of each image, from setup.cfg."""
+    """Return the direct requirements of each image, from setup.cfg."""
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")
     base = lines(setup["options"]["install_requires"])
@@ -25,7 +25,7 @@ def wanted() -> dict[str, list[str]]:
 
 
 def lines(text: str) -> list[str]:
-    """The entries of a list in setup.cfg."""
+    """Return the entries of a list in setup.cfg."""
     return [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")]
 
 

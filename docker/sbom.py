@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def component(kind: str, name: str, version: str, licence: str, *, group: str = "", digest: str = "") -> Component:
-    """One entry; a file has its sum in its reference, as two jars may have the same name."""
+    """Return one entry; a file has its sum in its reference, as two jars may have the same name."""
     path = "/".join(part for part in (kind, group, name) if part)
     purl = f"pkg:{path}@{version}"
     entry: Component = {"type": "library", "bom-ref": f"{purl}#{digest[:12]}" if digest else purl, "name": name}
@@ -63,14 +63,14 @@ def component(kind: str, name: str, version: str, licence: str, *, group: str = 
 
 
 def licence_of(licences: Licences, kind: str, name: str, version: str) -> str:
-    """The licence by the list; an image with anything that is not on it is not built."""
+    """Return the licence by the list; an image with anything that is not on it is not built."""
     if (kind, name, version) not in licences:
         sys.exit(f"laggard: {LICENCES.name} has no {kind} {name} {version}: make pins")
     return licences[kind, name, version]
 
 
 def licence_entries(kind: str, licence: str) -> list[Component]:
-    """SPDX expressions and identifiers; Debian names licences in words of its own."""
+    """Return SPDX expressions and identifiers; Debian names licences in words of its own."""
     if kind.startswith("deb"):
         return [{"license": {"name": licence[:200]}}]
     if " " in licence and ";" not in licence:
@@ -79,14 +79,14 @@ def licence_entries(kind: str, licence: str) -> list[Component]:
 
 
 def python_packages(folder: Path, licences: Licences) -> Iterator[Component]:
-    """The packages with their metadata in this folder."""
+    """Yield the packages with their metadata in this folder."""
     for found in distributions(path=[str(folder)]):
         name = re.sub(r"[-_.]+", "-", found.metadata["Name"]).lower()
         yield component("pypi", name, found.version, licence_of(licences, "python", name, found.version))
 
 
 def jars(folders: list[Path], licences: Licences) -> Iterator[Component]:
-    """The jars below these folders, by the coordinates inside them, else by their file names."""
+    """Yield the jars below these folders, by the coordinates inside them, else by their file names."""
     for path in sorted(path for folder in folders for path in folder.rglob("*.jar")):
         name, version = split_name(path)
         with ZipFile(path) as jar:
@@ -97,19 +97,19 @@ def jars(folders: list[Path], licences: Licences) -> Iterator[Component]:
 
 
 def split_name(path: Path) -> tuple[str, str]:
-    """A jar's name and version, by its file name."""
+    """Return a jar's name and version, by its file name."""
     split = re.fullmatch(r"(.+?)-(\d.*)", path.stem)
     return (split[1], split[2]) if split else (path.stem, "unknown")
 
 
 def coordinates(jar: ZipFile, name: str) -> str:
-    """The group of the artifact with this name: a jar may hold others too."""
+    """Return the group of the artifact with this name: a jar may hold others too."""
     pattern = re.compile(rf"META-INF/maven/([^/]+)/{re.escape(name)}/pom\.properties")
     return next((found[1] for found in map(pattern.fullmatch, jar.namelist()) if found), "")
 
 
 def debian_packages(files: list[str]) -> Iterator[Component]:
-    """The installed Debian packages, or those that own these files."""
+    """Yield the installed Debian packages, or those that own these files."""
     # /lib is a link to /usr/lib, and a package may name either
     both = [*files, *(f"/usr{file}" for file in files), *(file.removeprefix("/usr") for file in files)]
     names = sorted({line.split(":")[0] for line in asked("dpkg", "-S", *both)}) if files else []
@@ -119,14 +119,14 @@ def debian_packages(files: list[str]) -> Iterator[Component]:
 
 
 def debian_licence(name: str) -> str:
-    """The licences that the package's copyright file names."""
+    """Return the licences that the package's copyright file names."""
     file = Path("/usr/share/doc", name, "copyright")
     text = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
     return ", ".join(sorted(set(re.findall(r"(?m)^License: *(\S.*?)\s*$", text))))
 
 
 def asked(*command: str) -> list[str]:
-    """The lines a command prints; files of no package make it fail, and are left out."""
+    """Return the lines a command prints; files of no package make it fail, and are left out."""
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
 
 

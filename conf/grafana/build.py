@@ -100,7 +100,7 @@ def _targets(panel: Panel, kind: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _links(board: Dashboard, panel: Panel) -> list[dict[str, Any]]:
-    """Links of a series or row to the dashboards of its group."""
+    """Return links of a series or row to the dashboards of its group."""
     if "group" not in board.variables or panel.kind == "heatmap":
         return []
     place, labels = "__data.fields", list(_GROUP)
@@ -120,7 +120,7 @@ def _links(board: Dashboard, panel: Panel) -> list[dict[str, Any]]:
 
 
 def _table(links: list[dict[str, Any]], *, numbers: bool) -> dict[str, Any]:
-    """Columns of labels and, where it says something, of the value; the worst first is the query's order."""
+    """Return columns of labels and, where it says something, of the value; the worst first is the query's order."""
     hidden = {"Time": True, **({} if numbers else {"Value": True})}
     texts = {"matcher": {"id": "byRegexp", "options": "/^(severity|status)$/"}, "properties": [
         {"id": "mappings", "value": colours.texts((*SEVERITIES, *STATUSES))},
@@ -183,7 +183,7 @@ _BY_THRESHOLD = ("stat", "bargauge", "status-history", "state-timeline")
 
 
 def _rows(board: Dashboard) -> Iterator[dict[str, Any]]:
-    """Panels from left to right below the header of their section."""
+    """Yield panels from left to right below the header of their section."""
     number, y = 0, 0
     for title, panels in board.sections:
         number += 1
@@ -216,7 +216,7 @@ def _variable(name: str, label: str, query: str, **more: Any) -> dict[str, Any]:
 
 
 def _variables(board: Dashboard) -> list[dict[str, Any]]:
-    """Data source and cluster, then what the dashboard asks for; `.*` also matches series without the label."""
+    """Return data source and cluster, then what the dashboard asks for; `.*` also matches series without the label."""
     everything = {"includeAll": True, "allValue": ".*", "current": {"text": ["All"], "value": ["$__all"]}}
     one = {"includeAll": False, "current": {}}  # 2,000 groups at once help nobody and cost Prometheus much
     c, g = 'cluster=~"$cluster"', 'group=~"$group"'
@@ -238,7 +238,7 @@ def _variables(board: Dashboard) -> list[dict[str, Any]]:
 
 
 def _annotations(board: Dashboard) -> list[dict[str, Any]]:
-    """Rebalances, deploys, findings and firing alerts, as far as the dashboard shows groups."""
+    """Return rebalances, deploys, findings and firing alerts, as far as the dashboard shows groups."""
     alerts = 'ALERTS{alertstate="firing", cluster=~"$cluster", alertname=~"Laggard.*"}'
     firing = f"max by (cluster, group, topic, alertname) ({alerts})"
     shown = [("Alerts", colours.RED, firing, "{{alertname}}")]
@@ -295,7 +295,7 @@ def dashboard(board: Dashboard) -> dict[str, Any]:
 
 
 def files() -> dict[str, str]:
-    """File name to content of all dashboards."""
+    """Return file name to content of all dashboards."""
     return {
         f"{board.uid}.json": json.dumps(dashboard(board), indent=1, ensure_ascii=False) + "\n" for board in DASHBOARDS
     }

@@ -31,7 +31,7 @@ THRESHOLDS: dict[str, tuple[float, float]] = {
 
 
 def steps(name: str | None) -> dict[str, Any]:
-    """Grafana's thresholds: green, orange, red; all green without a name."""
+    """Return Grafana's thresholds: green, orange, red; all green without a name."""
     found: list[dict[str, Any]] = [{"color": GREEN, "value": None}]
     if name:
         low, high = THRESHOLDS[name]
@@ -40,12 +40,12 @@ def steps(name: str | None) -> dict[str, Any]:
 
 
 def lanes(states: Sequence[str]) -> list[dict[str, Any]]:
-    """Grafana's mapping of the numbers 0, 1, 2, … to states and their colours."""
+    """Return Grafana's mapping of the numbers 0, 1, 2, … to states and their colours."""
     return _mapping({str(number): state for number, state in enumerate(states)})
 
 
 def texts(states: Sequence[str]) -> list[dict[str, Any]]:
-    """Grafana's mapping of texts to their colours; the texts stay."""
+    """Return Grafana's mapping of texts to their colours; the texts stay."""
     return _mapping({state: state for state in states})
 
 

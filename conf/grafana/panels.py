@@ -42,7 +42,7 @@ class Dashboard:
 
 
 def _lanes(title: str, name: str, legend: str, says: str, **more: Any) -> Panel:
-    """Lanes of one group or topic each, coloured by the state of a stateset."""
+    """Return lanes of one group or topic each, coloured by the state of a stateset."""
     return Panel(title, "lanes", "none", ((states(name), legend),), says, states=promql.BY_NAME[name].states, **more)
 
 

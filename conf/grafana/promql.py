@@ -14,7 +14,7 @@ INTERVAL = "$__rate_interval"
 
 
 def is_of_the_exporter(family: Family) -> bool:
-    """True if replicas of an exporter have different values, which are shown side by side."""
+    """Return True if replicas of an exporter have different values, which are shown side by side."""
     return family.name.startswith("laggard_exporter_") or "cluster" not in family.labels
 
 

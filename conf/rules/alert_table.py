@@ -89,13 +89,13 @@ EXPLAIN = "First look: laggard explain {{ $labels.group }}."
 
 
 def finding(codes: str, by: str = BY_T, severity: str = "") -> str:
-    """True for each open finding of these codes, by the labels that are wanted."""
+    """Return True for each open finding of these codes, by the labels that are wanted."""
     code = f'code=~"{codes}"' if "|" in codes else f'code="{codes}"'
     return f"max by ({by}) (laggard_finding_active{{{code}{severity}}}) > 0"
 
 
 def _open(alert: str, by: str = BY_T, severity: str = "") -> str:
-    """True for each open finding that the alert repeats."""
+    """Return True for each open finding that the alert repeats."""
     return finding("|".join(ALERT_CODES[alert]), by, severity)
 
 
@@ -147,7 +147,7 @@ def _slo(name: str, severity: str, long: str, short: str, factor: float, lasts: 
 
 
 def _found(name: str, lasts: str, keeps: str, says: str, meaning: str, *, severity: str = WARNING, only: str = "", dashboard: str = "laggard-group") -> Alert:  # fmt: skip
-    """An alert that repeats a finding of the diagnosis, which has looked at the causes already."""
+    """Return an alert that repeats a finding of the diagnosis, which has looked at the causes already."""
     return Alert(
         name, severity, (_open(name, severity=only), UNPLANNED), lasts, keeps, T, dashboard,
         f"{TOPIC}: {says}", f"{meaning} {EXPLAIN}",

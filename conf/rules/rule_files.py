@@ -25,12 +25,12 @@ _Dumper.add_representer(str, _block)
 
 
 def text(content: Any) -> str:
-    """YAML in the order in which it was made."""
+    """Return YAML in the order in which it was made."""
     return HEAD + yaml.dump(content, Dumper=_Dumper, sort_keys=False, width=1000, allow_unicode=True)
 
 
 def declared(name: str) -> str:
-    """A template for what [[policy]] declares of a group, `none` without.
+    """Return a template for what [[policy]] declares of a group, `none` without.
 
     Not empty: Prometheus writes the text of the template itself into the series ALERTS where its value is empty.
     A join would fail while replicas differ. The last hour counts too: labels must not change in a gap of the metrics.
@@ -41,14 +41,14 @@ def declared(name: str) -> str:
 
 
 def _asked(series: str, result: str, *labels: str) -> str:
-    """A template for the result of a query when the alert is sent, empty without one."""
+    """Return a template for the result of a query when the alert is sent, empty without one."""
     selector = ",".join(f"{name}=%q" for name in labels)
     query = " ".join((f'printf "{series}"'.replace("()", f"{{{selector}}}"), *(f"$labels.{name}" for name in labels)))
     return f"{{{{ with {query} | query }}}}{{{{ . | first | {result} }}}}{{{{ end }}}}"
 
 
 def state_of(alert: Alert) -> dict[str, str]:
-    """Annotations of which a notification makes the first line of `laggard explain`: the group as it is now."""
+    """Return annotations of which a notification makes the first line of `laggard explain`: the group as it is now."""
     if "group" not in alert.labels:
         return {}
     found = {"time_lag": _asked("group:laggard_time_lag_known_seconds:max() > 0", "value | humanizeDuration", *G)}
@@ -60,7 +60,7 @@ def state_of(alert: Alert) -> dict[str, str]:
 
 
 def dashboard_url(alert: Alert) -> str:
-    """The dashboard with its variables, below Grafana's address; an empty topic is left out, as it matches nothing."""
+    """Return the dashboard with its variables, below Grafana's address; an empty topic is left out."""
     names = [name for name in ("cluster", "group", "topic") if name in alert.labels]
     query = "&".join(f"var-{name}={{{{ $labels.{name} | urlquery }}}}" for name in names if name != "topic")
     if "topic" in names:
@@ -69,7 +69,7 @@ def dashboard_url(alert: Alert) -> str:
 
 
 def alerting(alert: Alert) -> dict[str, Any]:
-    """One alert as Prometheus reads it."""
+    """Return one alert as Prometheus reads it."""
     owners = {name: declared(name) for name in ("team", "owner")} if "group" in alert.labels else {}
     times = {"for": alert.lasts, "keep_firing_for": alert.keeps}
     return {
@@ -88,7 +88,7 @@ def alerting(alert: Alert) -> dict[str, Any]:
 
 
 def recording() -> dict[str, Any]:
-    """The group of recording rules."""
+    """Return the group of recording rules."""
     return {
         "name": "laggard-recording",
         "rules": [{"record": each.name, "expr": each.expr} for each in RECORDS],
@@ -96,12 +96,12 @@ def recording() -> dict[str, Any]:
 
 
 def alerts() -> dict[str, Any]:
-    """The group of alerts."""
+    """Return the group of alerts."""
     return {"name": "laggard-alerts", "rules": [alerting(each) for each in ALERTS]}
 
 
 def files() -> dict[str, str]:
-    """Path, from the root, to content of all that is written."""
+    """Return path, from the root, to content of all that is written."""
     inhibit = [
         {"source_matchers": [*each.source], "target_matchers": [*each.targets], "equal": [*each.equal]}
         for each in INHIBITIONS

@@ -33,7 +33,7 @@ class Document:
     ok: str = ""
 
     def schema(self) -> Schema:
-        """The whole document as JSON Schema."""
+        """Return the whole document as JSON Schema."""
         ok = said(FLAG, self.ok) if self.ok else said({"const": True}, "a failure prints error.schema.json")
         return _whole(self.commands, {"v": _VERSION, "ok": ok, "data": {"description": "the answer"} | self.data})
 
@@ -53,7 +53,7 @@ def _whole(commands: str, properties: Mapping[str, Schema]) -> Schema:
 
 
 def _printed(schema: Any) -> Any:
-    """A schema as verbs print it: a number may be infinite, which is a text; and it refers to its own document."""
+    """Return a schema as verbs print it: an infinite number is a text, and references are to its own document."""
     if isinstance(schema, list):
         return [_printed(each) for each in schema]
     if not isinstance(schema, Mapping):
@@ -138,7 +138,7 @@ DOCUMENTS: Mapping[str, Document] = {
 
 
 def schemas() -> dict[str, Schema]:
-    """Every schema by the first part of its file's name; `error` is what any command prints when it fails."""
+    """Return every schema by the first part of its file's name; `error` is what any command prints when it fails."""
     error = {"v": _VERSION, "ok": said({"const": False}, "the command failed"), "error": ERROR}
     return {name: each.schema() for name, each in DOCUMENTS.items()} | {
         "error": _whole("a command that fails, with --json", error)
@@ -146,7 +146,7 @@ def schemas() -> dict[str, Schema]:
 
 
 def files() -> dict[str, str]:
-    """The text of each file by its name."""
+    """Return the text of each file by its name."""
     return {f"{name}.schema.json": json.dumps(schema, indent=1) + "\n" for name, schema in schemas().items()}
 
 

@@ -27,12 +27,12 @@ _SCALARS: Mapping[object, Schema] = {
 
 
 def said(schema: Schema, text: str) -> Schema:
-    """The schema with its meaning."""
+    """Return the schema with its meaning."""
     return schema | {"description": text}
 
 
 def of_hint(hint: Any) -> Schema:
-    """Schema of a type annotation."""
+    """Return schema of a type annotation."""
     outer, inner = get_origin(hint), get_args(hint)
     if outer in {Union, UnionType}:
         return or_null(of_hint(next(each for each in inner if each is not type(None))))
@@ -45,7 +45,7 @@ def of_hint(hint: Any) -> Schema:
 
 
 def of_class(kind: type, texts: Mapping[str, str], but: Iterable[str] = ()) -> dict[str, Schema]:
-    """Fields of a dataclass, each with its meaning; `but` names those that are not printed, or stand elsewhere."""
+    """Return fields of a dataclass with their meaning; `but` names those that are not printed, or are elsewhere."""
     hints = get_type_hints(kind)
     names = [each.name for each in fields(kind) if each.name not in set(but)]
     if set(names) != set(texts):

@@ -41,7 +41,7 @@ _NULLABLE = {
 
 
 def _of_fields(fields: Sequence[Field]) -> Schema:
-    """Schema of a field, which is in its table twice if its encoding changed."""
+    """Return schema of a field, which is in its table twice if its encoding changed."""
     field = fields[-1]
     reader = field.reader
     if isinstance(reader, Nested):
@@ -56,7 +56,7 @@ def _of_fields(fields: Sequence[Field]) -> Schema:
 
 
 def of_table(table: Table, text: str = "") -> Schema:
-    """Schema of a struct: it has every field of its table, also those that its version does not have."""
+    """Return schema of a struct: it has every field of its table, also those that its version does not have."""
     found: dict[str, list[Field]] = {}
     for field in table:
         found.setdefault(field.name, []).append(field)

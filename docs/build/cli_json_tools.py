@@ -94,7 +94,7 @@ SAVED = said(TEXT, "file that was written")
 
 
 def _column(*left_out: str) -> dict[str, Schema]:
-    """A column of a table in `laggard query --list`."""
+    """Return a column of a table in `laggard query --list`."""
     texts = {"type": "Spark DDL type", "comment": "meaning", "null": 'when it is null; "" if never'}
     kept = {name: text for name, text in texts.items() if name not in left_out}
     return {"column": said(TEXT, "name")} | of_class(Column, kept, but=["name", *left_out])

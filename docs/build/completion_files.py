@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def completion(shell: str) -> str:
-    """The completion of one shell, for all verbs."""
+    """Return the completion of one shell, for all verbs."""
     parser = build_parser(*VERBS)
     for each in parsers(parser):
         for action in each._actions:  # noqa: SLF001 - argparse has no other list
@@ -47,7 +47,7 @@ def completion(shell: str) -> str:
 
 
 def names_of(kind: str) -> dict[str, str | dict[str, str]]:
-    """The call by which each shell asks for names of groups or topics."""
+    """Return the call by which each shell asks for names of groups or topics."""
     asks = {shell: f"{_ASK} {kind} {line} 2> /dev/null" for shell, line in _LINE.items()}
     name = f"_laggard_{kind}s"
     bodies = {"bash": asks["bash"], "zsh": f'compadd -- ${{(f)"$({asks["zsh"]})"}}'}
@@ -62,7 +62,7 @@ def names_of(kind: str) -> dict[str, str | dict[str, str]]:
 
 
 def help_texts() -> str:
-    """The help of laggard and of every verb, 80 columns wide."""
+    """Return the help of laggard and of every verb, 80 columns wide."""
     before, os.environ["COLUMNS"] = os.environ.get("COLUMNS"), "80"
     try:
         texts = [build_parser(None).format_help()]
@@ -75,7 +75,7 @@ def help_texts() -> str:
 
 
 def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """The parser and those of its verbs."""
+    """Yield the parser and those of its verbs."""
     yield parser
     for action in parser._actions:  # noqa: SLF001 - the same
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - the same

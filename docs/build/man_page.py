@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def man_page() -> str:
-    """The page in the language of man, the same on every day."""
+    """Return the page in the language of man, the same on every day."""
     before, os.environ["COLUMNS"] = os.environ.get("COLUMNS"), "1000"  # man itself breaks the lines
     try:
         parser = build_parser(*VERBS)
@@ -50,7 +50,7 @@ def man_page() -> str:
 
 
 def exit_codes() -> dict[str, str]:
-    """Code to meaning, from the first table of the page."""
+    """Return code to meaning, from the first table of the page."""
     text = (ROOT / "docs" / "exit-codes.md").read_text(encoding="utf-8").partition("| verb |")[0]
     return {code: re.sub(r"`|\[|\]\([^)]*\)", "", means) for code, means in _CODE.findall(text)}
 

@@ -113,7 +113,7 @@ OWN: dict[str, str] = {
 
 
 def families(tool: Tool) -> list[Family]:
-    """The names that laggard serves of a tool."""
+    """Return the names that laggard serves of a tool."""
     found = [each for each in COMPAT if each.name.startswith(tool.prefixes)]
     if tool.key in ("kafka_exporter", "kafka_lag_exporter"):
         found = [each for each in found if ("cluster_name" in each.labels) is (tool.key == "kafka_lag_exporter")]
@@ -121,12 +121,12 @@ def families(tool: Tool) -> list[Family]:
 
 
 def generated(tool: Tool) -> dict[str, list[str]]:
-    """The lines of each generated part of a page."""
+    """Return the lines of each generated part of a page."""
     return {"names": [*_names(tool)], "scrape": [*_scrape(tool)], "queries": [*_queries(tool)]}
 
 
 def page(tool: Tool, text: str) -> str:
-    """The page with its generated parts written again."""
+    """Return the page with its generated parts written again."""
     for name, lines in generated(tool).items():
         begin, end = f"<!-- {name}: written by make docs -->", f"<!-- end of {name} -->"
         before, _, rest = text.partition(begin)

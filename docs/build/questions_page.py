@@ -50,13 +50,13 @@ def main() -> None:
 
 
 def render(root: Path) -> str:
-    """The page; `root` is an empty folder for the tables of the examples."""
+    """Return the page; `root` is an empty folder for the tables of the examples."""
     write_tables(root, tables())
     return "\n".join([_INTRODUCTION, *(section(root, each) for each in read_questions().values())])
 
 
 def section(root: Path, question: Question) -> str:
-    """One question: tables, parameters, columns, an example."""
+    """Return one question: tables, parameters, columns, an example."""
     given = {each.name: GROUP for each in question.parameters if each.default == REQUIRED}
     given |= {"topic": "orders", "partition": "0"} if question.name == "Q15" else {}
     out = io.StringIO()

@@ -33,7 +33,7 @@ _PARTS = (
 
 
 def metrics_page() -> str:
-    """Every family, in the order in which a body has them."""
+    """Return every family, in the order in which a body has them."""
     return "\n".join(_metrics_lines()) + "\n"
 
 
@@ -82,7 +82,7 @@ def _metric_row(family: Family) -> str:
 
 
 def diagnosis_page(page: str) -> str:
-    """The page with its generated parts written again."""
+    """Return the page with its generated parts written again."""
     for name, lines in {"codes": _code_lines(), "parameters": _parameter_lines(), "fixed": _fixed_lines()}.items():
         begin, end = f"<!-- {name}: written by make docs -->", f"<!-- end of {name} -->"
         before, _, rest = page.partition(begin)
@@ -147,7 +147,7 @@ def _fixed_lines() -> Iterator[str]:
 
 
 def api_documents() -> dict[str, str]:
-    """The API's description and the schemas of its answers, by file name."""
+    """Return the API's description and the schemas of its answers, by file name."""
     found = {"openapi.json": openapi(), "api-v1.schema.json": answer_schemas()}
     return {name: json.dumps(document, indent=1) + "\n" for name, document in found.items()}
 

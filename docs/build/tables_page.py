@@ -102,7 +102,7 @@ _UNITS = (
 
 
 def unit(column: Column) -> str:
-    """The unit of a column's numbers; a dash for counts, names and times."""
+    """Return the unit of a column's numbers; a dash for counts, names and times."""
     kind = re.sub(r"^map<\w+,(\w+)>$", r"\1", column.type)
     if kind not in ("int", "bigint", "double"):
         return "UTC" if kind == "timestamp" else "–"
@@ -112,7 +112,7 @@ def unit(column: Column) -> str:
 
 
 def page() -> str:
-    """The page: every table with its key, how it is kept, and its columns."""
+    """Return the page: every table with its key, how it is kept, and its columns."""
     overview = ["| table | holds | written |", "|---|---|---|", *map(_overview, TABLES.values()), ""]
     later = ", ".join(f"`{table.name}`" for table in TABLES.values() if table.is_of_diagnosis)
     sections = (line for table in TABLES.values() for line in _section(table))
@@ -147,7 +147,7 @@ def _kept(table: Table) -> str:
 
 
 def views_page() -> str:
-    """The page of views: what a row is, and every column."""
+    """Return the page of views: what a row is, and every column."""
     return "\n".join([_VIEWS_INTRODUCTION, *(line for view in read_views().values() for line in _view(view))])
 
 

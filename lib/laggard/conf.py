@@ -8,14 +8,14 @@ PACKAGE = Path(__file__).resolve().parent
 
 
 def checkout_root() -> Path | None:
-    """The folder of the checkout this code runs from; None when the package is installed."""
+    """Return the folder of the checkout this code runs from; None when the package is installed."""
     root = PACKAGE.parent.parent
     is_checkout = PACKAGE.parent.name == "lib" and (root / "conf" / "ivy.xml").is_file()
     return root if is_checkout else None
 
 
 def conf_file(name: str) -> Path:
-    """Path of the shipped file `name`, for example "ivy.xml" or "rules/lag.yaml"."""
+    """Return the path of the shipped file `name`, for example "ivy.xml" or "rules/lag.yaml"."""
     root = checkout_root()
     path = (root / "conf" if root else PACKAGE / "conf_files") / name
     if path.exists():

@@ -42,7 +42,7 @@ class WrongSumError(Exception):
 
 
 def check_base(base: str, setting: str) -> str:
-    """The address below which files are asked for, without a slash at its end; `setting` is where it comes from."""
+    """Check the base address of files and return it without a final slash; `setting` names where it comes from."""
     problem = _problem(base)
     if problem is None:
         return base.rstrip("/")
@@ -161,7 +161,7 @@ class _Fetching:
 
 
 def _is_final(error: Exception) -> bool:
-    """True if the same question would get the same answer."""
+    """Return True if another try would end the same way."""
     if isinstance(error, HTTPError):
         return error.code < 500 and error.code not in (408, 429)
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.ENOENT)

@@ -49,7 +49,7 @@ def _rebuild(what: str, cause: str, fix: str, exit_code: int) -> LaggardError:
 
 
 def first_line(error: BaseException) -> str:
-    """The sentence that says most: a Python worker's own error, else the first line."""
+    """Return the most useful line of an error: a Python worker's own error, else the first line."""
     lines = [line.strip(" :") for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     inner = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
     if lines[0].startswith("An error occurred while calling") and len(lines) > 1:

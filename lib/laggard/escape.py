@@ -15,7 +15,7 @@ _HASH_DIGITS = 16
 
 @lru_cache(maxsize=1 << 17)
 def escape_label(name: str) -> str:
-    r"""The name as `printable` gives it; past 256 bytes cut, with `\#` and a hash, which no other name gives."""
+    r"""Return the name as `printable` gives it; above 256 bytes cut, with `\#` and a hash that makes it unique."""
     if name.isascii() and name.isprintable() and "\\" not in name and len(name) <= MAX_BYTES:
         return name
     escaped = printable(name)
@@ -26,12 +26,12 @@ def escape_label(name: str) -> str:
 
 
 def printable(text: str) -> str:
-    r"""The text with `\xNN` (UTF-8 bytes in hex) for the backslash and for all that does not print."""
+    r"""Return the text with the backslash and all that is not printable as `\xNN` (UTF-8 bytes in hex)."""
     return "".join(map(_escape_letter, text))
 
 
 def printable_json(value: Any, default: Callable[[Any], Any] | None = None) -> str:
-    r"""JSON in which only what prints stands for itself; the rest, all controls included, is `\uNNNN`."""
+    r"""Return JSON with all characters that are not printable, controls included, as `\uNNNN`."""
     text = json.dumps(finite(value), default=default, ensure_ascii=False, allow_nan=False)
     if text.isprintable():
         return text
@@ -39,7 +39,7 @@ def printable_json(value: Any, default: Callable[[Any], Any] | None = None) -> s
 
 
 def finite(value: Any) -> Any:
-    """JSON has neither infinity nor NaN: they become the texts Infinity and NaN, since null would say unknown."""
+    """Replace infinity and NaN, which JSON lacks, with the texts Infinity and NaN: null would mean unknown."""
     if isinstance(value, dict):
         return {name: finite(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
@@ -50,7 +50,7 @@ def finite(value: Any) -> Any:
 
 
 def printable_lines(text: str) -> str:
-    r"""Sentences of our own around names of others: what does not print is `\xNN`, line ends stay."""
+    r"""Return our sentences with names of others in them: what is not printable becomes `\xNN`, line ends stay."""
     return "\n".join("".join(c if c.isprintable() else _escape_letter(c) for c in line) for line in text.split("\n"))
 
 
@@ -62,7 +62,7 @@ def _escape_letter(letter: str) -> str:
 
 
 def _cut(pieces: list[str], size: int) -> str:
-    """As many whole pieces as fit into `size` bytes."""
+    """Join as many whole pieces as fit into `size` bytes."""
     kept = []
     for piece in pieces:
         size -= len(piece.encode())

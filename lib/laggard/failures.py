@@ -68,7 +68,7 @@ def _carry(error: Exception) -> NoReturn:
 
 
 def classify(error: BaseException) -> LaggardError:
-    """The failure by its class; `__cause__` is what the log should show of it."""
+    """Return the error as a LaggardError of its class; `__cause__` is what the log should show of it."""
     if isinstance(error, LaggardError):
         return error
     text = _whole_text(error)
@@ -236,7 +236,7 @@ def _made(known: _Known, cause: str) -> LaggardError:
 
 
 def _whole_text(error: BaseException) -> str:
-    """All that the exception and its causes say, the JVM's stack included: Spark's own message leaves the cause out."""
+    """Return all that an exception and its causes say, with the JVM's stack: Spark's own message lacks the cause."""
     parts: list[str] = []
     each: BaseException | None = error
     while each is not None and len(parts) < 20:
@@ -252,7 +252,7 @@ def _line_at(text: str, position: int) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """The innermost line of ours that the error passed."""
+    """Return the innermost line of our code through which the error passed."""
     frames = [each for each in traceback.extract_tb(error.__traceback__) if "/laggard/" in each.filename]
     if not frames:
         return "it was raised outside laggard"

@@ -19,7 +19,7 @@ _MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|[\\\x00-\x1f\x7f]")  # delta-rs decodes 
 
 
 def locate(place: str) -> str:
-    """Absolute path of a local place, or the URL of one elsewhere: the form that delta-rs, Arrow and Spark read alike.
+    """Return the absolute path of a local place, or the URL of another: delta-rs, Arrow and Spark read both alike.
 
     A path is taken literally, a `file:` URL is decoded. A located place stays as it is.
     """
@@ -61,12 +61,12 @@ def _refused(what: str, cause: str) -> LaggardError:
 
 
 def is_local(located: str) -> bool:
-    """True if a located place is on this machine's file systems."""
+    """Return True if a located path is on this machine's file systems."""
     return located.startswith("/")
 
 
 def open_uri(uri: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a path or URI, and the path on it."""
+    """Return the file system of a path or URI, and the path on it."""
     place = locate(uri)
     if is_local(place):
         return fs.LocalFileSystem(), place
@@ -74,31 +74,31 @@ def open_uri(uri: str) -> tuple[fs.FileSystem, str]:
 
 
 def nearest_existing(path: Path) -> Path:
-    """The path, or the nearest folder above it that this user can see."""
+    """Return the path, or the nearest folder above it that this user can see."""
     above = (path.absolute(), *path.absolute().parents)
     return next(each for each in above if os.path.exists(each))  # noqa: PTH110 - Path's raises below a closed folder
 
 
 def exists(path: str) -> bool:
-    """True if there is a file."""
+    """Return True if there is a file or folder at the path."""
     system, where = open_uri(path)
     return bool(system.get_file_info(where).type != fs.FileType.NotFound)
 
 
 def read_text(path: str) -> str:
-    """The file's text."""
+    """Return the file's text."""
     return read_bytes(path).decode("utf-8")
 
 
 def read_bytes(path: str) -> bytes:
-    """The file's content."""
+    """Return the file's content."""
     system, where = open_uri(path)
     with system.open_input_stream(where) as stream:
         return bytes(stream.read())
 
 
 def modified_at(path: str) -> float:
-    """Unix seconds of the last write, by the clock of whoever keeps the file: the kernel, a file or object server."""
+    """Return Unix seconds of the last write, by the clock of the kernel, or of the file or object server."""
     system, where = open_uri(path)
     return float(system.get_file_info(where).mtime_ns) / 1e9
 
@@ -141,17 +141,17 @@ def _replace_local(target: Path, data: bytes) -> None:
 
 
 def numbers(folder: str) -> list[int]:
-    """The file names that are numbers, as Spark names its batches; empty without the folder."""
+    """Return the file names that are numbers, as Spark names its batches; empty without the folder."""
     return sorted(int(name) for name in list_names(folder) if name.isdigit())
 
 
 def newest_number(folder: str) -> int | None:
-    """The largest of them."""
+    """Return the largest of the file names that are numbers; None without any."""
     return max(numbers(folder), default=None)
 
 
 def list_names(folder: str) -> list[str]:
-    """Names of what is in the folder, in no order; none if there is no folder."""
+    """Return the names of what is in the folder, in no order; none if there is no folder."""
     system, where = open_uri(folder)
     return [entry.base_name for entry in system.get_file_info(fs.FileSelector(where, allow_not_found=True))]
 

@@ -21,7 +21,7 @@ _RESOLVER = "org/apache/ivy/plugins/resolver/IBiblioResolver.class"
 
 
 def public_repository() -> str:
-    """The address of the public Maven repository, as Ivy has it among its constants."""
+    """Return the address of the public Maven repository, as Ivy has it among its constants."""
     with ZipFile(_ivy_jar()) as jar:
         found = re.search(rb"https://[\w./-]+/maven2(?=/)", jar.read(_RESOLVER))
     if found is None:
@@ -35,7 +35,7 @@ def public_repository() -> str:
 
 
 def resolve(into: Path) -> list[str]:
-    """Lines for conf/jars.sha256: the sum of each jar that conf/ivy.xml asks for, and its configuration and path."""
+    """Return lines for conf/jars.sha256: the sum of each jar that conf/ivy.xml asks for, its configuration and path."""
     command = [
         *(find_java(), "-cp", str(_ivy_jar()), "org.apache.ivy.Main", "-ivy", str(conf_file("ivy.xml"))),
         *("-cache", str(into / "cache"), "-confs", *CONFS, "-types", "jar", "bundle"),
@@ -74,7 +74,7 @@ def _ivy_jar() -> Path:
 
 
 def find_java() -> str:
-    """Path of the java to run: $JAVA_HOME's, as Spark chooses too, else the first on the path."""
+    """Return the path of the java to run: $JAVA_HOME's, as Spark chooses too, else the first on the path."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
     where = f"JAVA_HOME={home}" if home else f"PATH={os.environ.get('PATH', '')}"

@@ -29,7 +29,7 @@ LOCK_LIMIT_SECONDS = 1800
 
 
 def jars_dir() -> Path:
-    """$LAGGARD_JARS, else .jars in the checkout, else the user's cache."""
+    """Return the folder of the jars: $LAGGARD_JARS, else .jars in the checkout, else the user's cache."""
     if chosen := os.environ.get("LAGGARD_JARS"):
         return Path(chosen).expanduser().absolute()
     root = checkout_root()
@@ -37,12 +37,12 @@ def jars_dir() -> Path:
 
 
 def spark_jars() -> list[Path]:
-    """The jars for Spark's class path, fetched if they are not here yet."""
+    """Return the jars for Spark's class path, fetched if they are not here yet."""
     return _jars("spark")
 
 
 def broker_jars() -> list[Path]:
-    """The jars a Kafka broker and its tools run on, fetched if they are not here yet."""
+    """Return the jars a Kafka broker and its tools run on, fetched if they are not here yet."""
     return _jars("broker")
 
 
@@ -72,7 +72,7 @@ def fetch_jars(confs: Iterable[str] = CONFS) -> None:
 
 
 def _adopt(base: Path, conf: str) -> bool:
-    """True if the folder holds the right jars; if so, stamp it."""
+    """Return True if the folder holds the right jars; if so, write its stamp."""
     if not (base / conf).is_dir():
         return False
     problems = sum_problems(base, conf, expected_sums(conf))
@@ -85,7 +85,7 @@ def _adopt(base: Path, conf: str) -> bool:
 
 
 def repository() -> str:
-    """$LAGGARD_JARS_MIRROR, else the public Maven repository."""
+    """Return the address of the jars: $LAGGARD_JARS_MIRROR, else the public Maven repository."""
     chosen = os.environ.get(MIRROR)
     return check_base(chosen, MIRROR) if chosen else public_repository()
 
@@ -113,7 +113,7 @@ def _download(confs: Sequence[str], base: Path) -> None:
 
 
 def _missing(root: str, folder: Path, conf: str) -> Iterator[Wanted]:
-    """The files of a configuration that an earlier try did not bring."""
+    """Yield the files of a configuration that an earlier try did not fetch."""
     sums = expected_sums(conf)
     for found in folder.iterdir():
         if sums.get(found.name) != _sha256(found):
@@ -124,7 +124,7 @@ def _missing(root: str, folder: Path, conf: str) -> Iterator[Wanted]:
 
 
 def is_verified(conf: str) -> bool:
-    """True if the folder was checked against today's sums and no file changed size or time since."""
+    """Return True if the folder was checked against the current sums and no file changed size or time since."""
     folder = jars_dir() / conf
     try:
         return (folder / STAMP).read_text() == _fingerprint(folder, conf)
@@ -133,7 +133,7 @@ def is_verified(conf: str) -> bool:
 
 
 def verify_jars(confs: Iterable[str] = CONFS) -> None:
-    """Hash every jar; raise an error that names each missing, changed and unexpected file."""
+    """Check the hash of every jar; raise an error that names each missing, changed and unexpected file."""
     problems = [problem for conf in confs for problem in sum_problems(jars_dir(), conf, expected_sums(conf))]
     if problems:
         what = f"the jars in {jars_dir()} differ from conf/jars.sha256"
@@ -141,7 +141,7 @@ def verify_jars(confs: Iterable[str] = CONFS) -> None:
 
 
 def sum_problems(base: Path, conf: str, sums: Mapping[str, str]) -> list[str]:
-    """One sentence per file of base/conf that is missing, unexpected or has another SHA-256 sum."""
+    """Return one sentence per file of base/conf that is missing, unexpected or has another SHA-256 sum."""
     found = {path.name for path in (base / conf).glob("*") if path.name != STAMP}
     problems = [f"missing: {conf}/{name}" for name in sorted(sums.keys() - found)]
     problems += [f"unexpected: {conf}/{name}" for name in sorted(found - sums.keys())]
@@ -152,12 +152,12 @@ def sum_problems(base: Path, conf: str, sums: Mapping[str, str]) -> list[str]:
 
 
 def expected_sums(conf: str) -> dict[str, str]:
-    """File name to SHA-256 sum in hex, from the committed list."""
+    """Return a dict from file name to SHA-256 sum in hex, from the committed list."""
     return {Path(path).name: digest for path, digest in _listed(conf)}
 
 
 def _listed(conf: str) -> list[tuple[str, str]]:
-    """Path in a Maven repository and sum of each jar of a configuration."""
+    """Return the path in a Maven repository and the sum of each jar of a configuration."""
     lines = (line.split(maxsplit=1) for line in conf_file("jars.sha256").read_text().splitlines())
     return [(path.partition("/")[2], digest) for digest, path in lines if path.startswith(f"{conf}/")]
 
@@ -171,7 +171,7 @@ def _sha256(path: Path) -> str:
 
 
 def _fingerprint(folder: Path, conf: str) -> str:
-    """Changes with the committed sums and with any file's name, size or time in whole seconds."""
+    """Return a text that changes with the committed sums and any file's name, size or time in whole seconds."""
     # whole seconds: image layers and archives do not keep more
     files = sorted((path.name, path.stat()) for path in folder.iterdir() if path.name != STAMP)
     lines = [f"{name} {stat.st_size} {int(stat.st_mtime)}" for name, stat in files]

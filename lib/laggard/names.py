@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 
 def matches(name: str, globs: Iterable[str]) -> bool:
-    """True if a name matches one of the globs; case counts."""
+    """Return True if a name matches one of the globs, which are case-sensitive."""
     return any(fnmatchcase(name, glob) for glob in globs)
 
 

@@ -85,7 +85,7 @@ def _refused(path: str, key: str, cause: str, fix: str) -> LaggardError:
 
 
 def fingerprint(paths: tuple[str, ...]) -> str:
-    """A text that changes when one of these files is written or replaced; it tells nothing of what is in them."""
+    """Return a text that changes when one of these files is written or replaced, and shows nothing of its content."""
     found = []
     for path in paths:
         try:

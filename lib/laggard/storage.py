@@ -46,12 +46,12 @@ def use(found: Settings) -> None:
 
 
 def settings() -> Settings:
-    """The settings in force."""
+    """Return the current settings."""
     return _settings
 
 
 def delta_options(place: str) -> dict[str, str] | None:
-    """Options of delta-rs for a located place; None for a local one."""
+    """Return options of delta-rs for a located place; None for a local one."""
     if place.startswith("/"):
         return None
     limits = {"connect_timeout": f"{_CONNECT_SECONDS}s", "timeout": f"{_REQUEST_SECONDS}s", "max_retries": "3"}
@@ -64,7 +64,7 @@ def delta_options(place: str) -> dict[str, str] | None:
 
 
 def arrow_system(place: str) -> tuple[fs.FileSystem, str]:
-    """Arrow's file system for a located place that is not local, and the path on it."""
+    """Return Arrow's file system for a located place that is not local, and the path on it."""
     from pyarrow.fs import FileSystem
 
     if not _is_s3(place):
@@ -91,7 +91,7 @@ def _arrow_s3(chosen: Settings, keys: tuple[tuple[str, str], ...]) -> fs.S3FileS
 
 
 def open_store(place: str, *, request_seconds: float) -> Any:
-    """The store of a place that is not local, by obstore; a request takes about so long at most, retries included."""
+    """Return the obstore store of a remote place; a request takes at most about `request_seconds`, retries included."""
     from obstore import store
 
     limit = timedelta(seconds=request_seconds)
@@ -112,7 +112,7 @@ def _is_s3(place: str) -> bool:
 
 
 def _keys() -> dict[str, str]:
-    """The file's keys, in the form of the AWS command line; none without a file."""
+    """Return the keys in the credentials file, in the form of the AWS command line; none without a file."""
     path = _settings.credentials_file
     if not path:
         return {}
@@ -203,7 +203,7 @@ _KINDS = (
 
 
 def of_store(error: BaseException) -> LaggardError | None:
-    """The failure of an object store by its class; None if it is none, or if an object is missing."""
+    """Return the failure of an object store by its class; None for other errors, or if an object is missing."""
     text = str(error)
     if not (_IS_OF_STORE.search(text) or type(error).__module__.startswith("obstore")):
         return None
@@ -218,7 +218,7 @@ def of_store(error: BaseException) -> LaggardError | None:
 
 
 def without_answer(text: str) -> str:
-    """One line of a library's text, of a server's answer no more than its code: an answer may repeat a token."""
+    """Return one line of a library's error, with only the code of a server's answer, which may repeat a token."""
     code = _CODE.search(text)
     first = _COLOUR.sub("", _ANSWER.sub(code[1] if code else "", text.partition("Debug source:")[0]))
     return " ".join(first.split())[:300].strip(" :")

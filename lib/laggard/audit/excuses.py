@@ -42,12 +42,12 @@ class Excuses:
         self._spans = {key: merge_spans(each) for key, each in spans.items()}
 
     def gaps(self, row: Row, begin: datetime, end: datetime) -> list[Span]:
-        """Spans between two moments in which the offsets partition of a row of `lag_windows` was not watched."""
+        """Return spans between two moments in which the offsets partition of a row of `lag_windows` was not watched."""
         scope = f"offsets partition {row.get('commit_source_partition')}"
         return [*self._between(("gap", _ALL), begin, end), *self._between(("gap", scope), begin, end)]
 
     def cut_short(self, row: Row) -> bool:
-        """True if a window may have ended before its last tick, so that what was after it is of no window.
+        """Return True if a window may have ended before its last tick, so that what came after it is in no window.
 
         `row`: of `lag_windows` or `topic_windows`.
         """
@@ -58,11 +58,11 @@ class Excuses:
         )
 
     def is_dark(self, begin: datetime, end: datetime) -> bool:
-        """True if no tick was between two moments."""
+        """Return True if no tick lies between two moments."""
         return any(since < begin and end <= until for since, until in self._dark)
 
     def covers(self, row: Row, end: datetime) -> bool:
-        """True if each window of a partition is explained from the one after `row`, its last one, to a moment."""
+        """Return True if each window missing after `row`, the last one of its partition, is explained up to `end`."""
         moment, window = row["window_end"], row["window_end"] - row["window_start"]
         spans = self.gaps(row, moment, end)
         # the tick that failed first would have written the window before it
@@ -90,7 +90,7 @@ class Excuses:
 
 
 def _dark_spans(gaps: Collection[Row]) -> list[Span]:
-    """Spans in which no tick was; not merged, as the tick between two gaps saw something."""
+    """Return spans in which no tick was; not merged, as the tick between two gaps saw something."""
     jumps = {gap["gap_from"] for gap in gaps if gap["gap_reason"] == CLOCK}  # time before a jump is moved with it
     late = [gap for gap in gaps if gap["gap_reason"] in (JOB_DOWN, TICK_LATE) and gap["gap_to"] not in jumps]
     return [(gap["gap_from"], gap["gap_to"]) for gap in late]

@@ -58,7 +58,7 @@ def check_coordinators(
 
 
 def _rows(reader: Reader, answered_since: datetime = FIRST) -> dict[Place, tuple[Any, ...]]:
-    """Committed offset and its place in the offsets topic, by group, topic and partition, of rows read to the end.
+    """Return committed offsets read to the end and their places in the offsets topic, by group, topic and partition.
 
     `answered_since`: of rows that a coordinator's answer gave only those answered then or later.
     """
@@ -87,7 +87,7 @@ def _ask(brokers: Brokers, groups: Sequence[str], seconds: float) -> tuple[dict[
 
 
 def _wait(newest: Callable[[], Any], batch_id: int, patience: float) -> Any:
-    """The newest batch once it is this one or a later one; None if none comes in time."""
+    """Return the newest batch once it is this one or a later one; None if none comes in time."""
     until = time.monotonic() + patience
     while time.monotonic() < until:
         batch = newest()

@@ -34,11 +34,11 @@ class Reader:
     _opened: dict[tuple[str, int | None], DeltaTable | None] = field(default_factory=dict, init=False, compare=False)
 
     def lacks(self, table: Table) -> bool:
-        """True if a table is missing of which the batch names a version."""
+        """Return True if a table is missing although the batch names a version of it."""
         return self._open(table) is None and table.name in self.batch.table_versions
 
     def rows(self, table: Table, columns: Sequence[str], begin: datetime, end: datetime) -> pa.Table:
-        """Rows whose time lies between two moments, the end not included; none if the table is missing."""
+        """Return rows whose time lies between two moments, the end not included; none if the table is missing."""
         found = self.scan(table, columns, (max(begin, self.begin), min(end, self.end)))
         if found is None:
             return _empty(table, columns)
@@ -48,7 +48,7 @@ class Reader:
         return rows.select(list(columns))
 
     def scan(self, table: Table, columns: Sequence[str], span: Span | None) -> Scan | None:
-        """The same batch by batch, without columns that an older job did not write; None if the table is missing.
+        """Return the rows in batches, without columns that an older job did not write; None if the table is missing.
 
         `span`: two moments; without it all rows, also those whose time is outside the calendar.
         """
@@ -63,7 +63,7 @@ class Reader:
         return scan_known(delta, table_uri(self.root, table.name), columns, condition, files)
 
     def counts(self, table: Table) -> dict[str, int]:
-        """Rows by date, those of an overwritten table by one empty date, as the statistics of the files say."""
+        """Return the number of rows by date, from file statistics; an overwritten table has one empty date."""
         delta = self._open(table)
         found = pa.table(delta.get_add_actions(flatten=True)) if delta else pa.table({})
         if not found.num_rows:
@@ -75,7 +75,7 @@ class Reader:
         return counts
 
     def spans(self, table: Table) -> list[Span]:
-        """The days of the range that have rows, cut so that each part has about `ROWS` if it is not one window.
+        """Return the days of the range that have rows, cut into parts of about `ROWS` rows that keep a window whole.
 
         All rows of a window have the same time, so none is cut.
         """
@@ -88,7 +88,7 @@ class Reader:
         return found
 
     def whole(self, table: Table, columns: Sequence[str], version: int | None = None) -> pa.Table:
-        """All rows, whatever their time, as this batch or a version names them; none if the table is missing."""
+        """Return all rows of any time, at this batch's version or a given one; none if the table is missing."""
         delta = self._open(table, version)
         return read_declared(delta, self.root, table.name, columns) if delta else _empty(table, columns)
 

@@ -99,6 +99,6 @@ def new_tallies() -> dict[str, Tally]:
 
 
 def differ(one: Any, other: Any) -> Any:
-    """True where two columns differ; two unknown values do not, an unknown and a known one do."""
+    """Return a mask of rows in which two columns differ; null equals null, and differs from every value."""
     is_one_null = pc.xor(pc.is_null(one), pc.is_null(other))
     return pc.or_(is_one_null, pc.fill_null(pc.not_equal(one, other), False))

@@ -49,7 +49,7 @@ def check_exporter(ask: Ask, reader: Reader, tally: Tally) -> None:
 
 
 def _read(body: bytes) -> dict[str, Served]:
-    """Samples of the families that are compared."""
+    """Return the samples of the families that are compared."""
     names = tuple(family.name for family in _READ)
     lines = [line for line in body.decode("utf-8", "replace").splitlines() if line.startswith(names)]
     found: dict[str, Served] = {name: {} for name in names}
@@ -63,14 +63,14 @@ def _read(body: bytes) -> dict[str, Served]:
 
 
 def _versions(reader: Reader, batch: int) -> dict[str, int] | None:
-    """Versions of the tables that a batch names; None if it is not there."""
+    """Return the versions of the tables that a batch names; None if the batch is not there."""
     rows = reader.whole(BATCHES, ("batch_id", "table_versions"))
     kept = rows.filter(pc.and_(pc.equal(rows["batch_id"], batch), pc.is_valid(rows["table_versions"])))
     return dict(kept["table_versions"][0].as_py()) if kept.num_rows else None
 
 
 def _sums(rows: pa.Table, shed: pa.ChunkedArray, cluster: str) -> dict[tuple[str, ...], float | None]:
-    """Lag by group and topic; None if it is not known of a partition that has a commit, or of some group."""
+    """Return the lag by group and topic; None for shed groups, or if a partition with a commit has unknown lag."""
     is_whole = pc.invert(pc.is_in(rows["group"], shed.combine_chunks()))
     is_known = pc.and_(is_whole, pc.is_in(rows["status"], pa.array(KNOWN_STATUSES)))
     known = rows.append_column("is_known", is_known)
@@ -93,7 +93,7 @@ def _lags(rows: pa.Table, cluster: str) -> dict[tuple[str, ...], float | None]:
 def _compare(
     expected: dict[tuple[str, ...], float | None], served: Served, family: fam.Family, tally: Tally, *, is_whole: bool
 ) -> None:
-    """Each served value is the expected one; if the family is whole, each known value is served."""
+    """Check that each served value is the expected one and, if the family is whole, that each known one is served."""
     for key in served if not is_whole else served.keys() | expected.keys():
         tally.checked += 1
         if served.get(key) != expected.get(key):

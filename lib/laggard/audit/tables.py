@@ -92,7 +92,7 @@ def _missing(reader: Reader, needed: Sequence[Table], tally: Tally) -> list[Tabl
 
 
 def _check_keys(reader: Reader, table: Table, tally: Tally) -> None:
-    """I1, by a hash of each key: the keys of all rows may be more than memory holds."""
+    """Check I1 by a hash of each key, as the keys of all rows may be more than memory holds."""
     scan = reader.scan(table, table.key, (reader.begin, reader.end) if table.time_column in table.key else None)
     if scan is None:
         return
@@ -109,7 +109,7 @@ def _check_keys(reader: Reader, table: Table, tally: Tally) -> None:
 
 
 def _hash_rows(rows: pa.RecordBatch) -> npt.NDArray[np.uint64]:
-    """A number for each row; those of equal rows are equal."""
+    """Return a hash of each row; equal rows have equal hashes."""
     found = np.zeros(rows.num_rows, np.uint64)
     for values in rows.columns:
         codes = values.dictionary_encode("encode")
@@ -122,7 +122,7 @@ def _hash_rows(rows: pa.RecordBatch) -> npt.NDArray[np.uint64]:
 
 
 def _check_unique(rows: pa.Table, table: Table, tally: Tally) -> None:
-    """I1: no key stands twice in these rows, which have nothing but a key and were counted before."""
+    """Check I1: no key occurs twice in these rows, which have key columns only and were counted before."""
     (codes,) = key_codes([rows], rows.column_names)
     _, first, times = np.unique(codes, return_index=True, return_counts=True)
     doubled = rows.take(pa.array(first[times > 1]))
@@ -158,7 +158,7 @@ def _check_rows_of_batches(rows: Iterable[Row], before: Row | None, tally: Tally
 
 
 def _check_outcomes(row: Row, tally: Tally) -> None:
-    """Every record that a batch read has one outcome."""
+    """Check that every record that a batch read has one outcome."""
     tally.checked += 1
     counted = sum(row[name] or 0 for name in _OUTCOMES)
     if counted != (row["records"] or 0):
@@ -166,7 +166,7 @@ def _check_outcomes(row: Row, tally: Tally) -> None:
 
 
 def _check_follows(before: Row | None, row: Row, tally: Tally) -> None:
-    """No offset lies between the end of a batch and the begin of the next one."""
+    """Check that no offset lies between the end of a batch and the start of the next one, per offsets partition."""
     ends = dict((before or {}).get("source_to") or ())
     for partition, begin in row["source_from"] or ():
         if (end := ends.get(partition)) is not None and begin > end:
@@ -246,7 +246,7 @@ def _excuses(reader: Reader, totals: Totals) -> Excuses:
 
 
 def _read_to(reader: Reader, rows: pa.Table, begin: datetime, end: datetime) -> Callable[[int, int], int | None]:
-    """Positions by the batches that wrote these rows; a window is written by the first batch after it."""
+    """Return positions by the batches that wrote these rows; a window is written by the first batch after it."""
     kept = reader.rows(BATCHES, ("batch_id", "kind", "source_to"), begin, end + DAY).filter(
         (column("kind") != GAP) & column("batch_id").isin(pc.unique(rows["batch_id"]))
     )
@@ -273,7 +273,7 @@ _COMPARISONS = (
 
 
 def _comparisons(tables: Sequence[Table]) -> list[_Comparison]:
-    """Comparisons for which one of these tables is asked."""
+    """Return comparisons for which one of these tables is asked."""
     return [each for each in _COMPARISONS if any(table in tables for table in each.asked)]
 
 

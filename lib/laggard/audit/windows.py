@@ -37,7 +37,7 @@ SourceTo = Callable[[int, int], "int | None"]  # batch and offsets partition to 
 
 
 def check_rows(rows: pa.Table, table: Table, tallies: Tallies) -> None:
-    """I5 and I8: compare columns of each row of `lag_windows` or `partition_status` with one another."""
+    """Check I5 and I8: compare columns of each row of `lag_windows` or `partition_status` with one another."""
 
     def unequal(tally: Tally, what: str, expected: Any) -> None:
         tally.add(rows, differ(rows[what], expected), table.name, table.key, what, expected, rows[what])
@@ -66,7 +66,7 @@ def check_rows(rows: pa.Table, table: Table, tallies: Tallies) -> None:
 def check_neighbours(
     before: pa.Table | None, rows: pa.Table, table: Table, tallies: Tallies, excuses: Excuses
 ) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """I1 and I3 between rows of one key in the order of their windows.
+    """Check I1 and I3 between rows of one key in the order of their windows.
 
     `before`: the last row of each key so far. Gives the same after these rows, and the pairs as two parallel tables.
     """
@@ -108,7 +108,7 @@ def _pairs(rows: pa.Table, table: Table) -> tuple[pa.Table, pa.Table, pa.Table]:
 
 
 def _check_unknown(rows: pa.Table, table: Table, column: str, tally: Tally, excuses: Excuses) -> None:
-    """I3: of rows after a hole none knows what moved, if no tick was in the window before it."""
+    """Check I3: after a hole, `column` is null in a row if no tick was in the window before it."""
     for row in rows.to_pylist():
         end = row["window_start"]
         if excuses.is_dark(end - (row["window_end"] - end), end):
@@ -117,7 +117,7 @@ def _check_unknown(rows: pa.Table, table: Table, column: str, tally: Tally, excu
 
 
 def check_order(earlier: pa.Table, later: pa.Table, tallies: Tallies, excuses: Excuses) -> None:
-    """I2 and I4 between windows of `lag_windows` that follow each other: no hole, and no commit that goes back."""
+    """Check I2 and I4 between consecutive windows of `lag_windows`: no hole, and no commit that goes back."""
     check_holes(earlier, later["window_start"], tallies["I2"], excuses)
     falls = pc.and_(
         pc.less(later["commit_source_offset"], earlier["commit_source_offset"]),
@@ -133,7 +133,7 @@ def check_order(earlier: pa.Table, later: pa.Table, tallies: Tallies, excuses: E
 
 
 def check_newest(last: pa.Table, living: pa.Table, closed_to: datetime, tally: Tally, excuses: Excuses) -> None:
-    """I2: partitions that have a row in `partition_status` have windows up to the newest one, which begins then."""
+    """Check I2: partitions with a row in `partition_status` have windows up to the one that begins at `closed_to`."""
     codes, alive = key_codes([last, living], PARTITION_STATUS.key)
     order = np.lexsort((pc.cast(last["window_start"], pa.int64()).to_numpy(), codes))
     is_last = np.append(codes[order][1:] != codes[order][:-1], True)  # of two topics of one name the one of now
@@ -143,7 +143,7 @@ def check_newest(last: pa.Table, living: pa.Table, closed_to: datetime, tally: T
 
 
 def check_holes(rows: pa.Table, ends: Any, tally: Tally, excuses: Excuses) -> None:
-    """I2: no window is missing without a reason between rows of `lag_windows` and moments parallel to them."""
+    """Check I2: no window between a row of `lag_windows` and its moment in `ends` is missing without a reason."""
     tally.checked += rows.num_rows
     # a row without an offset lasts as long as the partition is assigned or subscribed
     is_hole = pc.and_(pc.greater(ends, rows["window_end"]), pc.is_valid(rows["committed_offset"]))
@@ -155,7 +155,7 @@ def check_holes(rows: pa.Table, ends: Any, tally: Tally, excuses: Excuses) -> No
 
 
 def check_source(rows: pa.Table, tally: Tally, read_to: SourceTo) -> None:
-    """I4: a commit lies before the position that the batch of its row had read up to."""
+    """Check I4: a commit lies before the position up to which the batch of its row had read."""
     wanted = rows.filter(pc.is_valid(rows["commit_source_partition"])).select(["batch_id", *_COMMIT])
     newest = wanted.group_by(["batch_id", "commit_source_partition"]).aggregate([("commit_source_offset", "max")])
     for row in newest.to_pylist():
@@ -166,7 +166,7 @@ def check_source(rows: pa.Table, tally: Tally, read_to: SourceTo) -> None:
 
 
 def check_sums(partitions: pa.Table, stored: pa.Table, by: Sequence[str], table: Table, tally: Tally) -> None:
-    """I6: compare each sum that a table of groups or topics stores with the fold of its partitions, grouped by `by`.
+    """Compare each sum that a table of groups or topics stores with the fold of its partitions, grouped by `by` (I6).
 
     Rows of `partition_status` are all that a group has. A partition joins `lag_windows` with its first whole window,
     so the row of a window may count more of them than there are, and then no sum is compared. Nor are two topics of one
@@ -194,7 +194,7 @@ def check_sums(partitions: pa.Table, stored: pa.Table, by: Sequence[str], table:
 
 
 def _folded(rows: pa.Table, by: Sequence[str]) -> pa.Table:
-    """Sums over partitions, under the names that the tables of groups give them."""
+    """Return sums over partitions, under the column names of the group tables."""
     is_ok, status = pc.equal(rows["status"], "ok"), rows["status"]
     lag = where(is_ok, rows["lag"])
     no_commit = pc.equal(status, "no_commit")

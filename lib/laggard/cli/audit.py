@@ -28,7 +28,7 @@ _SHOWN = 5  # examples of an invariant in text; --json has all that were kept
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The verb and its options."""
+    """Add the verb and its options."""
     parser = subparsers.add_parser(
         "audit",
         help="are the rows right? checks the tables, and says which rows are not",
@@ -124,14 +124,14 @@ def _check_live(reader: Reader, config: Config, tally: Tally) -> None:
 
 
 def exit_code(tallies: Mapping[str, Tally]) -> int:
-    """1 if a row breaks an invariant, else 2 if something could not be checked, else 0."""
+    """Return 1 if a row breaks an invariant, else 2 if something could not be checked, else 0."""
     if any(tally.violations for tally in tallies.values()):
         return VIOLATED
     return UNCHECKED if any(tally.unchecked for tally in tallies.values()) else OK
 
 
 def to_data(reader: Reader, audit: Audit) -> dict[str, Any]:
-    """The result as `--json` prints it."""
+    """Return the result as `--json` prints it."""
     from dataclasses import asdict, fields
 
     from laggard.audit.result import INVARIANTS
@@ -144,7 +144,7 @@ def to_data(reader: Reader, audit: Audit) -> dict[str, Any]:
 
 
 def page_lines(reader: Reader, audit: Audit) -> Iterator[str]:
-    """A line for each invariant, with examples of rows that break it; then a summary, and what else was counted."""
+    """Yield a line per invariant, with examples of rows that break it; then a summary, and what else was counted."""
     from laggard.audit.result import INVARIANTS
 
     since = "all rows" if reader.begin == _EPOCH else f"rows since {moment(reader.begin)}"
@@ -160,7 +160,7 @@ def page_lines(reader: Reader, audit: Audit) -> Iterator[str]:
 
 
 def _tally_lines(rule: str, tally: Tally) -> Iterator[str]:
-    """The result of one invariant, with the first of the rows that break it."""
+    """Yield the result of one invariant, with the first of the rows that break it."""
     if tally.violations:
         yield f"fail  {rule}: not in {tally.violations:,} of {tally.checked:,}"
     for each in tally.samples[:_SHOWN]:
@@ -173,7 +173,7 @@ def _tally_lines(rule: str, tally: Tally) -> Iterator[str]:
 
 
 def _facts(totals: Totals) -> Iterator[str]:
-    """Facts that are no violation: time that was not watched, statuses, odd records, corrections."""
+    """Yield facts that are not violations: time that was not watched, statuses, odd records, corrections."""
     yield from (f"not watched: {reason} {duration(seconds)}" for reason, seconds in totals.gap_seconds.items())
     for reason, number in totals.gaps.items():
         if reason not in totals.gap_seconds:

@@ -43,7 +43,7 @@ class Comparison:
         return not self.differences
 
     def lines(self) -> list[str]:
-        """The comparison for a person."""
+        """Return the comparison as text."""
         if self.is_equal:
             return [f"equal to what is stored: {count(self.equal, 'row')}"]
         lines = [f"not what is stored: {count(len(self.differences), 'row')} differ, {self.equal} are equal"]
@@ -52,7 +52,7 @@ class Comparison:
         return [*lines, f"  … and {more} more"] if more > 0 else lines
 
     def to_data(self) -> dict[str, Any]:
-        """The same as data."""
+        """Return the comparison as data."""
         return {
             "is_equal": self.is_equal,
             "equal": self.equal,
@@ -61,14 +61,14 @@ class Comparison:
 
 
 def stored_findings(root: str, begin_ms: int, end_ms: int, window_seconds: int, glob: str) -> list[Row]:
-    """Rows of the windows that begin from `begin_ms` to `end_ms`; a finding's time is the end of its window."""
+    """Return rows of the windows that begin from `begin_ms` to `end_ms`; a finding's time is the end of its window."""
     first, last = (datetime.fromtimestamp(ms / 1000 + window_seconds, timezone.utc) for ms in (begin_ms, end_ms))
     rows = shown_rows(read_between(root, FINDINGS.name, FINDINGS.names, first, last), FINDINGS.name, FINDINGS.names)
     return [row for row in rows if is_asked(row, glob)]
 
 
 def compare(stored: Iterable[Row], replayed: Sequence[Row]) -> Comparison:
-    """Row by row, by finding and number; as the table would hold them."""
+    """Compare row by row, by finding and number, with the replayed rows as the table would hold them."""
     before, after = _by_key(stored), _by_key(to_arrow(FINDINGS, replayed).to_pylist(maps_as_pydicts="strict"))
     differences, equal = [], 0
     for key in before.keys() | after.keys():

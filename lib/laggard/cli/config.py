@@ -19,7 +19,7 @@ from laggard.escape import printable_json
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The verb and its options."""
+    """Add the verb and its options."""
     parser = subparsers.add_parser(
         "config",
         help="show, check, sample, policy",
@@ -80,7 +80,7 @@ def _check(config: Config, *, is_json: bool) -> None:
 
 
 def _policy(config: Config, group: str, now: datetime, *, is_json: bool) -> None:
-    """The rules that match a group, and what follows from them, each key with the rule that it is from."""
+    """Print the rules that match a group, and the policy that follows, each key with the rule that sets it."""
     cluster = config.cluster.name
     rules = config.policies.matching(cluster, group)
     origins = {name: rule.place for rule in rules for name in rule.values}
@@ -105,7 +105,7 @@ def _answer(data: Mapping[str, Any]) -> str:
 
 
 def _toml(value: Any) -> str:
-    """The value as it could stand in the file."""
+    """Return the value as TOML text for the configuration file."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{json.dumps(name)} = {json.dumps(each)}" for name, each in value.items()) + "}"
     return json.dumps(value, ensure_ascii=False)

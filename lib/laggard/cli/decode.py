@@ -19,7 +19,7 @@ BAD_INPUT = 65
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The verb, which has no options of its own."""
+    """Add the verb, which has no options of its own."""
     shape = '{"key_hex": "0001...", "value_hex": "0003..."}, null for no bytes'
     subparsers.add_parser(
         "decode", help="decode records", description=f"Decode records from standard input, one a line: {shape}."

@@ -30,7 +30,7 @@ _EVIDENCE = 3
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The verb and its options."""
+    """Add the verb and its options."""
     parser = subparsers.add_parser(
         "diagnose",
         help="evaluate a past range again, also with other thresholds",
@@ -130,7 +130,7 @@ def window_range(begin: datetime, end: datetime, seconds: int) -> tuple[int, int
 
 
 def _only(step: Step, glob: str) -> Step:
-    """Rows of a step about the groups that are asked for; the cluster belongs to all."""
+    """Return the rows of a step that belong to the requested groups; rows of the cluster only if all are requested."""
     from laggard.stream.replay import Step
 
     return Step(step.window, *([row for row in rows if is_asked(row, glob)] for rows in (step.windows, step.findings)))

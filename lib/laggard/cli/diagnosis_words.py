@@ -98,12 +98,12 @@ class _Known(dict[str, str]):
 
 
 def clause(verdict: str | None) -> str:
-    """The end of the first line."""
+    """Return the last clause of the headline, which states the verdict."""
     return CLAUSES["UNKNOWN"] if verdict is None else CLAUSES.get(verdict, _NO if verdict[:3] == "NO_" else verdict)
 
 
 def verdict_sentence(row: Row) -> str:
-    """Would adding consumers help, and why: of a row of `group_windows`."""
+    """Return the answer to "Would adding consumers help?" with its reason, for a row of `group_windows`."""
     numbers = row["scale_reason"] or {}
     members = {"members": row["members"], "members_desired": row["members_desired"]}
     values = numbers | {name: float(value) for name, value in members.items() if value is not None}
@@ -140,7 +140,7 @@ def _of_hot_partitions(text: str, numbers: Mapping[str, float]) -> str:
 
 
 def missing(numbers: Mapping[str, float]) -> Iterator[str]:
-    """Inputs that the sizing lacks."""
+    """Yield inputs that the sizing lacks."""
     if numbers.get("members_known") == 0:
         yield "offsets are committed, but the readers are not recorded"
     if numbers.get("shape_known") == 0:
@@ -156,7 +156,7 @@ def missing(numbers: Mapping[str, float]) -> Iterator[str]:
 
 
 def quantity(name: str, value: float) -> str:
-    """A number with the unit that its name ends with."""
+    """Return a number with the unit that its name ends with."""
     if name.endswith(("_seconds", "seconds")):
         return NEVER if math.isinf(value) else duration(value) if value >= 60 else short_duration(max(value, 0.0))
     if name.endswith(("_ratio", "share")) and value <= 1:
@@ -171,14 +171,14 @@ def quantity(name: str, value: float) -> str:
 
 
 def plain(value: float) -> str:
-    """A whole number as such, else three digits that count."""
+    """Return whole and large numbers without decimals, others with three significant digits."""
     if math.isinf(value):
         return "∞"
     return f"{value:,.0f}" if value == round(value) or abs(value) >= 100 else f"{value:.3g}"
 
 
 def evidence_words(row: Row, limit: int = 0) -> str:
-    """The numbers and names a finding stands on; with a limit only the first few."""
+    """Return the numbers and names that are a finding's evidence; with a limit only the first few."""
     numbers = [f"{_label(name)} {quantity(name, value)}" for name, value in row["evidence"].items()]
     texts = [
         f"{_label(name)} {_text(value)}"
@@ -207,7 +207,7 @@ def _label(name: str) -> str:
 
 
 def spoken(text: str) -> str:
-    """A text in which names of columns and thresholds read as words."""
+    """Return a text with names of columns and thresholds replaced by words."""
     return re.sub(r"\b[a-z]+(?:_[a-z0-9]+)+\b|\bn_eff\b", lambda found: _as_words(found[0]), text)
 
 
@@ -216,17 +216,17 @@ def _as_words(name: str) -> str:
 
 
 def without_lag(evidence: Mapping[str, float]) -> dict[str, float]:
-    """Evidence without the lag of its window."""
+    """Return the evidence without the lag of its window."""
     return {name: value for name, value in evidence.items() if name not in _OF_LAG}
 
 
 def checked(row: Row) -> list[str]:
-    """Guards of a finding that passed."""
+    """Return the guards of a finding that passed."""
     return _guards(row, "pass")
 
 
 def unchecked(row: Row) -> list[str]:
-    """Guards of a finding whose inputs were unknown."""
+    """Return the guards of a finding whose inputs were unknown."""
     return _guards(row, "unknown")
 
 
@@ -235,25 +235,25 @@ def _guards(row: Row, state: str) -> list[str]:
 
 
 def where(row: Row) -> str:
-    """Subject of a finding: topic and partitions, member, host or broker; "" for the whole group."""
+    """Return the subject of a finding: topic and partitions, member, host or broker; "" for the whole group."""
     topic, partitions = row["topic"], row["partitions"] or ()
     held = ranges((topic, number) for number in partitions) if topic and partitions else topic or ""
     return ", ".join(short(each) for each in (held, row["subject"] or "") if each)
 
 
 def rule_of(row: Row) -> Rule | None:
-    """The rule that found it, where this version still has it."""
+    """Return the rule that made the finding; None if this version does not have it."""
     return BY_CODE.get(row["code"])
 
 
 def says(row: Row) -> str:
-    """One sentence: what it means."""
+    """Return one sentence that says what the finding means."""
     rule = rule_of(row)
     return _sentence(rule.says) if rule else "This version does not know the rule."
 
 
 def advice(row: Row, window: Row) -> list[str]:
-    """Steps to take, first thing first, with the numbers of the window in it."""
+    """Return the steps to take, the most urgent first, with the window's numbers filled in."""
     rule = rule_of(row)
     kind = row["evidence_text"].get("kind")
     kind = None if kind == UNKNOWN_KIND else kind
@@ -262,7 +262,7 @@ def advice(row: Row, window: Row) -> list[str]:
 
 
 def _is_fitting(text: str, window: Row) -> bool:
-    """True unless it asks for members that the verdict does not ask for, or for a wait without end."""
+    """Return False for advice to add members against the verdict, or to wait for a drain that does not end."""
     if "members_desired" in text and not str(window.get("scale_verdict")).startswith("YES"):
         return False
     drain = window.get("drain_seconds")
@@ -270,7 +270,7 @@ def _is_fitting(text: str, window: Row) -> bool:
 
 
 def _of_kind(texts: Iterable[str], kind: str | None) -> Iterator[str]:
-    """Without what another kind of the finding needs; all of it where the kind is not known."""
+    """Yield the texts without those for another kind of the finding; all of them if the kind is not known."""
     for text in texts:
         meant, _, rest = text.partition(": ")
         if kind is None or meant not in KINDS:
@@ -280,13 +280,13 @@ def _of_kind(texts: Iterable[str], kind: str | None) -> Iterator[str]:
 
 
 def avoid(row: Row) -> list[str]:
-    """Mistakes to avoid."""
+    """Return the mistakes to avoid."""
     rule = rule_of(row)
     return [_forbidden(text) for text in rule.avoid] if rule else []
 
 
 def steps(row: Row, window: Row) -> Row:
-    """Advice and mistakes to avoid, and the page that has more."""
+    """Return the advice, the mistakes to avoid, and the runbook."""
     page = {"alert": alert_of(row["code"]), "runbook": runbook_of(row["code"])}
     return {"advice": advice(row, window), "avoid": avoid(row), **page}
 
@@ -300,7 +300,7 @@ def _filled(text: str, window: Row) -> str:
 
 
 def _forbidden(text: str) -> str:
-    """One form for all rules: Do not, and a verb."""
+    """Return a text as a sentence that begins with "Do not"."""
     first, _, rest = text.partition(" ")
     if text.lower().startswith("do not "):
         return _sentence(text)

@@ -24,7 +24,7 @@ _NOT_OF_JOB = ("exporter.listen", "exporter.tables", "newest batch", "maintenanc
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The verb and its options."""
+    """Add the verb and its options."""
     parser = subparsers.add_parser(
         "doctor",
         help="can it run here, and what to do if not",
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
 
 
 def served(args: argparse.Namespace) -> Iterator[tuple[str, Check]]:
-    """The checks of the exporter at an address."""
+    """Yield the checks of the exporter at an address."""
     from laggard.doctor.served import CHECK, check_exporter
 
     yield CHECK, partial(check_exporter, Remote(args).ask)
@@ -124,7 +124,7 @@ def _repair(config: Config, *, is_agreed: bool) -> int:
 
 
 def checks(config: Config, *, with_trial: bool = False) -> Iterator[tuple[str, Check]]:
-    """Every check with its name, in the order of the report."""
+    """Yield every check with its name, in the order of the report."""
     from laggard.doctor import principal, runtime, tables
     from laggard.tables.lock import local_path
     from laggard.tables.schemas import TABLES
@@ -173,7 +173,7 @@ def checks(config: Config, *, with_trial: bool = False) -> Iterator[tuple[str, C
 
 
 def report_lines(results: Sequence[Result], shown: Container[str] = ()) -> list[str]:
-    """Failures and warnings one by one; what is all right by its name, what has not happened yet in one line.
+    """Return failures and warnings one by one, then the names of passed checks, then pending checks in one line.
 
     Of checks that are `shown` also the fact, first of all.
     """

@@ -92,12 +92,12 @@ class Health:
         return self.findings[0]["code"] if self.findings else None
 
     def of_worst(self, name: str) -> Any:
-        """A column of the topic that is furthest behind."""
+        """Return the value of a column for the topic that is furthest behind; None without windows."""
         return self.windows[0][name] if self.windows else None
 
 
 def read_diagnosis(root: str, group: str, at: datetime, window_seconds: int) -> Diagnosis:
-    """The newest evaluated window that ended by a moment, and what was open then."""
+    """Return the newest evaluated window that ended by a moment, and what was open then."""
     window = timedelta(seconds=window_seconds)
     start = _newest_start(root, at, window)
     if start is None:
@@ -112,7 +112,7 @@ def read_diagnosis(root: str, group: str, at: datetime, window_seconds: int) -> 
 
 
 def read_health(root: str, at: datetime, window_seconds: int) -> dict[str, Health]:
-    """Each group of the newest evaluated window that ended by a moment; empty if that is too long ago."""
+    """Return each group of the newest evaluated window that ended by a moment; empty if that is too long ago."""
     window = timedelta(seconds=window_seconds)
     start = _newest_start(root, at, window)
     if start is None or int((at - start - window) / window) > MAX_WINDOWS_BEHIND:
@@ -139,34 +139,34 @@ def counted(findings: Iterable[Row]) -> list[Row]:
 def rows_between(
     root: str, name: str, columns: Sequence[str], since: datetime, until: datetime, condition: Expression | None = None
 ) -> list[Row]:
-    """Rows of a table of the rules by time, maps as dicts; a column that an older job did not write is null."""
+    """Return rows of a table of the rules by time, maps as dicts; a column that an older job did not write is null."""
     return shown_rows(read_between(root, name, columns, since, until, condition), name, columns)
 
 
 def read_findings(root: str, since: datetime, until: datetime, condition: Expression | None = None) -> list[Row]:
-    """The newest row of each finding that has one between two moments."""
+    """Return the newest row of each finding that has one between two moments."""
     return newest_rows(rows_between(root, FINDINGS.name, _OF_FINDING, since, until, condition))
 
 
 def read_open(root: str, at: datetime, window_seconds: int) -> list[Row]:
-    """All findings that were open in the newest evaluated window that ended by a moment."""
+    """Return all findings that were open in the newest evaluated window that ended by a moment."""
     window = timedelta(seconds=window_seconds)
     start = _newest_start(root, at, window)
     return [] if start is None else _open_at(root, start + window)
 
 
 def _open_at(root: str, end: datetime, condition: Expression | None = None) -> list[Row]:
-    """Findings that were open at the end of a window."""
+    """Return findings that were open at the end of a window."""
     return open_findings(read_findings(root, end - REPEATED_WITHIN, end, condition))
 
 
 def read_rows_of_findings(root: str, since: datetime, until: datetime, condition: Expression) -> list[Row]:
-    """All rows of findings between two moments that meet a condition."""
+    """Return all rows of findings between two moments that meet a condition."""
     return rows_between(root, FINDINGS.name, _OF_FINDING, since, until, condition)
 
 
 def newest_rows(rows: Iterable[Row]) -> list[Row]:
-    """Of each finding the newest row; where that saw nothing, as at the end, with the evidence of the one before."""
+    """Return the newest row of each finding; evidence that it lacks, as at the end, is that of the row before."""
     newest: dict[str, Row] = {}
     for row in sorted(rows, key=lambda row: (row["finding_id"], row["seq"])):
         before = newest.get(row["finding_id"], {})
@@ -175,17 +175,17 @@ def newest_rows(rows: Iterable[Row]) -> list[Row]:
 
 
 def open_findings(rows: Iterable[Row]) -> list[Row]:
-    """Those that have not ended."""
+    """Return the findings that have not ended."""
     return [row for row in rows if row["event"] != "closed"]
 
 
 def at_least(limit: str | None) -> tuple[str, ...]:
-    """Severities from a limit on; without a limit none."""
+    """Return the severities from a limit upwards; none without a limit."""
     return SEVERITIES[: SEVERITIES.index(limit) + 1] if limit else ()
 
 
 def exit_code(rows: Iterable[Row], limit: str | None, *, is_known: bool) -> int:
-    """Exit code of --fail-on: 1 for an open finding that is so severe, 75 if none can be known.
+    """Return the exit code of --fail-on: 1 for an open finding of at least that severity, 75 if none can be known.
 
     Suppressed findings do not count, and without a limit none does.
     """
@@ -209,7 +209,7 @@ def unknown_code(limit: str | None) -> int:
 
 
 def is_any_known(root: str, at: datetime, window_seconds: int, glob: str = "*") -> bool:
-    """True if the health of a matching group is known at a moment; without one nothing is."""
+    """Return True if the health of a matching group is known at a moment; False if no group matches."""
     healths = read_health(root, at, window_seconds)
     return any(fnmatchcase(group, glob) and health.level != UNKNOWN for group, health in healths.items())
 
@@ -220,7 +220,7 @@ def _newest_start(root: str, at: datetime, window: timedelta) -> datetime | None
 
 
 def names_group(row: Row, group: str) -> bool:
-    """True if a finding about the cluster names this group."""
+    """Return True if a finding about the cluster names this group."""
     return row["group"] is None and group in _groups_named(row)
 
 
@@ -229,19 +229,19 @@ def _groups_named(row: Row) -> list[str]:
 
 
 def rank(row: Row) -> tuple[object, ...]:
-    """Order of reading: the primary finding, then by severity, the group's own before the cluster's, then by age."""
+    """Return the sort key: the primary finding, then by severity, the group's own before the cluster's, then by age."""
     severity = SEVERITIES.index(row["severity"]) if row["severity"] in SEVERITIES else len(SEVERITIES)
     role = _ROLES.index(row["role"]) if row["role"] in _ROLES else len(_ROLES)
     return (role, severity, row["group"] is None, row["started_at"], row["code"], row["finding_id"])
 
 
 def is_behind(row: Row) -> bool:
-    """True if a window has significant lag of a topic that the group reads."""
+    """Return True if a window has significant lag of a topic that the group reads."""
     return bool(row["partitions_material"]) and not is_left(row)
 
 
 def is_left(row: Row) -> bool:
-    """True if no member subscribes to the topic of a window any more: its lag counts in no verdict."""
+    """Return True if no member subscribes to the window's topic any more: its lag does not count in any verdict."""
     return LEFT in (row["flags"] or ())
 
 

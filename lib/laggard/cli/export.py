@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The verb and its options."""
+    """Add the verb and its options."""
     parser = subparsers.add_parser(
         "export", help="serve the metrics", description="Read the tables, serve the metrics; no Spark, no broker."
     )

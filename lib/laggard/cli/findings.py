@@ -45,7 +45,7 @@ CLUSTER = "(cluster)"  # in the place of a group
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The verb and its options."""
+    """Add the verb and its options."""
     parser = subparsers.add_parser(
         "findings",
         help="what the rules found, the open ones first",
@@ -99,7 +99,7 @@ def _refuse_unknown_group(glob: str, rows: Sequence[Row]) -> None:
 
 
 def refuse_unknown_code(code: str | None, rows: Sequence[Row]) -> None:
-    """A code that neither a rule nor a recorded finding has is a slip."""
+    """Raise an error for a code that neither a rule nor a recorded finding has: it is mistyped."""
     known = {*BY_CODE, *(row["code"] for row in rows)}
     if code is not None and not any(fnmatchcase(each, code.upper()) for each in known):
         raise LaggardError(
@@ -121,7 +121,7 @@ class Found:
 
 
 def read_found(root: str, polled_at: datetime, window: timedelta, from_when: When) -> Found:
-    """The newest row of each finding that is open, or ended since a moment."""
+    """Return the newest row of each finding that is open, or ended since a moment."""
     start = newest_evaluated(root)
     evaluated_to = None if start is None else start + window
     # what is open has a row of the last hour before the rules' newest window, which may be long ago
@@ -134,18 +134,18 @@ def read_found(root: str, polled_at: datetime, window: timedelta, from_when: Whe
 
 
 def to_data(found: Found) -> dict[str, object]:
-    """The findings as `--json` prints them."""
+    """Return the findings as `--json` prints them."""
     rows = [finite(row) for row in found.rows]
     return {"evaluated_to": found.evaluated_to, "polled_at": found.polled_at, "findings": rows}
 
 
 def finding_lines(rows: Sequence[Row], evaluated_to: datetime | None, behind: int) -> list[str]:
-    """The findings as text."""
+    """Return the findings as text."""
     return [line for table in finding_tables(rows, evaluated_to, behind) for line in table.lines()]
 
 
 def finding_tables(rows: Sequence[Row], evaluated_to: datetime | None, behind: int) -> list[Table]:
-    """The time up to which the rules have evaluated, the open findings, and those that have ended."""
+    """Return the time up to which rules were evaluated, the open findings, and those that have ended."""
     if evaluated_to is None:
         return [Table("the rules have not evaluated yet: what they would find is unknown")]
     late = f", {behind} windows ago: what they would find since is unknown" if behind > MAX_WINDOWS_BEHIND else ""
@@ -160,7 +160,7 @@ def finding_tables(rows: Sequence[Row], evaluated_to: datetime | None, behind: i
 
 
 def _ranked(row: Row) -> tuple[tuple[object, ...], Row]:
-    """A row that can be shown, behind its place in the order."""
+    """Return a row with its sort key; raise an error if it cannot be shown."""
     aligned([_cells(row)], [False] * len(_TITLES))
     if row["event"] == "closed":
         moment(row["closed_at"])
@@ -181,7 +181,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def is_wanted(row: Row, args: argparse.Namespace) -> bool:
-    """True for what the options ask for."""
+    """Return True if the options ask for this row."""
     return (
         (args.all or row["role"] != "suppressed")
         and is_asked(row, args.group)

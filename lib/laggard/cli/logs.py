@@ -95,5 +95,5 @@ def start_log(level: str, *, is_json: bool) -> None:
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """False for what py4j writes past its own logger: a traceback for each thread that a JVM leaves behind."""
+    """Return False for records that py4j logs with the root logger: a traceback for each thread of an ended JVM."""
     return f"{os.sep}py4j{os.sep}" not in record.pathname

@@ -160,7 +160,7 @@ def _start_log(verb: str, args: argparse.Namespace, config: Config) -> None:
 
 
 def chosen_verb(words: Sequence[str]) -> str | None:
-    """The first word that is neither an option nor an option's value."""
+    """Return the verb: the first word that is neither an option nor an option's value."""
     rest = iter(words)
     for word in rest:
         if word in ("--config", "--set", "--print-completion"):
@@ -171,7 +171,7 @@ def chosen_verb(words: Sequence[str]) -> str | None:
 
 
 def build_parser(*chosen: str | None) -> Parser:
-    """The parser with every verb's name, and with the options of the chosen verbs, one as a rule."""
+    """Return the parser with every verb's name, and the options of the chosen verbs, usually one."""
     parser = Parser(prog="laggard", description="Kafka consumer lag and rebalances, kept in Delta tables.")
     parser.add_argument("--version", action="version", version=f"laggard {__version__}")
     parser.add_argument(

@@ -65,7 +65,7 @@ class Parser(argparse.ArgumentParser):
         return found
 
     def of_verb(self, verb: str | None) -> argparse.ArgumentParser:
-        """The parser of a verb; this one if there is none."""
+        """Return the parser of a verb; this parser if the verb is unknown."""
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction) and verb in action.choices:
                 return action.choices[verb]  # type: ignore[no-any-return]
@@ -80,7 +80,7 @@ def address(text: str) -> str:
 
 
 def hint(word: str, known: Iterable[str]) -> str:
-    """A clause that names the nearest known word; nothing if none is near."""
+    """Return a clause that names the most similar known word; "" if none is similar."""
     from difflib import get_close_matches
 
     near = get_close_matches(word, list(known), 1)
@@ -88,7 +88,7 @@ def hint(word: str, known: Iterable[str]) -> str:
 
 
 def add_global_options(parser: argparse.ArgumentParser, default: str | None) -> None:
-    """Before the verb or after it; after it they must not put back what stood before."""
+    """Add the options of every verb, before it or after it; after it, no default may replace what stood before."""
     is_verb = default is argparse.SUPPRESS
     options = parser.add_argument_group("options of every verb")
     where = "else $LAGGARD_CONFIG, ./laggard.toml, /etc/laggard/laggard.toml"
@@ -147,7 +147,7 @@ def _names(kind: str, before: list[str], begun: str) -> Iterable[str]:
 
 
 def _parsed_so_far(words: list[str]) -> argparse.Namespace:
-    """The options so far, of a verb whose other words may still come; and the exporter's address."""
+    """Return the options given so far on an incomplete command line, with the exporter's address."""
     from laggard.cli.api.client import add_options
     from laggard.cli.main import build_parser, chosen_verb
 
@@ -162,7 +162,7 @@ def _parsed_so_far(words: list[str]) -> argparse.Namespace:
 
 
 def _configured(args: argparse.Namespace) -> str:
-    """The address that an exporter of this configuration listens on."""
+    """Return the address that an exporter of this configuration listens on."""
     from laggard.config import load_config
     from laggard.exporter.check import asks_for_tls, reachable
 

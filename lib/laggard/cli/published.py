@@ -41,7 +41,7 @@ def any_batch(root: str) -> Batch:
 
 
 def published_batch(root: str) -> Batch:
-    """The newest batch that may be shown."""
+    """Return the newest batch that may be shown."""
     batch = any_batch(root)
     if batch.kind == BACKFILL:
         raise LaggardError(
@@ -54,12 +54,12 @@ def published_batch(root: str) -> Batch:
 
 
 def title_of(batch: Batch, groups: int) -> str:
-    """Cluster, batch and time of the poll, above every table."""
+    """Return the title above every table: the cluster, the batch and the time of the poll."""
     return f"{escape_label(batch.cluster)}: batch {batch.batch_id}, {moment(batch.polled_at)}, {count(groups, 'group')}"
 
 
 def refuse_empty(glob: str, found: Sequence[object], names: Iterable[str] = ()) -> None:
-    """A glob that fits nothing is a slip; one of the names may have been meant."""
+    """Raise an error if no group matches a glob; suggest the nearest of the names, which may have been meant."""
     if glob != "*" and not found:
         cause = hint(glob, map(escape_label, names)).removeprefix("; ")
         raise LaggardError(
@@ -68,12 +68,12 @@ def refuse_empty(glob: str, found: Sequence[object], names: Iterable[str] = ()) 
 
 
 def is_asked(row: Row, glob: str) -> bool:
-    """True if a row is of a group that matches, or of the cluster when all are asked for."""
+    """Return True if a row is of a matching group, or of the cluster and all groups are asked for."""
     return glob == "*" or (row["group"] is not None and fnmatchcase(row["group"], glob))
 
 
 def warn_if_old(batch: Batch, config: Config) -> None:
-    """A word on standard error when the numbers are not those of now."""
+    """Print a warning to standard error if the numbers are not current."""
     now, polled_at = time.time(), batch.clock_at.timestamp()
     if not is_fresh(polled_at, now, max_age(config.job.tick_seconds, config.exporter.max_age_seconds)):
         age = duration(abs(now - polled_at))
@@ -84,7 +84,7 @@ def warn_if_old(batch: Batch, config: Config) -> None:
 def read_where(
     root: str, batch: Batch, name: str, columns: Sequence[str], condition: Expression | None = None
 ) -> list[Row]:
-    """Rows of an overwritten table that meet a condition; a column that an older job did not write is null."""
+    """Return rows of an overwritten table that meet a condition; a column that an older job did not write is null."""
     return _rows(_open(root, batch, name), table_uri(root, name), name, columns, condition)
 
 
@@ -97,7 +97,7 @@ def read_newest_of(
     is_enough: Callable[[list[Row]], bool],
     until: datetime | None = None,
 ) -> list[Row]:
-    """Rows of a group in an append table: from the newest date on, or from a moment back, until there are enough."""
+    """Return a group's rows of an append table, from the newest date or from `until` back, until there are enough."""
     table = _open(root, batch, name)
     quoted = group.replace("'", "''")
     condition, last = field("group") == group, "9999"
@@ -117,7 +117,7 @@ def read_newest_of(
 def read_dates(
     root: str, batch: Batch, name: str, columns: Sequence[str], dates: set[str], condition: Expression
 ) -> list[Row]:
-    """Rows of some dates of an append table."""
+    """Return rows of some dates of an append table."""
     if not dates:
         return []
     files = "date IN (" + ", ".join(f"'{date}'" for date in sorted(dates)) + ")"
@@ -125,7 +125,7 @@ def read_dates(
 
 
 def _spans(dates: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Newest and oldest date of pieces that double, so that a group that is long quiet takes few reads."""
+    """Yield the newest and oldest date of pieces that double in size, so that a long idle group takes few reads."""
     start, size = 0, 1
     while start < len(dates):
         piece = dates[start : start + size]
@@ -147,7 +147,7 @@ def _rows(
 
 
 def shown_rows(rows: pa.Table, name: str, columns: Sequence[str]) -> list[Row]:
-    """Rows of a table as dicts; odd ones are left out and named. A column that an older job did not write is null."""
+    """Return rows as dicts; odd ones are left out and named. A column that an older job did not write is null."""
     skipped = Skipped()
     found = [dict.fromkeys(columns) | row for row in sound_rows(rows, name, skipped)]
     warn_of(skipped)
@@ -163,6 +163,6 @@ def made_lines(rows: Sequence[Row], name: str, make: Callable[[Row], T]) -> list
 
 
 def warn_of(skipped: Skipped) -> None:
-    """A line on standard error for each kind of rows that cannot be shown."""
+    """Print a line to standard error for each kind of rows that cannot be shown."""
     for sentence in skipped.sentences().values():
         print(f"laggard: {printable_lines(sentence)}", file=sys.stderr)

@@ -57,7 +57,7 @@ _DESCRIBE = re.compile(r"\s*(?:describe|desc|show\s+columns\s+from)\s+(\w+)\s*;?
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The verb and its options."""
+    """Add the verb and its options."""
     parser = subparsers.add_parser(
         "query", help="SQL on the tables, as last published", description="SQL on the published tables, without a JVM."
     )
@@ -147,7 +147,7 @@ def _notes(root: str, batch: Batch, sql: str, rows: pa.Table, asked: Range, valu
 
 
 def given_values(args: argparse.Namespace) -> dict[str, str]:
-    """Parameters by name, those of --from and --to included."""
+    """Return parameters by name, those of --from and --to included."""
     values = {}
     for text in args.param:
         name, is_pair, value = text.partition("=")
@@ -161,12 +161,12 @@ def given_values(args: argparse.Namespace) -> dict[str, str]:
 
 
 def run_question(root: str, name: str, values: Mapping[str, str]) -> pa.Table:
-    """Rows of a shipped question; times that are not said go back from the newest tick."""
+    """Return the rows of a shipped question; a range that is not given ends at the newest tick."""
     return run_query(root, fill(find_question(name), values, any_batch(root).polled_at))
 
 
 def question_lines() -> list[str]:
-    """Questions, and under each its parameters with type, default and meaning."""
+    """Return the questions, each followed by its parameters with type, default and meaning."""
     lines = ["questions: laggard query --name Q1 --param group=payments"]
     for question in read_questions().values():
         cells = [(f"    {each.name}", each.type, each.default, each.comment) for each in question.parameters]
@@ -175,13 +175,13 @@ def question_lines() -> list[str]:
 
 
 def view_lines() -> list[str]:
-    """Views, with the meaning of a row."""
+    """Return the views, each with the meaning of a row."""
     cells = [(f"  {view.name}", view.title) for view in read_views().values()]
     return ['views: laggard query "select * from worst_groups"', *aligned(cells, [False] * 2)]
 
 
 def view_list() -> list[dict[str, Any]]:
-    """The views as data."""
+    """Return the views as data."""
     return [
         {
             "view": view.name,
@@ -193,7 +193,7 @@ def view_list() -> list[dict[str, Any]]:
 
 
 def run_query(root: str, sql: str, asked: Range | None = None) -> pa.Table:
-    """Rows of a query over the tables at the versions that the newest `batches` row names.
+    """Return rows of a query over the tables at the versions that the newest `batches` row names.
 
     Of a range that is asked for, tables of history have only what lies in it.
     """
@@ -252,7 +252,7 @@ def _register(builder: QueryBuilder, root: str, table: Table, version: int | Non
 
 
 def _interruptible(work: Callable[[], pa.Table]) -> pa.Table:
-    """The result of native code, beside which Ctrl-C is heard; the process then ends without it."""
+    """Return the result of native code run in a thread, so that Ctrl-C is handled; the process then ends without it."""
     future = ThreadPoolExecutor(1).submit(work)
     while not wait([future], _LOOK_SECONDS).done:  # a signal that another thread got does not end a wait without limit
         pass
@@ -260,7 +260,7 @@ def _interruptible(work: Callable[[], pa.Table]) -> pa.Table:
 
 
 def question_list() -> list[dict[str, Any]]:
-    """The questions as data."""
+    """Return the questions as data."""
     return [
         {"question": each.name, "title": each.title, "parameters": [asdict(one) for one in each.parameters]}
         for each in read_questions().values()
@@ -268,7 +268,7 @@ def question_list() -> list[dict[str, Any]]:
 
 
 def list_lines() -> list[str]:
-    """Tables, and under each its columns with type and meaning."""
+    """Return the tables, each followed by its columns with type and meaning."""
     lines: list[str] = []
     for table in TABLES.values():
         lines += ["", f"{table.name}: {table.comment}"] if lines else [f"{table.name}: {table.comment}"]
@@ -281,7 +281,7 @@ def list_lines() -> list[str]:
 
 
 def table_list() -> list[dict[str, Any]]:
-    """The tables as data."""
+    """Return the tables as data."""
     return [
         {
             "table": table.name,

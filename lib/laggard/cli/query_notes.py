@@ -26,13 +26,13 @@ _SHOWN_GAPS = 3
 
 
 def columns_of() -> dict[str, tuple[str, ...]]:
-    """Columns of every table and view."""
+    """Return the column names of every table and view."""
     views = {view.name: tuple(name for name, _ in view.columns) for view in read_views().values()}
     return {name: table.names for name, table in TABLES.items()} | views
 
 
 def name_error(cause: str, sql: str) -> LaggardError | None:
-    """The error about a table or column that is not there, with those whose names are near; None for any other."""
+    """Return the error about a missing table or column, with those whose names are near; None for any other error."""
     known = columns_of()
     if found := _NO_TABLE.search(cause):
         near = get_close_matches(found[1].lower(), known, 3, 0.5)
@@ -60,7 +60,7 @@ def _no_column(column: str, asked: Sequence[str], known: Mapping[str, Sequence[s
 
 
 def gap_notes(root: str, batch: Batch, asked: Range) -> list[str]:
-    """A sentence about the times in a range that nobody watched."""
+    """Return a sentence about the times in a range without observation; none if there are no such times."""
     gaps = gaps_in(root, batch, asked)
     if not gaps:
         return []
@@ -70,7 +70,7 @@ def gap_notes(root: str, batch: Batch, asked: Range) -> list[str]:
 
 
 def gaps_in(root: str, batch: Batch, asked: Range) -> list[dict[str, Any]]:
-    """Times in a range that nobody watched, the earliest first; none for a range without ends."""
+    """Return the times in a range without observation, earliest first; none if the range has no ends."""
     if asked.begin is None and asked.end is None:
         return []
     table = open_table(root, BATCHES.name, batch.version)
@@ -90,18 +90,18 @@ def _overlaps(gap: Mapping[str, Any], asked: Range) -> bool:
 
 
 def groups_named(sql: str, values: Mapping[str, str]) -> list[str]:
-    """Groups that a query compares with."""
+    """Return the groups that a query compares with or has as a parameter."""
     return [values["group"]] if "group" in values else [name.replace("''", "'") for name in _GROUP.findall(sql)]
 
 
 def known_groups(root: str, batch: Batch) -> set[str]:
-    """Groups that have a row now."""
+    """Return the groups that have a row now."""
     table = open_table(root, "group_status", batch.table_versions.get("group_status"))
     return set(read_known(table, table_uri(root, "group_status"), ["group"])["group"].to_pylist())
 
 
 def missing_group(name: str, known: Iterable[str]) -> LaggardError:
-    """The error about a group that no table has."""
+    """Return the error for a group that no table has."""
     near = get_close_matches(name, known, 3, 0.5)
     return LaggardError(
         f'no group "{name}"',
@@ -135,14 +135,14 @@ def _date_notes(root: str, name: str, asked: Range) -> Iterator[str]:
 
 
 def tables_shown() -> pa.Table:
-    """The answer of `show tables`."""
+    """Return the answer of `show tables`."""
     rows = [{"name": name, "kind": "table", "rows": table.comment} for name, table in TABLES.items()]
     rows += [{"name": view.name, "kind": "view", "rows": view.title} for view in read_views().values()]
     return pa.Table.from_pylist(rows)
 
 
 def described(name: str) -> pa.Table:
-    """The answer of `describe`: every column with its type and meaning."""
+    """Return the answer of `describe`: every column with its type and meaning."""
     if name in TABLES:
         rows = [
             {"column": each.name, "type": each.type, "meaning": each.comment, "null": each.null}

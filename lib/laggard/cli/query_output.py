@@ -90,7 +90,7 @@ def _write(rows: pa.Table, kind: str, path: Path) -> None:
 
 
 def _write_parquet(rows: pa.Table) -> None:
-    """To standard output in one piece: a pipe cannot be gone back in."""
+    """Write Parquet to standard output in one piece, as a pipe cannot seek."""
     sink = pa.BufferOutputStream()
     pq.write_table(_plain_texts(rows), sink)
     sys.stdout.flush()
@@ -98,7 +98,7 @@ def _write_parquet(rows: pa.Table) -> None:
 
 
 def _refuse_twins(names: list[str]) -> None:
-    """JSON and readers of CSV keep one of two columns of a name: none is lost by silence."""
+    """Raise an error if two columns share a name: JSON and readers of CSV would silently keep one of them."""
     twin = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twin is not None:
         raise LaggardError(
@@ -110,7 +110,7 @@ def _refuse_twins(names: list[str]) -> None:
 
 
 def format_of(place: str) -> str:
-    """The format that a file's name asks for; standard output has none, and gets CSV."""
+    """Return the format that a file name's suffix gives; CSV for standard output."""
     if place == STDOUT:
         return "csv"
     kind = Path(place).suffix.removeprefix(".").lower()
@@ -129,13 +129,13 @@ def _print(rows: pa.Table, kind: str, out: TextIO) -> None:
 
 
 def _plain_texts(rows: pa.Table) -> pa.Table:
-    """The same rows without Arrow's views of texts, which few readers of Parquet's schema know."""
+    """Return the same rows with strings in place of Arrow's string views, which few Parquet readers support."""
     plain = [field.with_type(pa.string()) if field.type == pa.string_view() else field for field in rows.schema]
     return rows.cast(pa.schema(plain))
 
 
 def write_table(rows: pa.Table, out: TextIO) -> None:
-    """Columns side by side, with numbers that can be read at a glance."""
+    """Write the columns side by side, with numbers that can be read at a glance."""
     is_right = [pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in rows.schema.types]
     cells = [tuple(_cell(name, value) for name, value in row.items()) for row in _records(rows)]
     for line in aligned([tuple(map(printable, rows.column_names)), *cells], is_right):
@@ -153,7 +153,7 @@ def _write_csv(rows: pa.Table, out: TextIO) -> None:
 
 
 def write_json(rows: pa.Table | list[dict[str, Any]], out: TextIO) -> None:
-    """One JSON object: what is infinite is the text Infinity, times are ISO 8601, durations are seconds."""
+    """Write one JSON object: infinite values are the text Infinity, times are ISO 8601, durations are seconds."""
     records = rows if isinstance(rows, list) else _records(rows)
     out.write(printable_json(finite({"v": 1, "ok": True, "data": records}), _in_json) + "\n")
 
@@ -177,7 +177,7 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
 
 
 def _value(scalar: pa.Scalar) -> Any:
-    """The value; of a time outside the calendar its number, of bytes that are no text a note."""
+    """Return the Python value; for a time outside the calendar its number, for invalid text the error."""
     try:
         return scalar.as_py(maps_as_pydicts="strict")
     except OverflowError:
@@ -200,7 +200,7 @@ def _cell(name: str, value: Any) -> str:
 
 
 def number(value: float) -> str:
-    """A number with as many digits as say something: 12,345.7, 12.346, 0.0123."""
+    """Return a number with its significant digits only: 12,345.7, 12.346, 0.0123."""
     if not math.isfinite(value):
         return str(value).replace("inf", "infinity")
     if abs(value) >= 100 or value == round(value, 1):

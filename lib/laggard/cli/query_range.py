@@ -30,18 +30,18 @@ class Range:
 
 
 def named(sql: str, known: Iterable[str]) -> list[str]:
-    """Those of the names that a query mentions."""
+    """Return the known names that a query mentions."""
     words = set(re.findall(r"\w+", sql))
     return [name for name in known if name in words]
 
 
 def tables_behind(sql: str) -> list[str]:
-    """Tables that a query mentions, and those behind the views that it mentions."""
+    """Return the tables that a query mentions, and those of the views that it mentions."""
     return named(" ".join([sql, *(view.sql for view in named_views(sql))]), TABLES)
 
 
 def conditions(table: Table, asked: Range) -> list[str]:
-    """Conditions on the rows of a range: windows that begin in it, events up to its end."""
+    """Return SQL conditions for the rows of a range: windows that begin in it, events up to its end."""
     column = table.time_column
     # a finding that was opened before the range may be open in it
     begin = None if table.name == FINDINGS.name else asked.begin
@@ -68,7 +68,7 @@ def _of_ticks(column: str, begin: datetime | None, end: datetime | None) -> list
 
 
 def touched_range(root: str, batch: Batch, sql: str, rows: pa.Table) -> Range:
-    """The time that an answer covers: from its times, else from its days, else all that its tables have."""
+    """Return the time range of an answer: from its times, else from its dates, else that of the tables it reads."""
     history = [name for name in tables_behind(sql) if TABLES[name].time_column]
     if not history or not rows.num_rows or set(history) == {BATCHES.name}:
         return Range()

@@ -58,12 +58,12 @@ class Question:
 
 
 def read_questions() -> dict[str, Question]:
-    """All questions by name, in their order."""
+    """Return all questions by name, in their order."""
     return {each.name: each for each in (parse(path) for path in sorted(conf_file("sql").glob("q*.sql")))}
 
 
 def find_question(name: str) -> Question:
-    """The question of this name, Q7 or q7."""
+    """Return the question with this name in any case, such as Q7 or q7."""
     questions = read_questions()
     if name.upper() not in questions:
         raise LaggardError(f"no question {name!r}", cause="", fix="laggard query --list", exit_code=NOT_FOUND)
@@ -71,7 +71,7 @@ def find_question(name: str) -> Question:
 
 
 def parse(path: Path) -> Question:
-    """A question from its file."""
+    """Return a question from its file."""
     text = path.read_text(encoding="utf-8")
     head = text[: text.index("\n\n")].splitlines()
     title = _TITLE.fullmatch(head[0])
@@ -96,7 +96,7 @@ def parse(path: Path) -> Question:
 
 
 def fill(question: Question, values: Mapping[str, str], now: datetime) -> str:
-    """The SQL with its parameters as literals: `values` where given, else their defaults at the time of the tick."""
+    """Return the SQL with parameters as literals: from `values` if given, else the defaults at the time of the tick."""
     known = {each.name: each for each in question.parameters}
     for name in values:
         if name not in known:
@@ -111,7 +111,7 @@ def fill(question: Question, values: Mapping[str, str], now: datetime) -> str:
 
 
 def fill_names(sql: str, values: Mapping[str, str], now: datetime) -> str:
-    """SQL of a user with `:name` as literals: a time for :from and :to, a number, else a text.
+    """Return a user's SQL with each `:name` replaced by a literal: a time for :from and :to, else a number or a text.
 
     What is compared with a column of texts is a text, also when it has digits only.
     """
@@ -143,7 +143,7 @@ def fill_names(sql: str, values: Mapping[str, str], now: datetime) -> str:
 
 
 def range_of(question: Question | None, values: Mapping[str, str], now: datetime) -> Range:
-    """The time that a question asks about; without one that of --from and --to."""
+    """Return the time range of a question; without a question that of --from and --to."""
     texts = {each.name: each.default for each in question.parameters} if question else {}
     texts |= values
     end = _moment(texts["to"], now, now) if "to" in texts else None

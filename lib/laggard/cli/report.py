@@ -35,7 +35,7 @@ SINCE = f"begin (default: 24h); a span counts back from --to: {HELP}"
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The verb and its options."""
+    """Add the verb and its options."""
     parser = subparsers.add_parser(
         "report",
         help="one HTML file to share: verdict, evidence, charts, rebalances, findings",
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
 
 
 def group_html(args: argparse.Namespace, config: Config) -> tuple[str, list[Row], bool]:
-    """The page of one group, its open findings, and True if these are known."""
+    """Return the page of one group, its open findings, and True if they are known."""
     environment = _environment()
     from laggard.cli.report_group import group_page
 
@@ -106,7 +106,7 @@ def group_html(args: argparse.Namespace, config: Config) -> tuple[str, list[Row]
 
 
 def fleet_html(args: argparse.Namespace, config: Config) -> tuple[str, list[Row], bool]:
-    """The page of all groups, all open findings, also those of no group, and True if they are known."""
+    """Return the page of all groups, all open findings, also those without a group, and True if they are known."""
     environment = _environment()
     from laggard.cli.report_fleet import fleet_page
 

@@ -46,15 +46,15 @@ class Span:
         return max(1, -int(-self.seconds // self.step))
 
     def place(self, at: datetime) -> int:
-        """The bin of a moment."""
+        """Return the number of the bin that contains a moment."""
         return int((at - self.begin).total_seconds() // self.step)
 
     def x(self, seconds: float) -> float:
-        """Pixels from the left of so many seconds after the begin."""
+        """Return the x coordinate in pixels of a time, given in seconds after the start."""
         return round(LEFT + (WIDTH - LEFT - RIGHT) * min(max(seconds / self.seconds, 0), 1), 1)
 
     def edges(self, first: int, last: int) -> tuple[float, float]:
-        """Pixels at the begin of a bin and at the end of another."""
+        """Return the x coordinates in pixels of the start of one bin and of the end of another."""
         return self.x(first * self.step), self.x((last + 1) * self.step)
 
 
@@ -63,18 +63,18 @@ Values = Sequence[float | str | None]
 
 
 def on_grid(at: datetime, window_seconds: int) -> datetime:
-    """The start of the window that a moment lies in, so that no window is cut."""
+    """Return the start of the window that contains a moment, so that no window is split."""
     return at - timedelta(seconds=at.timestamp() % window_seconds)
 
 
 def drawn_to(windows: Sequence[Mapping[str, Any]], end: datetime, window_seconds: int) -> datetime:
-    """The end of the newest window, if no later one can have closed."""
+    """Return the end of the newest window, unless a later window may have closed."""
     newest = max((row["window_end"] for row in windows), default=end)
     return newest if end - newest <= timedelta(seconds=_SETTLING * window_seconds) else end
 
 
 def by_bin(span: Span, rows: Sequence[tuple[datetime, float | str | None]]) -> list[float | str | None]:
-    """The largest value of each bin; None if one in it is not known, UNWATCHED without any."""
+    """Return the largest value of each bin; None if a value in it is unknown, UNWATCHED if it has no rows."""
     found: list[float | str | None] = [UNWATCHED] * span.count
     for at, value in rows:
         place = span.place(at)
@@ -95,7 +95,7 @@ def line(
     nice: Callable[[float], float] | None = None,
     bounds: Collection[int] = (),
 ) -> Markup:
-    """Values over time as a line that breaks where they are not known; dashed in bins whose value is a lower bound."""
+    """Return values over time as a line, broken at unknown values and dashed in bins whose value is a lower bound."""
     top = (nice or _nice)(max((value for value in values if isinstance(value, (int, float))), default=1.0))
     body = [*_bands(span, values, TOP, _INNER), *_grid(top, label)]
     for first, run in _runs(values, bounds):
@@ -110,7 +110,7 @@ def line(
 
 
 def _grid(top: float, label: Callable[[float], str]) -> Iterator[str]:
-    """Lines across the chart at nothing, half of the top and the top, each with its label."""
+    """Yield lines across the chart at nothing, half of the top and the top, each with its label."""
     for value in (0.0, 0.5 * top, top):
         y = _y(value, top)
         yield f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>'
@@ -122,7 +122,7 @@ def _y(value: float, top: float) -> float:
 
 
 def strip(span: Span, values: Values, title: str) -> Markup:
-    """Named states over time as bars, each of its colour and height, with the name of each stretch as its title."""
+    """Return named states over time as bars, each with its colour and height; the title of a stretch is its state."""
     body = list(_bands(span, values, 2, STRIP))
     for first, run in _runs(values):
         state = run[0]
@@ -139,7 +139,7 @@ def strip(span: Span, values: Values, title: str) -> Markup:
 def marks(
     span: Span, rows: Sequence[tuple[datetime, float | None, str]], title: str, label: Callable[[float], str]
 ) -> Markup:
-    """Events over time, each as high as its value; one without a value is dashed and as high as the chart.
+    """Return a chart of events, each as high as its value; an unknown value is a dashed line of full height.
 
     Of several at one place the highest is drawn.
     """
@@ -165,7 +165,7 @@ def marks(
 
 
 def spark(values: Values) -> Markup:
-    """A line without axes, as wide as a word, on which a value that is not known is a hole."""
+    """Return a small line chart without axes, in which an unknown value is a gap."""
     top = max((value for value in values if isinstance(value, (int, float))), default=0.0) or 1.0
     body = []
     for first, run in _runs(values):
@@ -183,7 +183,7 @@ def spark(values: Values) -> Markup:
 
 
 def _runs(values: Values, bounds: Collection[int] = ()) -> Iterator[tuple[int, list[float | str | None]]]:
-    """Neighbours of one kind: numbers together, lower bounds apart, texts and unknowns with their like."""
+    """Yield runs of neighbours of one kind: numbers, lower bounds, equal texts, and unknown values."""
 
     def kind(numbered: tuple[int, float | str | None]) -> tuple[bool, float | str | None]:
         place, value = numbered
@@ -226,13 +226,13 @@ def _times(span: Span, height: int) -> Iterator[str]:
 
 
 def nice_seconds(value: float) -> float:
-    """The next length of time from a value on that people speak of."""
+    """Return the next round duration of at least this many seconds."""
     known = (1, 2, 5, 10, 20, 60, 120, 300, 600, 1200, 3600, 7200, 14_400, 43_200, 86_400)
     return next((float(each) for each in known if each >= value), 86_400 * _nice(value / 86_400))
 
 
 def _nice(value: float) -> float:
-    """The next of 1, 2, 5, 10, 20, … from a value on."""
+    """Return the next number of 1, 2, 5, 10, 20, … that is at least the value."""
     size = 1.0
     while size * 10 <= value:
         size *= 10

@@ -19,7 +19,7 @@ MOST_GROUPS, SPARK_BINS = 500, 48
 
 
 def fleet_page(root: str, batch: Batch, asked: Range, window_seconds: int, *, is_past: bool = False) -> dict[str, Any]:
-    """All that the page of all groups shows: their state now, or at the end of a window of the past."""
+    """Return all values of the page of all groups: their present state, or that at the end of a past window."""
     end = asked.end or batch.polled_at
     begin = on_grid(asked.begin or end - timedelta(days=1), window_seconds)
     ask = open_session(root, Range(begin, end - timedelta.resolution))  # a window that begins there is not in it
@@ -62,7 +62,7 @@ def _rows(
 
 
 def _worst(then: datetime | None) -> str:
-    """The view worst_groups; of a window of the past with its rows in the place of the newest ones."""
+    """Return the query for worst_groups; for a past moment with that window's rows in place of the newest ones."""
     if then is None:
         return "select * from worst_groups order by place"
     view = read_views()["worst_groups"].sql.partition(" as\n")[2].rstrip(";\n ")

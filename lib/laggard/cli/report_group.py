@@ -38,7 +38,7 @@ Series = Sequence[tuple[datetime, float | str | None]]
 
 
 def group_page(explained: Explained, root: str, window_seconds: int, objective: float) -> dict[str, Any]:
-    """All that the page of one group shows."""
+    """Return all values of the page of one group."""
     batch, group = explained.batch, str(explained.group["group"])
     end = batch.polled_at
     begin = on_grid(explained.since or end - timedelta(days=1), window_seconds)
@@ -94,7 +94,7 @@ def _finding(row: Row) -> Row:
 
 
 def _sums(windows: Iterable[Row], column: str) -> list[tuple[datetime, float | None]]:
-    """A column by window, summed over topics; None if a topic does not know it."""
+    """Return a column's sum over topics by window; None if it is unknown for a topic."""
     found: dict[datetime, list[float | None]] = defaultdict(list)
     for row in windows:
         found[row["window_start"]].append(row[column])
@@ -150,7 +150,7 @@ def _charts(windows: Sequence[Row], span: Span) -> list[dict[str, Any]]:
 
 
 def _bounds(windows: Iterable[Row], span: Span) -> set[int]:
-    """Bins whose largest time lag is a lower bound."""
+    """Return the bins whose largest time lag is a lower bound."""
     largest: dict[int, Row] = {}
     for row in windows:
         if row["max_time_lag_seconds"] is not None:
@@ -178,7 +178,7 @@ def _percent(ratio: float) -> str:
 
 
 def _shapes(windows: Sequence[Row], span: Span) -> list[dict[str, Any]]:
-    """The shape of each topic's lag over time, of the topics that were furthest behind."""
+    """Return the shape of lag over time for the topics that were furthest behind."""
     behind: dict[str, int] = {}
     for row in windows:
         behind[row["topic"]] = max(behind.get(row["topic"], -1), row["lag_known"] or 0)
@@ -212,6 +212,6 @@ def _rebalances(explained: Explained, span: Span, *, is_watched: bool) -> dict[s
 
 
 def _known_sum(rows: Sequence[Row], column: str) -> dict[str, Any]:
-    """The sum of what is known, and how many are not."""
+    """Return the sum of the known values, and the number of unknown ones."""
     values = [row[column] for row in rows if row[column] is not None]
     return {"sum": sum(values) if values else None, "unknown": len(rows) - len(values)}

@@ -20,7 +20,7 @@ _LOOK_SECONDS = 0.2
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The verb and its options."""
+    """Add the verb and its options."""
     parser = subparsers.add_parser(
         "run", help="run the job", description="Read the offsets topic, write the tables; until SIGTERM or Ctrl-C."
     )
@@ -63,7 +63,7 @@ def _check(config: Config, *, ready: bool, is_json: bool) -> int:
 
 
 def run_job(config: Config, *, once: bool = False) -> int:
-    """The job with its signals: SIGTERM (exit 0) and Ctrl-C (130) end it between two batches.
+    """Run the job with its signals: SIGTERM (exit 0) and Ctrl-C (130) end it between two batches.
 
     It runs in a thread of its own: Spark would set its handler for Ctrl-C in the main one, and what is late can be cut
     off from here.

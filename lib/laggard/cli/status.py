@@ -65,7 +65,7 @@ class GroupLine:
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The verb and its options."""
+    """Add the verb and its options."""
     parser = subparsers.add_parser(
         "status", help="state and lag of every group now", description="Groups, worst first, from the newest batch."
     )
@@ -162,18 +162,18 @@ def read_page(args: argparse.Namespace, config: Config) -> Page:
 
 
 def read_snapshot(root: str, skipped: Skipped | None = None) -> Snapshot:
-    """The newest published batch, with all partitions that `status` may name; odd rows are counted in `skipped`."""
+    """Return the newest published batch with all partitions `status` may name; odd rows are counted in `skipped`."""
     return load_snapshot(root, published_batch(root), Selection(partition_top_k=1), skipped)
 
 
 def status_lines(snapshot: Snapshot, limit: int = 0, healths: Healths = MappingProxyType({})) -> list[str]:
-    """A title and one line per group, the worst first; without what only the rules know if they have not evaluated."""
+    """Return a title and a line per group, the worst first; without the rules' columns if they have not evaluated."""
     groups = group_lines(snapshot, healths)
     return table_of(title_of(snapshot.batch, len(groups)), groups, limit, has_rules=bool(healths)).lines()
 
 
 def table_of(sentence: str, groups: Sequence[GroupLine], limit: int, *, has_rules: bool) -> Table:
-    """The table of groups that are in order below its sentence."""
+    """Return the table of the groups, in the given order, below its sentence."""
     titles = [name for name in TITLES if has_rules or name not in _OF_RULES]
     if not has_rules:
         sentence += "; health and verdict unknown: the rules have not evaluated it"
@@ -182,7 +182,7 @@ def table_of(sentence: str, groups: Sequence[GroupLine], limit: int, *, has_rule
 
 
 def content_of(cluster: str, batch: Batch, groups: Sequence[GroupLine | RebalanceLine]) -> dict[str, Any]:
-    """The groups as `--json` prints them."""
+    """Return the groups as `--json` prints them."""
     return {
         "cluster": cluster,
         "batch_id": batch.batch_id,
@@ -192,7 +192,7 @@ def content_of(cluster: str, batch: Batch, groups: Sequence[GroupLine | Rebalanc
 
 
 def group_lines(snapshot: Snapshot, healths: Healths = MappingProxyType({})) -> list[GroupLine]:
-    """One entry per group, sorted by health, then time lag, then lag, unknown last."""
+    """Return one entry per group, sorted by health, then time lag, then lag, unknown last."""
     topics: dict[str, list[Row]] = {}
     for row in snapshot.group_topics.rows():
         topics.setdefault(row["group"], []).append(row)
@@ -215,7 +215,7 @@ def group_lines(snapshot: Snapshot, healths: Healths = MappingProxyType({})) -> 
 
 
 def order(line: GroupLine, sort: str = SORTS[0]) -> tuple[Any, ...]:
-    """Place a line by its health, then its lag, or by what else is asked for."""
+    """Return the sort key of a line: by health, then by its lag, or by what else is asked for."""
     if sort != SORTS[0]:
         value = {"time_lag": line.time_lag_seconds, "lag": line.lag, "group": 0}[sort]
         return (1.0 if value is None else -value, line.group)
@@ -243,7 +243,7 @@ def _group_line(row: Row, topics: list[Row], worst: str) -> GroupLine:
 
 
 def worst_partitions(snapshot: Snapshot) -> dict[str, Row]:
-    """The partition with the largest time lag of each group that has any lag."""
+    """Return the partition with the largest time lag, for each group that has lag."""
     worst: dict[str, tuple[tuple[float, int], Row]] = {}
     for row in (*snapshot.partitions, *snapshot.worst):
         rank = (row["time_lag_seconds"] or 0.0, row["lag"] or 0)
@@ -253,7 +253,7 @@ def worst_partitions(snapshot: Snapshot) -> dict[str, Row]:
 
 
 def _cells(line: GroupLine) -> dict[str, str]:
-    """Title to cell."""
+    """Return a dict from column title to cell."""
     return {
         "GROUP": short(line.group),
         "HEALTH": line.health,
@@ -271,7 +271,7 @@ def _cells(line: GroupLine) -> dict[str, str]:
 
 
 def _verdict(line: GroupLine) -> str:
-    """The verdict of the newest window, unless members have all left since, or come to an empty group."""
+    """Return the verdict of the newest window, unless all members have left since, or some joined an empty group."""
     if line.members == 0 and line.lag and line.verdict and not line.verdict.startswith(_OF_NOBODY):
         return _DESERTED
     return _RETURNED if line.members and line.verdict == "NO_MEMBERS" else known(line.verdict)

@@ -89,18 +89,18 @@ def _lines(root: str, batch: Batch, groups: Sequence[Row]) -> list[RebalanceLine
 
 
 def table_of(title: str, lines: Sequence[RebalanceLine], limit: int) -> Table:
-    """The table of groups that are in order below its title."""
+    """Return the table of the groups, in the given order, below its title."""
     return Table(title, _TITLES, [_cells(line) for line in lines], _RIGHT, limit, _LEAST)
 
 
 def order(line: RebalanceLine) -> tuple[float, float, str]:
-    """Place a line: most time in rebalance first, then the newest; unknown last."""
+    """Return the sort key of a line: most time in rebalance first, then the newest; unknown last."""
     ratio, at = line.time_in_rebalance_ratio, line.last_rebalance_at
     return (1.0 if ratio is None else -ratio, 0.0 if at is None else -at.timestamp(), line.group)
 
 
 def _last_rebalances(root: str, batch: Batch, groups: Sequence[Row]) -> dict[str, Row]:
-    """Group to the row of its last rebalance, from the dates on which one ended."""
+    """Return a dict from group to the row of its last rebalance, read from the dates on which one ended."""
     ends = {row["group"]: row["last_rebalance_at"] for row in groups if row["last_rebalance_at"] is not None}
     wanted = field("ended_at").isin(pa.array(sorted(set(ends.values())), pa.timestamp("us", tz="UTC")))
     rows = read_dates(
@@ -145,7 +145,7 @@ def _cells(line: RebalanceLine) -> tuple[str, ...]:
 
 
 def _took(line: RebalanceLine) -> str | None:
-    """Exact, an estimate, or a lower bound where no commit tells the begin."""
+    """Return the duration as text: exact, an estimate, or a lower bound if no commit shows the start."""
     seconds = line.rebalance_seconds
     if seconds is None or line.least_seconds == line.most_seconds:
         return None if seconds is None else short_duration(seconds)

@@ -22,12 +22,12 @@ class Table:
     least: Sequence[str] = ()  # columns that a narrow terminal does without, the least wanted first
 
     def lines(self) -> list[str]:
-        """The whole table as text."""
+        """Return the whole table as text."""
         cells = self.padded(self.titles, self.limit) if self.titles else []
         return [self.sentence, *(GAP.join(row).rstrip() for row in cells), *self.more(self.limit)]
 
     def padded(self, titles: Sequence[str], limit: int) -> list[list[str]]:
-        """Cells of some columns, each as wide as the widest of its column; the titles come first."""
+        """Return the cells of some columns, padded to the widest cell of each; the titles come first."""
         places = [self.titles.index(title) for title in titles]
         shown = [self.titles, *(self.rows[:limit] if limit else self.rows)]
         widths = [max(width(row[place]) for row in shown) for place in places]
@@ -40,11 +40,11 @@ class Table:
         ]
 
     def more(self, limit: int) -> list[str]:
-        """A line that counts the rows below the limit, if there are any."""
+        """Return a line that counts the rows beyond the limit, if there are any."""
         return [f"… and {len(self.rows) - limit} more"] if 0 < limit < len(self.rows) else []
 
     def fitting(self, columns: int) -> list[str]:
-        """Titles of the columns that fit into a width."""
+        """Return the titles of the columns that fit into a width."""
         kept = list(self.titles)
         for title in ("", *self.least):
             kept = [each for each in kept if each != title]

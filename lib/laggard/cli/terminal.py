@@ -32,7 +32,7 @@ _CLEAR, _NEW_LINE = "\x1b[H\x1b[J", "\r\x1b[K"
 
 
 def console(*, no_color: bool) -> Console | None:
-    """The terminal; None if the output goes elsewhere, or is to be plain because rich is missing."""
+    """Return the terminal; None if the output is not one, or without rich, when the output is plain text."""
     if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         return None
     try:
@@ -90,7 +90,7 @@ def watch(read: Callable[[], Table], seconds: float, *, no_color: bool) -> None:
 
 
 def fitted(table: Table, columns: int, height: int = 0, notes: Sequence[str] = ()) -> list[Text]:
-    """Lines no longer than the terminal is wide, and as many as it has; what is left out is named."""
+    """Return lines that fit the terminal's width and height; hidden columns and rows are counted or named."""
     from rich.text import Text
 
     if not table.titles:
@@ -115,7 +115,7 @@ def _rows_within(table: Table, room: int) -> int:
 
 
 def _colored_rows(table: Table, titles: Sequence[str], limit: int) -> Iterator[Text]:
-    """Head and rows; the health of a row colours its cell and the next."""
+    """Yield the head and the rows; the health of a row colours its cell and the next one."""
     from rich.text import Text
 
     head, *rows = table.padded(titles, limit)

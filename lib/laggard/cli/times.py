@@ -33,7 +33,7 @@ class Written:
 
 
 def span(text: str) -> timedelta:
-    """90s, 30m, 24h or 7d."""
+    """Parse a span such as 90s, 30m, 24h or 7d."""
     found = _SPAN.fullmatch(text)
     if found is None:
         raise ArgumentTypeError(f"expected a span such as 90s, 30m, 24h or 7d, got {text!r}")
@@ -44,7 +44,7 @@ def span(text: str) -> timedelta:
 
 
 def when(text: str) -> Written:
-    """A moment, or a span before the newest poll; a time of the day is the last one before that poll."""
+    """Parse a moment, or a span before the newest poll; a time of day is the last one before that poll."""
     plain = text.strip()
     if plain.lower() == "now":
         return Written(text, lambda now: now)

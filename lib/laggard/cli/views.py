@@ -23,7 +23,7 @@ class View:
 
 @cache
 def read_views() -> dict[str, View]:
-    """All views by name, in their order."""
+    """Return all views by name, in their order."""
     text = conf_file("sql/views.sql").read_text(encoding="utf-8")
     statements = text.partition("\n\n")[2].split(";\n")
     return {each.name: each for each in map(_parse, filter(str.strip, statements))}
@@ -40,6 +40,6 @@ def _parse(statement: str) -> View:
 
 
 def named_views(sql: str) -> list[View]:
-    """The views that a query may name."""
+    """Return the views that a query may name."""
     words = set(re.findall(r"\w+", sql))
     return [view for view in read_views().values() if view.name in words]

@@ -20,7 +20,7 @@ _TOGETHER = re.compile(r"(?<=\d) (?=[smhd]\b|%|UTC|records/s|\d\d[ :])")
 
 
 def aligned(rows: Sequence[Sequence[str]], is_right: Sequence[bool]) -> list[str]:
-    """Rows of cells as lines, each column as wide as its widest cell."""
+    """Return rows of cells as lines, each column as wide as its widest cell."""
     widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
     padded = (
         [pad(cell, size, is_right=right) for cell, size, right in zip(row, widths, is_right, strict=True)]
@@ -36,7 +36,7 @@ def pad(cell: str, size: int, *, is_right: bool) -> str:
 
 
 def width(text: str) -> int:
-    """Columns of the screen that a text takes: Chinese letters and emoji take two, accents of their own none."""
+    """Return the screen columns that a text takes: Chinese letters and emoji take two, combining accents none."""
     if text.isascii():
         return len(text)
     from unicodedata import category, east_asian_width
@@ -48,7 +48,7 @@ def width(text: str) -> int:
 
 
 def duration(seconds: float) -> str:
-    """Two units at most: 4 s, 3 m 05 s, 1 h 04 m, 2 d 03 h."""
+    """Return a duration in at most two units: 4 s, 3 m 05 s, 1 h 04 m, 2 d 03 h."""
     whole = int(seconds)
     for size, unit, small, part in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "m"), (60, "m", 1, "s")):
         if whole >= size:
@@ -57,41 +57,41 @@ def duration(seconds: float) -> str:
 
 
 def short_duration(seconds: float) -> str:
-    """The same with tenths below a minute: 0.4 s; what is less than a tenth says so."""
+    """Return a duration, below a minute with tenths: 0.4 s; below a tenth "less than 0.1 s"."""
     if 0 < seconds < NOTHING:
         return "less than 0.1 s"
     return f"{seconds:.1f}".removesuffix(".0") + " s" if seconds < 59.95 else duration(seconds)
 
 
 def moment(at: datetime) -> str:
-    """A time in UTC."""
+    """Return a time as text in UTC."""
     return f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def known(value: object, *, is_exact: bool = True) -> str:
-    """The value, a lower bound marked as such, or `unknown`."""
+    """Return the value as text, a lower bound marked as such, or `unknown`."""
     if value is None:
         return UNKNOWN
     return str(value) if is_exact else f"≥ {value}"
 
 
 def records(number: int | None, *, is_exact: bool = True) -> str:
-    """The same for a number of records: 1,200; ≥ 1,200; unknown."""
+    """Return a number of records as text: 1,200; a lower bound is ≥ 1,200; else unknown."""
     return known(None if number is None else f"{number:,}", is_exact=is_exact)
 
 
 def known_duration(seconds: float | None, *, is_exact: bool = True) -> str:
-    """The same for seconds."""
+    """Return a duration as text, a lower bound marked as such, or `unknown`."""
     return known(None if seconds is None else duration(seconds), is_exact=is_exact)
 
 
 def percent(ratio: float | None) -> str:
-    """A ratio in percent, one decimal."""
+    """Return a ratio in percent with one decimal, or `unknown`."""
     return UNKNOWN if ratio is None else f"{100 * ratio:.1f} %"
 
 
 def short(name: str, size: int = NAME_WIDTH) -> str:
-    """A name that a client chose: it must not steer the terminal, nor fill it."""
+    """Return a client's name escaped and shortened, so that it can neither control nor fill the terminal."""
     safe = escape_label(name)
     if width(safe) <= size:
         return safe
@@ -101,19 +101,19 @@ def short(name: str, size: int = NAME_WIDTH) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """A number with its noun: 1 partition, 2 partitions."""
+    """Return a number with its noun: 1 partition, 2 partitions."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def listed(names: Iterable[str], limit: int = 5) -> str:
-    """Names behind each other, after the first few only how many more."""
+    """Return names separated by commas; after the first few only the number of the others."""
     found = list(names)
     shown = ", ".join(map(short, found[:limit]))
     return shown if len(found) <= limit else f"{shown} and {len(found) - limit} more"
 
 
 def paragraph(text: str, begin: str = "  - ", after: str = "    ") -> list[str]:
-    """Lines of one width; a number stays with its unit, and a date with its time."""
+    """Return a text as wrapped lines; a number stays with its unit, and a date with its time."""
     lines = wrap(
         _TOGETHER.sub(_GLUE, text),
         WIDTH,

@@ -41,7 +41,7 @@ SPARK_FIXED = (  # the job is wrong with any other value, see stream/session.py
 
 
 def load_config(path: str | None, sets: Sequence[str], environ: Mapping[str, str]) -> Config:
-    """The effective configuration, with where each value came from in `origins`."""
+    """Return the effective configuration, with where each value came from in `origins`."""
     file = find_file(path, environ)
     main = read_toml(file) if file else None
     givens = [*(from_file(main, SECTIONS) if main else ()), *from_environment(environ), *from_sets(sets)]
@@ -63,7 +63,7 @@ def load_config(path: str | None, sets: Sequence[str], environ: Mapping[str, str
 
 
 def _policy_rules(main: TomlFile | None) -> tuple[tuple[PolicyRule, ...], list[tuple[tuple[int, int], str]]]:
-    """The rules of the main file, then those of policy.d beside it; and what is wrong with them."""
+    """Return the rules of the main file, then those of policy.d beside it, and the problems found in them."""
     if main is None:
         return (), []
     found = PolicyFile(main)
@@ -85,7 +85,7 @@ def _default_policy(config: Config) -> Policy:
 
 
 def _checked(given: Given) -> Any:
-    """The value as its dataclass holds it; a ValueError says what is wrong."""
+    """Return the value in the type of its dataclass; raise a ValueError that says what is wrong."""
     known = keys()
     if given.key in SECTIONS:
         raise ValueError(f"expected table, got {shown(given.value)}")
@@ -105,7 +105,7 @@ def _checked(given: Given) -> Any:
 
 
 def _dotted(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """A setting's name may be quoted or not: without quotes TOML reads its dots as tables."""
+    """Yield dotted names with their values: a name may be quoted or not, as TOML reads unquoted dots as tables."""
     for name, value in tree.items():
         if isinstance(value, dict):
             yield from _dotted(value, f"{prefix}{name}.")
@@ -114,7 +114,7 @@ def _dotted(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
 
 
 def _across(config: Config, winners: Mapping[str, Given]) -> Iterator[tuple[tuple[int, int], str]]:
-    """Conflicts between values that are valid alone."""
+    """Yield conflicts between values that are each valid alone."""
     window, tick = config.job.window_seconds, config.job.tick_seconds
     if window % tick:
         given = winners.get("job.window_seconds") or winners["job.tick_seconds"]
@@ -148,6 +148,6 @@ def _with_values(values: Mapping[str, Any], places: Mapping[str, str]) -> Config
 
 
 def _replaced(section: Any, names: Sequence[str], value: Any) -> Any:
-    """The section with one value within it replaced."""
+    """Return the section with one of its values replaced."""
     name, *inner = names
     return dataclasses.replace(section, **{name: _replaced(getattr(section, name), inner, value) if inner else value})

@@ -96,11 +96,11 @@ class Policies:
     default: Policy = field(default_factory=Policy)
 
     def matching(self, cluster: str, group: str) -> tuple[PolicyRule, ...]:
-        """The rules about a group, in their order."""
+        """Return the rules that match a group, in their order."""
         return tuple(rule for rule in self.rules if matches(cluster, [rule.cluster]) and matches(group, [rule.match]))
 
     def of(self, cluster: str, group: str, at: datetime) -> Policy:
-        """Values of a group: later rules override earlier ones key by key, but each one's maintenance counts."""
+        """Return the policy of a group: later rules override earlier ones by key, but each one's maintenance counts."""
         rules = self.matching(cluster, group)
         if not rules:
             return self.default
@@ -109,20 +109,20 @@ class Policies:
         return replace(self.default, **values, in_maintenance=is_planned)
 
     def slo_seconds(self, cluster: str) -> tuple[float, ...]:
-        """The service levels of time lag that some group of the cluster may have, ascending."""
+        """Return the service levels of time lag, in seconds, that groups of the cluster may have, ascending."""
         found = {
             rule.values.get("slo_time_lag_seconds", 0.0) for rule in self.rules if matches(cluster, [rule.cluster])
         }
         return tuple(sorted(found - {0.0}))
 
     def reads_committed(self, cluster: str) -> bool:
-        """True if some group of the cluster may read committed records only."""
+        """Return True if some group of the cluster may read committed records only."""
         return any(
             rule.values.get("isolation") == READ_COMMITTED for rule in self.rules if matches(cluster, [rule.cluster])
         )
 
     def idle_seconds(self, cluster: str | None) -> float:
-        """The longest time that a group of the cluster may have to be idle before it scales to zero; 0: none does.
+        """Return the longest idle time in seconds before a group of the cluster scales to zero; 0 if none does.
 
         None stands for any cluster.
         """
@@ -233,7 +233,7 @@ def _weekly(text: str, timezone: str, reason: str) -> Weekly:
 
 
 def _lines(text: str) -> Iterator[tuple[tuple[int, str], int]]:
-    """The line of each key of each rule, "" for its header; later ones of the same name win, which TOML refuses."""
+    """Yield the line of each key of each rule, "" for its header; of equal keys, which TOML refuses, the last wins."""
     rule, planned, part = -1, -1, None
     for number, line in enumerate(text.splitlines(), start=1):
         if header := re.match(r"\s*\[+\s*([^\]]+?)\s*\]", line):

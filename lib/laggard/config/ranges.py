@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 
 def key(default: Any, accepts: str, holds: Callable[[Any], object] = bool) -> Any:
-    """A key with its default and its range."""
+    """Declare a key with its default and its range."""
     metadata = {"accepts": accepts, "holds": holds}
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=metadata)
@@ -18,44 +18,44 @@ def key(default: Any, accepts: str, holds: Callable[[Any], object] = bool) -> An
 
 
 def between(low: int, high: int, default: int) -> Any:
-    """A number from `low` to `high`."""
+    """Declare a key that is a number from `low` to `high`."""
     return key(default, f"{low} to {high}", lambda value: low <= value <= high)
 
 
 def one_of(*values: str, default: str) -> Any:
-    """One of these words."""
+    """Declare a key that is one of these words."""
     return key(default, f"{', '.join(values[:-1])} or {values[-1]}", values.__contains__)
 
 
 def switch(*, default: bool) -> Any:
-    """True or false."""
+    """Declare a key that is true or false."""
     return key(default, "true or false", lambda _: True)
 
 
 def globs(*default: str) -> Any:
-    """Names to take; without one nothing would be watched."""
+    """Declare a key for names to watch, as globs; it may not be empty, as nothing would be watched."""
     return key(default, "list of globs, not empty", lambda value: value and all(value))
 
 
 def ignored(*default: str) -> Any:
-    """Names to leave out."""
+    """Declare a key for names to leave out, as globs."""
     return key(default, "list of globs", all)
 
 
 def path() -> Any:
-    """A file; empty: none."""
+    """Declare a key for the path of a file; empty means none."""
     return key("", "path, may be empty", lambda value: value.isprintable())
 
 
 def is_host_port(text: str) -> bool:
-    """True if the text is host:port; an IPv6 address stands in brackets."""
+    """Return True if the text is host:port; an IPv6 address is in brackets."""
     host, _, port = text.rpartition(":")
     is_host = re.fullmatch(r"\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+", host) is not None
     return is_host and re.fullmatch(r"[0-9]{1,5}", port) is not None and int(port) <= 65535
 
 
 def is_url(text: str) -> bool:
-    """True if the text is a URL of HTTP or HTTPS, without a user, a password or a fragment in it."""
+    """Return True if the text is an HTTP or HTTPS URL without a user, a password or a fragment."""
     if not re.fullmatch(r"[!-~]+", text):
         return False
     try:
@@ -68,10 +68,10 @@ def is_url(text: str) -> bool:
 
 
 def is_folder_url(text: str) -> bool:
-    """True if a path can be put behind the URL."""
+    """Return True if a path can be appended to the URL."""
     return is_url(text) and text.endswith("/") and "?" not in text
 
 
 def is_origin(text: str) -> bool:
-    """True if the text is the origin of a web page, as browsers send it, or * for all."""
+    """Return True if the text is the origin of a web page, as browsers send it, or * for all."""
     return text == "*" or (is_url(text) and re.fullmatch(r"https?://[^/?]+", text) is not None)

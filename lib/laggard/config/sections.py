@@ -184,7 +184,7 @@ SECTIONS = tuple(_sections(Config()))  # a section within another one has a dott
 
 
 def keys() -> dict[str, Field[Any]]:
-    """Every dotted key with its dataclass field, in the order of the reference file."""
+    """Return every dotted key with its dataclass field, in the order of the reference file."""
     defaults, top = Config(), fields(Config)[0]
     inner = {
         f"{name}.{each.name}": each
@@ -196,7 +196,7 @@ def keys() -> dict[str, Field[Any]]:
 
 
 def value_of(config: Config, key: str) -> Any:
-    """The value of a dotted key, or a section by its name."""
+    """Return the value of a dotted key, or a section by its name."""
     found: Any = config
     for name in key.split("."):
         found = getattr(found, name)
@@ -204,7 +204,7 @@ def value_of(config: Config, key: str) -> Any:
 
 
 def require_brokers(config: Config) -> tuple[str, ...]:
-    """The brokers to connect to, which have no default."""
+    """Return the brokers to connect to; raise an error if there are none, as they have no default."""
     if not config.cluster.bootstrap_servers:
         raise LaggardError(
             "no Kafka cluster is configured",

@@ -64,7 +64,7 @@ class Security:
 
 
 def mistakes(security: Security) -> Iterator[tuple[str, str]]:
-    """Keys below `cluster.security` that do not go together, each with the problem."""
+    """Yield keys below `cluster.security` that do not go together, each with the problem."""
     if security.has_sasl != bool(security.mechanism):
         problem = f"is needed for {security.protocol}: one of {', '.join(MECHANISMS)}"
         yield "mechanism", problem if security.has_sasl else f"has no use in {security.protocol}"

@@ -27,19 +27,19 @@ class Given:
     text: str | None = None
 
     def says(self, problem: str) -> str:
-        """The problem with its place, so that it can be found."""
+        """Return the problem with its place, so that it can be found."""
         return f"{self.place}: {problem}" if self.order[0] == ENVIRONMENT else f"{self.place}: {self.key}: {problem}"
 
 
 def refused(problems: Sequence[str]) -> LaggardError:
-    """The error that tells every problem at once."""
+    """Return the error that lists all problems at once."""
     what = f"the configuration has {len(problems)} mistakes" if len(problems) > 1 else "the configuration has a mistake"
     fix = "laggard config sample  # every key with its default and range"
     return LaggardError(what, cause="\n  ".join(problems), fix=fix, exit_code=CONFIGURATION)
 
 
 def find_file(path: str | None, environ: Mapping[str, str]) -> str | None:
-    """The file to read: the one named by the user, who then means it, else the first that is there."""
+    """Return the configuration file to read: the one that the user named, else the first that exists."""
     return path or environ.get("LAGGARD_CONFIG") or next(filter(_is_there, SEARCHED), None)
 
 
@@ -60,7 +60,7 @@ class TomlFile:
 
 
 def read_toml(path: str) -> TomlFile:
-    """The file, or the error that says why it cannot be read."""
+    """Return the file; raise an error that says why it cannot be read."""
     text = _read(path)
     try:
         tree = _parse(text)
@@ -72,7 +72,7 @@ def read_toml(path: str) -> TomlFile:
 
 
 def _parse(text: str) -> dict[str, Any]:
-    """The TOML text as a tree; raises a ValueError."""
+    """Return the TOML text as a tree; raise a ValueError if it is invalid."""
     if sys.version_info >= (3, 11):  # here: `make demo` checks its options before tomli can be installed
         import tomllib
     else:
@@ -81,12 +81,12 @@ def _parse(text: str) -> dict[str, Any]:
 
 
 def policy_files(path: str) -> list[str]:
-    """The files of `policy.d` beside the main file, in the order of their names."""
+    """Return the files of `policy.d` beside the main file, in the order of their names."""
     return sorted(map(str, Path(path).parent.glob("policy.d/*.toml")))
 
 
 def from_file(file: TomlFile, sections: Collection[str]) -> Iterator[Given]:
-    """Every key of a TOML file except `policy`, which is no value but a list of rules."""
+    """Yield every key of a TOML file except `policy`, which is a list of rules."""
     for key, value in _flat(file.tree, sections):
         line = line_of(file.text, key)
         if key != "policy":
@@ -117,7 +117,7 @@ def _flat(tree: Mapping[str, Any], sections: Collection[str], prefix: str = "") 
 
 
 def line_of(text: str, key: str) -> int | None:
-    """The line a dotted key or its table's header is written on; None when it is written in an unusual way."""
+    """Return the line of a dotted key or its table's header; None if it is written in an unusual way."""
     section, _, name = key.rpartition(".")
     prefix, inline = "", None
     for number, line in enumerate(text.splitlines(), start=1):
@@ -136,12 +136,12 @@ def line_of(text: str, key: str) -> int | None:
 
 
 def unquoted(key: str) -> str:
-    """A key as TOML means it, whether or not it is quoted."""
+    """Return a key as TOML reads it, without quotes."""
     return re.sub(r"[\"' ]", "", key)
 
 
 def from_environment(environ: Mapping[str, str]) -> Iterator[Given]:
-    """LAGGARD_SECTION__KEY; other names are not ours: Kubernetes injects LAGGARD_PORT for a Service of that name."""
+    """Yield LAGGARD_SECTION__KEY; other names are not ours: Kubernetes sets LAGGARD_PORT for a Service `laggard`."""
     for number, name in enumerate(sorted(environ)):
         if name.startswith("LAGGARD_") and "__" in name:
             key = name.removeprefix("LAGGARD_").lower().replace("__", ".")
@@ -149,7 +149,7 @@ def from_environment(environ: Mapping[str, str]) -> Iterator[Given]:
 
 
 def from_sets(sets: Sequence[str]) -> Iterator[Given]:
-    """--set section.key=value."""
+    """Yield the settings given by --set section.key=value."""
     for number, assignment in enumerate(sets):
         key, equals, text = assignment.partition("=")
         if not equals:
@@ -158,7 +158,7 @@ def from_sets(sets: Sequence[str]) -> Iterator[Given]:
 
 
 def _from_text(text: str) -> Any:
-    """The text read as a TOML value, else the text itself."""
+    """Return the text parsed as a TOML value, else the text itself."""
     try:
         tree = _parse(f"value = {text}")
     except ValueError:

@@ -13,7 +13,7 @@ _TYPE_NAMES = {
 
 
 def typed(value: Any, default: Any, text: str | None = None) -> Any:
-    """The value in the default's type; `text` is what was written where that was not TOML."""
+    """Return the value in the default's type; `text` is the value as written outside a TOML file."""
     given, wanted = type(value), type(default)
     if wanted is str and text is not None and given is not str:
         return text  # a cluster called 2024 has a name, not a number
@@ -28,19 +28,19 @@ def typed(value: Any, default: Any, text: str | None = None) -> Any:
 
 
 def is_code(text: str) -> bool:
-    """True if the text looks like the code of a finding."""
+    """Return True if the text looks like the code of a finding."""
     return re.fullmatch(r"[A-Z][A-Z0-9_]*", text) is not None
 
 
 def shown(value: Any) -> str:
-    """The value as a message shows it."""
+    """Return the value as messages show it."""
     import json  # here and below: only needed when something is wrong, and the command line starts often
 
     return json.dumps(value, default=str, ensure_ascii=False)
 
 
 def suggestion(key: str, known: Collection[str]) -> str:
-    """The nearest known key: by its full name, else by its last part in any section."""
+    """Return a hint at the most similar known key: by its full name, else by its last part in any section."""
     import difflib
 
     by_name = {each.rpartition(".")[2]: each for each in known}

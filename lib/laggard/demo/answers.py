@@ -64,12 +64,12 @@ class Answers:
 
 
 def has_answers(answers: Answers, tables: str) -> bool:
-    """True if every question has a row by now, below the titles."""
+    """Return True if every question has a row by now, below the titles."""
     return all(len(answers.query_lines(tables, sql)) > 1 for sql in QUESTIONS.values())
 
 
 def verb_lines(answers: Answers, snapshot: Snapshot, command: str) -> list[str]:
-    """The page of the worst group and the open findings, each below the command that prints it."""
+    """Return the page of the worst group and the open findings, each below the command that prints it."""
     worst = answers.worst_group(snapshot)
     lines = ["", f"What is wrong with {worst}, and what to do?", *typed(command, "explain", worst)]
     lines += [f"  {line}".rstrip() for line in answers.explain_lines(worst)]
@@ -78,12 +78,12 @@ def verb_lines(answers: Answers, snapshot: Snapshot, command: str) -> list[str]:
 
 
 def typed(command: str, *words: str) -> list[str]:
-    """The line to type for an answer; none if its tables are removed by then."""
+    """Return the command line that prints an answer; none if its tables will have been removed."""
     return [f"  {command} {shlex.join(words)}", ""] if command else [""]
 
 
 def command_of(folder: Path) -> str:
-    """A command that runs laggard on the demo's tables, from where the demo was started."""
+    """Return a command that runs laggard on the demo's tables, from where the demo was started."""
     script = Path(sys.executable).with_name("laggard")
     if shutil.which("laggard") == str(script):
         words = ["laggard"]
@@ -97,7 +97,7 @@ def _from_here(path: Path) -> str:
 
 
 def question_lines(answers: Answers, tables: str, command: str) -> list[str]:
-    """Each question, the command that asks it, and the answer."""
+    """Return each question, the command that asks it, and the answer."""
     lines = []
     for question, sql in QUESTIONS.items():
         lines += ["", question, *typed(command, "query", sql)]
@@ -106,7 +106,7 @@ def question_lines(answers: Answers, tables: str, command: str) -> list[str]:
 
 
 def sample_lines(url: str) -> list[str]:
-    """Some lines of a scrape."""
+    """Return some lines of a scrape."""
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=5)
     try:
         connection.request("GET", "/metrics")
@@ -147,19 +147,19 @@ class Drill:
         return ""
 
     def is_over(self, seconds: float) -> bool:
-        """True if the diagnosis has answered, or has had long enough."""
+        """Return True if the diagnosis has answered, or has had enough time to."""
         if self._said_at is not None:
             return seconds - self._said_at >= REST_SECONDS
         return self._cue_at is not None and seconds - self._cue_at >= LIMIT_SECONDS
 
     def lines(self) -> list[str]:
-        """The newest findings of the group in trouble."""
+        """Return the newest findings of the group in trouble."""
         if len(self._findings) < 2:  # the header alone
             return ["", f"no finding about {self._scenario.group} yet", ""]
         return ["", *self._findings[: 1 + SHOWN_FINDINGS], ""]
 
     def end_lines(self, command: str) -> list[str]:
-        """The last window's verdict, and the page of `laggard explain`."""
+        """Return the last window's verdict, and the page of `laggard explain`."""
         group = self._scenario.group
         return [
             "",

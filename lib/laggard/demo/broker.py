@@ -109,7 +109,7 @@ class Broker:
         self._end_nodes(sig, None if node is None else [node])
 
     def run_tool(self, main_class: str, *args: str, timeout: float = 180) -> str:
-        """Standard output of one of Kafka's own command line tools; name the broker in `args` as the tool wants it."""
+        """Run a Kafka command line tool and return its standard output; `args` name the broker as the tool expects."""
         command = [self._java[0], *TOOL_JVM, *self._java[1:], main_class, *args]
         name = main_class.rpartition(".")[2]
         try:
@@ -228,7 +228,7 @@ def _start_failure(node: Node, what: str) -> LaggardError:
 
 
 def _log_tail(text: str) -> str:
-    """The last lines that say something: no Java stack, no list of settings."""
+    """Return the last lines of a log that matter: no Java stack traces, no lists of settings."""
     lines = [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith(("\t", "    at "))]
     errors = [line for line in lines if " ERROR " in line or " FATAL " in line or "Exception" in line]
     return "\n  ".join((errors or lines)[-REPORTED_LOG_LINES:])

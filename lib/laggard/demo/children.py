@@ -37,7 +37,7 @@ class Child:
             )
 
     def printed(self) -> str:
-        """Its log up to now."""
+        """Return the text of its log up to now."""
         return self.log.read_text(errors="replace")
 
     def check(self) -> None:
@@ -87,7 +87,7 @@ def stop_children(children: Mapping[str, Child], limit_seconds: float) -> None:
 
 
 def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Ours without the user's configuration, which is not meant for the demo, and with this very laggard."""
+    """Return our environment without the user's configuration, but with the path of the running laggard package."""
     kept = {
         name: value
         for name, value in environ.items()
@@ -98,7 +98,7 @@ def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_free(port: int, host: str = HOST) -> bool:
-    """True if the address is of this machine and nobody listens there at this moment."""
+    """Return True if the address is on this machine and no process listens there now."""
     with closing(socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -19,7 +19,7 @@ JOB_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 def config_text(folder: Path, bootstrap: str, scenario: Scenario = EVERYDAY, slower: int = 1) -> str:
-    """The configuration of job and exporter, as TOML; `slower` stretches all times of a drill."""
+    """Return the configuration of job and exporter, as TOML; `slower` stretches all times of a drill."""
     log_settings = f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
     sections: dict[str, dict[str, Any]] = {
         "cluster": {
@@ -55,13 +55,13 @@ def config_text(folder: Path, bootstrap: str, scenario: Scenario = EVERYDAY, slo
 
 
 def drill_thresholds(slower: int = 1) -> dict[str, float]:
-    """Every threshold that is a time, at the pace of a drill; those that count windows are as they are."""
+    """Return every threshold that is a time, scaled to the pace of a drill; those that count windows stay unchanged."""
     times = (each.name for each in dataclasses.fields(Parameters) if each.metadata["unit"] == "s")
     return {name: getattr(Parameters(), name) * slower / DRILL_PACE for name in times}
 
 
 def toml_value(value: Any) -> str:
-    """The value as TOML: as JSON, but for tables."""
+    """Return the value as TOML, which is JSON except for tables."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(key)} = {toml_value(each)}" for key, each in value.items()) + "}"
     return json.dumps(value, ensure_ascii=False)

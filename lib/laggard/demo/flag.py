@@ -21,7 +21,7 @@ class Flag:
         os.write(self._writes, b".")
 
     def is_set(self) -> bool:
-        """True after `set`."""
+        """Return True after a call of `set`."""
         return self.wait(0)
 
     def wait(self, seconds: float | None = None) -> bool:

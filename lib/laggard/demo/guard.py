@@ -60,7 +60,7 @@ def await_end(process: subprocess.Popen[bytes], limit_seconds: float) -> None:
 
 @functools.cache
 def _lifeline() -> tuple[int, int]:
-    """A pipe that nobody writes to: its reader learns that this process has ended."""
+    """Return a pipe that nobody writes to: its reader sees the end of file when this process ends."""
     os.register_at_fork(after_in_child=_drop_lifeline)
     return os.pipe()
 

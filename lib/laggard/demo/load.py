@@ -136,7 +136,7 @@ class _Settling(ConsumerRebalanceListener):  # type: ignore[misc]  # the client 
 
 
 def fair_shares(waiting: Mapping[TopicPartition, float], total: float) -> dict[TopicPartition, float]:
-    """Fair shares of a total: none larger than its backlog, and the rest equal."""
+    """Return fair shares of a total: none larger than its backlog, and the rest equal."""
     shares, left = {}, total
     for place, (partition, most) in enumerate(sorted(waiting.items(), key=lambda each: each[1])):
         shares[partition] = min(most, left / (len(waiting) - place))

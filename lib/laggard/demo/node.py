@@ -56,7 +56,7 @@ class Node:
         return self.folder / "broker.log"
 
     def printed(self) -> str:
-        """Its output since its last start."""
+        """Return its output since its last start."""
         return self.log.read_bytes()[self.log_start :].decode(errors="replace")
 
     @property
@@ -92,7 +92,7 @@ class Node:
 
 
 def default_properties(node: Node, nodes: Sequence[Node]) -> dict[str, str]:
-    """Kafka settings for one node of a small, quick cluster that creates no topic by itself."""
+    """Return Kafka settings for one node of a small, quick cluster that creates no topic by itself."""
     replicas = str(min(3, len(nodes)))
     return {
         "node.id": str(node.id),
@@ -119,7 +119,7 @@ def default_properties(node: Node, nodes: Sequence[Node]) -> dict[str, str]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports nobody listens on at this moment."""
+    """Return ports on which no process listens at this moment."""
     ports: list[int] = []
     with ExitStack() as open_sockets:
         for port in random.sample(PORTS, len(PORTS)):

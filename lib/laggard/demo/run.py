@@ -144,7 +144,7 @@ class Demo:
         self._view.show([*self._answers.status_lines(snapshot), *drill_lines, footer])
 
     def _is_over(self) -> bool:
-        """True if the seconds are over; a slow machine gets some more until each closing question has an answer."""
+        """Return True if the seconds are over; a slow machine gets more until each closing question has an answer."""
         limit = self._options.seconds
         if self._drill and not limit:
             return self._drill.is_over(self._view.seconds)
@@ -155,7 +155,7 @@ class Demo:
         )
 
     def _read(self) -> Snapshot | None:
-        """The newest batch; None while nothing is published, or not all of it."""
+        """Return the newest batch; None while nothing is published, or only a part of it."""
         try:
             return self._answers.snapshot(self._tables)
         except LaggardError:
@@ -165,7 +165,7 @@ class Demo:
         self._children["load"].send(signal.SIGUSR1)
 
     def _tell_end(self, samples: Sequence[str] | None) -> None:
-        """The last state, what was served, and three questions; without samples nothing was ever seen."""
+        """Print the last state, what was served, and three questions; `samples` is None if nothing was ever seen."""
         snapshot = self._read()
         command = "" if self._is_temporary else self._command
         lines = ["", "At the end:", *self._answers.status_lines(snapshot)] if snapshot else []
@@ -237,7 +237,7 @@ def _signals(stop: Callable[..., None]) -> Iterator[None]:
 
 
 def spent(seconds: float, limit: int) -> str:
-    """Seconds that have gone by, and of how many; beyond these, what is waited for."""
+    """Return the elapsed seconds with their limit; beyond the limit, what is still waited for."""
     gone = round(seconds)
     if not limit:
         return f"{gone} s"
@@ -245,5 +245,5 @@ def spent(seconds: float, limit: int) -> str:
 
 
 def has_lag(snapshot: Snapshot) -> bool:
-    """True if the batch knows the lag of any group."""
+    """Return True if the batch knows the lag of any group."""
     return any(row["lag_known"] is not None for row in snapshot.groups)

@@ -108,11 +108,11 @@ DRILLS: Mapping[str, Scenario] = {
 
 
 def scenario_of(name: str) -> Scenario:
-    """The drill of this name, "" for everyday life."""
+    """Return the drill of this name, or the everyday scenario for ""."""
     return DRILLS[name] if name else EVERYDAY
 
 
 def partition_rates(scenario: Scenario = EVERYDAY, *, is_on: bool = False) -> dict[tuple[str, int], int]:
-    """Records per second of each topic and partition; `is_on`: the cue was given."""
+    """Return the records per second of each topic and partition; `is_on` means that the cue was given."""
     rates = {(topic, number): rate for topic, rates in scenario.topics.items() for number, rate in enumerate(rates)}
     return rates | dict((scenario.hot or {}) if is_on else {})

@@ -28,13 +28,13 @@ class View:
         return time.monotonic() - self._start
 
     def note(self, text: str) -> None:
-        """A line of progress."""
+        """Write a line of progress."""
         self._drawn = 0  # what is above it stays
         self._notes.write(f"laggard: {self.seconds:5.1f} s  {text}\n")
         self._notes.flush()
 
     def note_from_handler(self, text: str) -> None:
-        """The same from a signal handler, which may have interrupted a write to the stream."""
+        """Write the same from a signal handler, which may have interrupted a write to the stream."""
         self._drawn = 0
         line = f"laggard: {self.seconds:5.1f} s  {text}\n"
         try:
@@ -55,7 +55,7 @@ class View:
             self._shown_at = self.seconds
 
     def tell(self, lines: Sequence[str]) -> None:
-        """Lines that stay."""
+        """Write lines that stay: the next block does not replace them."""
         self._drawn = 0
         self._write("", lines)
 

@@ -49,7 +49,7 @@ class Evaluated:
 
 
 def evaluate_group(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Evaluated:
-    """One group's window; what goes wrong in it is reported as a finding and keeps nobody else from being evaluated."""
+    """Evaluate one group's window; a failure is reported as a finding, and the other groups are still evaluated."""
     try:
         return _evaluate(frame, memory, parameters)
     except Exception as error:  # noqa: BLE001 - its report is the finding
@@ -57,7 +57,7 @@ def evaluate_group(frame: GroupFrame, memory: Memory, parameters: Parameters) ->
 
 
 def failed(group: str, stage: str, error: Exception, memory: Memory, policy: Policy | None = None) -> Evaluated:
-    """A group that could not be evaluated in a window: one finding says so, and what was open of it is unknown."""
+    """Return the result of a group that could not be evaluated: a finding says so, and open ones become unknown."""
     unknown = [Observation(code, abstains=True) for code in sorted({each.code for each in memory.tracks})]
     return Evaluated(
         group,
@@ -75,7 +75,7 @@ def failed(group: str, stage: str, error: Exception, memory: Memory, policy: Pol
 
 
 def failure(stage: str, error: Exception | str) -> Observation:
-    """The finding that a step, or a rule by its code, ended with an error."""
+    """Return the finding that a step, or a rule named by its code, raised an error."""
     text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
     return Observation(RULE_FAILED, subject=stage, evidence_text={"error": text[:_ERROR_CHARACTERS]})
 
@@ -112,7 +112,7 @@ def _evaluate(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Eval
 def settle(
     evaluated: Sequence[Evaluated], cluster: ClusterFrame, memories: Mapping[str, Memory], parameters: Parameters
 ) -> tuple[list[Row], list[Row], dict[str, Memory]]:
-    """Rows of `group_windows` and of `findings` for a window of all groups, and what to remember of each.
+    """Return the rows of `group_windows` and `findings` for a window of all groups, and each group's memory.
 
     `memories` are those before the window, of groups that are gone too; "" is the cluster's.
     """
@@ -169,7 +169,7 @@ def _sound(
     memories: Mapping[str, Memory],
     error_of: Callable[[Sequence[Evaluated], Mapping[str, Memory]], Exception | None],
 ) -> tuple[list[Evaluated], dict[str, Memory]]:
-    """Evaluations and memories, each without what it is about if it raises by itself."""
+    """Return evaluations and memories, each without what it is about if it raises by itself."""
     own = {"": memories[""]} if "" in memories else {}
     if error_of([], own) is not None:
         own = {}
@@ -202,7 +202,7 @@ def _observe(signals: Signals) -> Iterable[Observation]:
 
 
 def _still_slow(tracks: Iterable[Track], signals: Signals) -> dict[str, Observation]:
-    """Slow members and hosts whose finding is open, unless they are at pace again.
+    """Return slow members and hosts with an open finding, unless they consume as fast as the others again.
 
     Lag of others hides them for a window or two; a backlog that they drain at full speed is no reason to repair them.
     """
@@ -247,7 +247,7 @@ def _settle_cluster(
 
 
 def _retired(group: str, memory: Memory, cluster: ClusterFrame, parameters: Parameters) -> list[Row]:
-    """The end of what was open of a deleted group."""
+    """Return the rows that close the open findings of a deleted group."""
     known = [track for track in memory.tracks if track.code in BY_CODE]
     steps = [Step(track, None, "retired") for track in known if track.opened_ms is not None]
     evaluation = Evaluation(cluster.name, group, cluster.now_ms, None, memory.episode_ms, parameters)
@@ -255,7 +255,7 @@ def _retired(group: str, memory: Memory, cluster: ClusterFrame, parameters: Para
 
 
 def _with_episode(memory: Memory, steps: Sequence[Step], cluster: ClusterFrame, parameters: Parameters) -> Memory:
-    """The stretch of trouble: it begins with a cause or a symptom and outlasts short breaks."""
+    """Return the memory with the episode of trouble: it begins with a cause or a symptom and outlasts short breaks."""
     is_open = any(
         step.track.opened_ms is not None and not step.closed and BY_CODE[step.track.code].kind in (CAUSE, SYMPTOM)
         for step in steps

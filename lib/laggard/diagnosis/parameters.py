@@ -31,7 +31,7 @@ def fixed(name: str, value: Number, unit: str) -> Number:
 
 
 def _of(default: float, unit: str, *, low: float = 0, high: float = inf) -> Any:
-    """A threshold with its unit and its range, as errors and conf/reference.toml print them."""
+    """Declare a threshold with its unit and its range, as errors and conf/reference.toml print them."""
     if low:
         return field(default=default, metadata=_rules(unit, f"{low} to {high}", lambda value: low <= value <= high))
     if unit.startswith(("share ", "probability")):
@@ -130,7 +130,7 @@ class Parameters:
     slo_objective: float = _of(0.99, "share of the records", low=0.94, high=0.9999)  # a burn of 14.4 needs 0.94
 
     def of_rebalances(self) -> RebalanceParameters:
-        """Thresholds of the rebalance analytics: those that have the same name here have the same value."""
+        """Return the thresholds of the rebalance analytics, with the values of those that have the same name here."""
         known = {each.name for each in fields(RebalanceParameters)}
         return replace(DEFAULTS, **{each.name: getattr(self, each.name) for each in fields(self) if each.name in known})
 

@@ -21,7 +21,7 @@ COMPARE = "compare `date -u` here and on the brokers, or `chronyc tracking`"
 
 
 def check_clock(cluster: Cluster) -> Iterable[Result]:
-    """The active controller's clock against ours: no request of Kafka tells that of another broker.
+    """Compare the active controller's clock with ours: no request of Kafka returns that of another broker.
 
     Records tell less: one that is old says nothing, and one that is new may have been stamped by its producer.
     """
@@ -51,7 +51,7 @@ def check_clock(cluster: Cluster) -> Iterable[Result]:
 
 
 def evaluate_clock(controller: int, clock_ms: float, sent_ms: float, received_ms: float) -> Result:
-    """The clock was read at some moment between our question and the answer, so the difference is a range."""
+    """Evaluate the difference of the clocks as a range: theirs was read at some moment between request and response."""
     least, most = (clock_ms - received_ms) / 1000, (clock_ms - sent_ms) / 1000
     limit = LIMIT_MS / 1000
     who = f"node {controller} is"

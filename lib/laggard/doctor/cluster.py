@@ -46,7 +46,7 @@ class Cluster:
         return found
 
     def check_reach(self) -> Iterable[Result]:
-        """Brokers answer, and they are the ones the checkpoint was made with."""
+        """Check that brokers answer, and that they are the ones of the checkpoint."""
         servers, seconds = self.config.cluster.bootstrap_servers, self.config.cluster.request_timeout_seconds
         unreachable = find_unreachable(servers, seconds)
         named = _some(f"{address}: {reason}" for address, reason in unreachable.items())
@@ -73,7 +73,7 @@ class Cluster:
 
 
 def find_unreachable(addresses: Iterable[str], seconds: float) -> dict[str, str]:
-    """The host:port addresses that were not connected to in time, each with its reason; all are tried at once."""
+    """Return host:port addresses that were not connected to in time, each with its reason; all are tried at once."""
     reasons = dict.fromkeys(addresses, f"no connection within {seconds:g} s")
     # a thread for each, left behind when late: looking up a name takes as long as the resolver likes
     threads = [Thread(target=_connect, args=(address, seconds, reasons), daemon=True) for address in reasons]
@@ -103,7 +103,7 @@ def if_reached(cluster: Cluster, name: str, check: Callable[[Cluster], Iterable[
 
 
 def check_listeners(cluster: Cluster) -> Iterable[Result]:
-    """Clients use the addresses that brokers advertise, which may be right only elsewhere."""
+    """Check the addresses that brokers advertise to clients, which may be reachable only from elsewhere."""
     seconds = cluster.config.cluster.request_timeout_seconds
     brokers = (cluster.metadata or {}).get("brokers", [])
     by_address = {f"{broker['host']}:{broker['port']}": broker["node_id"] for broker in brokers}
@@ -118,7 +118,7 @@ def check_listeners(cluster: Cluster) -> Iterable[Result]:
 
 
 def check_source(cluster: Cluster) -> Iterable[Result]:
-    """The offsets topic, its log start against our position, and open transactions."""
+    """Check the offsets topic, its log start against our position, and open transactions."""
     name, topic = cluster.config.cluster.offsets_topic, cluster.topic
     problem = error_name(topic["error_code"])
     if problem is not None:
@@ -162,7 +162,7 @@ def _check_ends(cluster: Cluster, by_leader: dict[int, list[tuple[str, int]]]) -
 
 
 def evaluate_topic_error(config: Config, problem: str) -> Result:
-    """A topic that Kafka has not made yet is no failure: the job waits for it."""
+    """Evaluate an error of the topic; a topic that Kafka has not created yet is no failure: the job waits for it."""
     name = config.cluster.offsets_topic
     if problem == TOPIC_DENIED:
         command = allow(config, "Describe", "Read", resource=("--topic", name))
@@ -196,7 +196,7 @@ def evaluate_transactions(high: Mapping[int, int], stable: Mapping[int, int]) ->
 
 
 def evaluate_position(starts: Mapping[int, int], positions: Mapping[int, int]) -> Result:
-    """Records after the newest batch are lost if the log starts after them."""
+    """Evaluate the position: records after the newest batch are lost if the log starts after them."""
     lost = sorted(part for part, position in positions.items() if starts.get(part, 0) > position)
     if not lost:
         return Result("ok", "position", "everything after the newest batch can still be read")

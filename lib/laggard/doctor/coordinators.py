@@ -28,7 +28,7 @@ def ask_coordinators(cluster: Cluster) -> Asked:
 
 
 def check_coordinators(cluster: Cluster) -> Iterable[Result]:
-    """Every broker lists its groups, and every watched group gives its offsets within the time of a request."""
+    """Check that every broker lists its groups, and every watched group gives offsets within a request's timeout."""
     asked = ask_coordinators(cluster)
     if asked.unlisted:
         fact = f"brokers {asked.unlisted} did not list their groups"

@@ -22,7 +22,7 @@ CHECK = "series, estimated"
 
 
 def check_estimate(cluster: Cluster) -> Iterable[Result]:
-    """The cluster's series fit under the cap; from the first batch on `check_series` counts them."""
+    """Check that the cluster's series fit under the cap; from the first batch on `check_series` counts them."""
     config = cluster.config
     if cluster.metadata is None:
         return  # reported by its own line

@@ -30,7 +30,7 @@ _SHORT = {  # RFC 2253; Java writes any other attribute as a number
 
 
 def principal_of(security: Security) -> str:
-    """The principal, without the mappings that brokers may make; a description where it is not known."""
+    """Return the principal, without the mappings that brokers may apply; a description if it is unknown."""
     if security.has_sasl:
         return (
             f"User:{security.username}" if security.has_password else f"User:<that of the {security.mechanism} login>"
@@ -41,7 +41,7 @@ def principal_of(security: Security) -> str:
 
 
 def allow(config: Config, *operations: str, resource: tuple[str, ...]) -> str:
-    """The command of Kafka that allows us these operations."""
+    """Return the Kafka command that allows us these operations."""
     wanted = [word for operation in operations for word in ("--operation", operation)]
     server = config.cluster.bootstrap_servers[0]
     start = [
@@ -67,7 +67,7 @@ def _subject(path: str) -> str:
 
 
 def escaped(value: str) -> str:
-    """A value of a distinguished name as RFC 2253 writes it."""
+    """Escape a value of a distinguished name as in RFC 2253."""
     text = "".join(f"\\{each}" if each in ',+"\\<>;' else each for each in value)
     if text.startswith(("#", " ")):
         text = f"\\{text}"
@@ -75,7 +75,7 @@ def escaped(value: str) -> str:
 
 
 def check_security(config: Config) -> Iterable[Result]:
-    """The login can be made, and what an attacker on the network could use."""
+    """Check that the login can be made, and report what an attacker on the network could use."""
     security = config.cluster.security
     check_files(security)
     words = [security.protocol, *filter(None, [security.mechanism])]

@@ -26,7 +26,7 @@ Check = Callable[[], Iterable[Result]]
 
 
 def run_checks(checks: Iterable[tuple[str, Check]]) -> list[Result]:
-    """All results in order; a check that breaks is a failed line and stops none of the others."""
+    """Run all checks in order; one that raises is a failed line and does not stop the others."""
     results: list[Result] = []
     for name, check in checks:
         try:
@@ -41,15 +41,15 @@ def run_checks(checks: Iterable[tuple[str, Check]]) -> list[Result]:
 
 
 def exit_code(results: Iterable[Result]) -> int:
-    """0 when all is well, 1 with a warning, 2 with a failure."""
+    """Return 0 if all is well, 1 with a warning, 2 with a failure."""
     return max((LEVELS.index(result.level) for result in results), default=0)
 
 
 def run_code(results: Iterable[Result]) -> int:
-    """Exit code of `laggard run --dry-run`: that of the first failure, 0 without one."""
+    """Return the exit code of `laggard run --dry-run`: that of the first failure, 0 without one."""
     return next((result.run_code for result in results if result.level == "fail"), OK)
 
 
 def to_data(result: Result) -> dict[str, object]:
-    """A line as `--json` prints it."""
+    """Return a result as `--json` prints it."""
     return {name: value for name, value in asdict(result).items() if name != "run_code"}

@@ -45,7 +45,7 @@ def check_rights(cluster: Cluster) -> Iterable[Result]:
 
 
 def evaluate_read(config: Config, error: str | None) -> Result:
-    """Without Read on the offsets topic there is nothing to do."""
+    """Evaluate Read on the offsets topic, without which there is nothing to do."""
     name = config.cluster.offsets_topic
     if error is None:
         return Result("ok", f"Read {name}", f"{principal_of(config.cluster.security)} may")
@@ -56,7 +56,7 @@ def evaluate_read(config: Config, error: str | None) -> Result:
 
 
 def evaluate_sparks_groups(config: Config, error: str | None) -> Result:
-    """Spark joins no group, yet its consumer looks up the coordinator of its made-up one, and fails if denied."""
+    """Evaluate Spark's right to look up the coordinator of its made-up group: it joins none, but fails if denied."""
     check = f"Describe groups {SPARKS_GROUPS}*"
     if error is None:
         return Result("ok", check, f"{principal_of(config.cluster.security)} may")
@@ -67,7 +67,7 @@ def evaluate_sparks_groups(config: Config, error: str | None) -> Result:
 
 
 def evaluate_topics(config: Config, error: str | None, visible: int) -> Result:
-    """A topic that we may not describe looks like a missing one: its lag stays unknown."""
+    """Evaluate the right to describe topics: a topic without it looks like a missing one, and its lag stays unknown."""
     check, fact = "Describe topics", f"watched topics that we see: {visible}"
     if error not in DENIED:  # the name is unknown, as it should be
         return Result("ok", check, f"{principal_of(config.cluster.security)} may describe every topic; {fact}")
@@ -80,7 +80,7 @@ def evaluate_topics(config: Config, error: str | None, visible: int) -> Result:
 
 
 def evaluate_groups(config: Config, error: str | None, visible: int, *, is_cluster_allowed: bool) -> Result:
-    """Only states are asked of groups other than Spark's own, unless coordinators are asked for offsets as well."""
+    """Evaluate Describe on groups other than Spark's: states need it, and so do offsets asked of coordinators."""
     check, fact = "Describe groups", f"groups that we see: {visible}"
     if error is not None and error not in DENIED:
         return _unknown(check, error)
@@ -96,7 +96,7 @@ def evaluate_groups(config: Config, error: str | None, visible: int, *, is_clust
 
 
 def evaluate_cluster(config: Config, error: str | None) -> Result:
-    """Nothing but the doctor's look at the clock needs this right."""
+    """Evaluate the right to describe the cluster: only the doctor's check of the clock needs it."""
     if error is None:
         return Result("ok", "Describe cluster", f"{principal_of(config.cluster.security)} may")
     if error not in DENIED:

@@ -23,12 +23,12 @@ LEAST_DISK_BYTES = 1024**3
 
 
 def check_java() -> Iterable[Result]:
-    """A Java that Spark 4.2 starts on."""
+    """Check for a Java that Spark 4.2 starts on."""
     yield Result("ok", "java", find_java())
 
 
 def check_packages() -> Iterable[Result]:
-    """Installed versions against the pins of setup.cfg."""
+    """Check installed versions against the pins of setup.cfg."""
     for name, wanted in pins().items():
         try:
             version = metadata.version(name)
@@ -42,7 +42,7 @@ def check_packages() -> Iterable[Result]:
 
 
 def pins() -> dict[str, str]:
-    """Package to version specifier, of the packages whose version matters."""
+    """Return a dict from package to version specifier, for the packages whose version matters."""
     root = checkout_root()
     if root is not None and (root / "setup.cfg").is_file():
         parser = ConfigParser()
@@ -55,7 +55,7 @@ def pins() -> dict[str, str]:
 
 
 def satisfies(version: str, wanted: str) -> bool:
-    """True if a version fulfils a list of ==, >= and < conditions."""
+    """Return True if a version fulfils a list of ==, >= and < conditions."""
     have = _numbers(version)
     for condition in wanted.split(","):
         operator, _, text = re.split(r"((?<==)=|(?<=>)=|(?<=<)(?!=))", condition.strip(), maxsplit=1)
@@ -72,7 +72,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def check_workers() -> Iterable[Result]:
-    """Spark's Python workers must be this interpreter: another one lacks the packages."""
+    """Check that Spark's Python workers use this interpreter: another one lacks the packages."""
     chosen = os.environ.get("PYSPARK_PYTHON")
     if chosen is None or shutil.which(chosen) == shutil.which(sys.executable):
         yield Result("ok", "PYSPARK_PYTHON", chosen or f"not set: {sys.executable} is taken")
@@ -82,7 +82,7 @@ def check_workers() -> Iterable[Result]:
 
 
 def check_jars() -> Iterable[Result]:
-    """The jars of the job against the committed sums."""
+    """Check the jars of the job against the committed sums."""
     if not (folder := jars_dir() / "spark").is_dir():
         yield Result("warn", "jars", f"not in {folder} yet", f"laggard run fetches them; now: {FETCH}", is_ahead=True)
         return
@@ -91,7 +91,7 @@ def check_jars() -> Iterable[Result]:
 
 
 def check_memory() -> Iterable[Result]:
-    """Memory that is free now."""
+    """Check the memory that is free now."""
     found = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(encoding="ascii"))
     free = int(found[1]) * 1024 if found else 0
     fact = f"{free / 1024**3:.1f} GB available"
@@ -100,7 +100,7 @@ def check_memory() -> Iterable[Result]:
 
 
 def check_disk(folder: Path) -> Iterable[Result]:
-    """Space left where the tables are."""
+    """Check the space left where the tables are."""
     place = nearest_existing(folder)
     free = shutil.disk_usage(place).free
     fact = f"{free / 1024**3:.1f} GB free at {place}"

@@ -43,7 +43,7 @@ def check_exporter(ask: Ask, clock: Callable[[], float] = time.time) -> Iterable
 
 
 def _samples(body: bytes) -> list[Sample]:
-    """The samples that are read here; a body may have a hundred thousand others."""
+    """Return the samples that are read here; a body may have a hundred thousand others."""
     names = tuple(family.name for family in _READ)
     lines = [line for line in body.decode("utf-8", "replace").splitlines() if line.startswith(names)]
     families = text_string_to_metric_families("\n".join([*lines, ""]))

@@ -39,7 +39,7 @@ MAINTAINED_HOURS = 26  # a day, and time to catch up
 
 
 def check_bootstrap(config: Config) -> Iterable[Result]:
-    """The one key without a default."""
+    """Check the one key without a default."""
     servers = config.cluster.bootstrap_servers
     if servers:
         yield Result("ok", "bootstrap servers", ", ".join(servers))
@@ -49,7 +49,7 @@ def check_bootstrap(config: Config) -> Iterable[Result]:
 
 
 def check_folders(config: Config) -> Iterable[Result]:
-    """Tables and checkpoint can be written, where they are local."""
+    """Check that folders of tables and checkpoint can be written, or that a bucket of tables can be read."""
     for key in ("tables", "checkpoint"):
         root = getattr(config.job, key)
         folder = local_path(root)
@@ -78,7 +78,7 @@ def _check_bucket(key: str, root: str) -> Iterable[Result]:
 
 
 def check_listen(config: Config) -> Iterable[Result]:
-    """The web-config file can be used, and others do not reach the exporter unprotected."""
+    """Check that the web-config file can be used, and that the exporter is not reachable by others unprotected."""
     listen, path = config.exporter.listen, config.exporter.web_config_file
     file = WebFile(path)
     if path:
@@ -93,7 +93,7 @@ def check_listen(config: Config) -> Iterable[Result]:
 
 
 def check_roots(config: Config) -> Iterable[Result]:
-    """The exporter's table roots can be read, each of another cluster."""
+    """Check that the exporter's table roots can be read, and that each is of another cluster."""
     found: dict[str, str] = {}
     for root in config.exporter.tables:
         try:
@@ -112,7 +112,7 @@ def check_roots(config: Config) -> Iterable[Result]:
 
 
 def check_series(config: Config) -> Iterable[Result]:
-    """The newest batch of each table root fits under the cap on series."""
+    """Check that the newest batch of each table root fits under the cap on series."""
     from laggard.exporter.budget import count_series
     from laggard.exporter.evaluated import EvaluatedReader
     from laggard.exporter.options import Selection
@@ -153,7 +153,7 @@ def check_series(config: Config) -> Iterable[Result]:
 
 
 def _series_of(snapshot: Snapshot) -> int:
-    """Series of a snapshot if there were room for all."""
+    """Return the number of series of a snapshot if there were room for all."""
     from laggard.exporter.budget import count_series
     from laggard.exporter.render import fitting_families
 
@@ -161,7 +161,7 @@ def _series_of(snapshot: Snapshot) -> int:
 
 
 def check_table(config: Config, name: str) -> Iterable[Result]:
-    """The table exists, every Delta reader can read it, and it has the columns of this code."""
+    """Check that the table exists, every Delta reader can read it, and it has the columns of this code."""
     try:
         table = open_table(config.job.tables, name)
     except TableMissing as missing:
@@ -197,7 +197,7 @@ def _exists(root: str, name: str) -> bool:
 
 
 def compare(found: pa.Schema, wanted: pa.Schema) -> list[str]:
-    """All differences of names and types together."""
+    """Return all differences of names and types between two schemas."""
     types = {field.name: str(arrow_types(field.type)) for field in found}
     declared = {field.name: str(arrow_types(field.type)) for field in wanted}
     return [
@@ -208,7 +208,7 @@ def compare(found: pa.Schema, wanted: pa.Schema) -> list[str]:
 
 
 def arrow_types(kind: pa.DataType) -> object:
-    """A type without the names that writers give to the inside of lists and maps."""
+    """Return a type without the names that writers give to the elements of lists and maps."""
     if pa.types.is_list(kind):
         return ("list", arrow_types(kind.value_type))
     if pa.types.is_map(kind):
@@ -219,14 +219,14 @@ def arrow_types(kind: pa.DataType) -> object:
 
 
 def _has_rows_after(root: str, name: str, version: int) -> bool:
-    """True if rows were written after a version."""
+    """Return True if rows were written after a version."""
     uri, newest = table_uri(root, name), open_table(root, name).version()
     with naming_errors(uri):
         return any(log.adds_rows(uri, each) for each in range(version + 1, newest + 1))
 
 
 def check_maintained(config: Config, now: datetime | None = None) -> Iterable[Result]:
-    """Maintenance, which is daily and hourly, has reached every table."""
+    """Check that maintenance, which is daily and hourly, has reached every table."""
     moment = now or datetime.now(timezone.utc)
     done = read_done(config.job.tables) if config.maintenance.enabled else {}
     late = [name for name, at in done.items() if moment - at > timedelta(hours=MAINTAINED_HOURS)]
@@ -239,7 +239,7 @@ def check_maintained(config: Config, now: datetime | None = None) -> Iterable[Re
 
 
 def check_published(config: Config, now: datetime | None = None) -> Iterable[Result]:
-    """The newest batch is recent, and no status table is ahead of it."""
+    """Check that the newest batch is recent, and that no status table is ahead of it."""
     root = config.job.tables
     try:
         batch = newest_batch(root)
@@ -268,7 +268,7 @@ def check_published(config: Config, now: datetime | None = None) -> Iterable[Res
 
 
 def check_quarantine(config: Config) -> Iterable[Result]:
-    """No group is in quarantine; of those that are, their number of partitions, whose rows are old."""
+    """Check that no group is in quarantine; if some are, count their partitions, whose rows are old."""
     root = config.job.tables
     try:
         batch = newest_batch(root)

@@ -17,7 +17,7 @@ MOST_RECORDS = 1000
 
 
 def check_trial(cluster: Cluster) -> Iterable[Result]:
-    """Spark must see every partition whose leader answers, and read a batch to its end."""
+    """Check that Spark sees every partition whose leader answers, and reads a batch to its end."""
     from laggard.stream.session import start_session
 
     config, partitions = cluster.config.cluster, len(cluster.topic["partitions"])

@@ -101,7 +101,7 @@ class Api:
 
 
 def counted_path(path: str) -> str:
-    """The entry of the closed list that a path belongs to."""
+    """Return the entry of the closed list under which a path is counted."""
     if path in API_PATHS:
         return path
     prefixes = (each for each in API_PATHS if each.endswith("{group}"))

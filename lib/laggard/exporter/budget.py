@@ -27,7 +27,7 @@ class Budgeted:
 
 
 def count_series(families: Sequence[Metric]) -> int:
-    """Lines with a value that the families make."""
+    """Return the number of samples that the families make."""
     return sum(len(metric.samples) for metric in families)
 
 
@@ -40,7 +40,7 @@ class Shedding:
         self._most_relaxed = 0  # of the calm bodies: each of them was well below the cap without so many
 
     def settle(self, needed: int, relaxed: int) -> int:
-        """Levels to leave out of this body, if it needs so many at the cap, and `relaxed` to be well below it."""
+        """Return how many levels to leave out: the body needs `needed` to fit the cap, `relaxed` to be well below."""
         self._calm = self._calm + 1 if relaxed < self._levels else 0
         self._most_relaxed = relaxed if self._calm <= 1 else max(relaxed, self._most_relaxed)
         if needed > self._levels:
@@ -76,13 +76,13 @@ class _Stages:
         self.counts = [count_series(families) + unmade]
 
     def levels_until(self, limit: float) -> int:
-        """Levels without which there are at most so many series."""
+        """Return the number of levels to leave out so that at most `limit` series remain."""
         while self.counts[-1] > limit and len(self.counts) <= len(LEVELS):
             self.after(len(self.counts))
         return next((level for level, count in enumerate(self.counts) if count <= limit), len(LEVELS))
 
     def after(self, levels: int) -> Sequence[Metric]:
-        """The families without so many levels."""
+        """Return the families without so many levels."""
         while len(self._families) <= levels:
             level = LEVELS[len(self._families) - 1]
             self._families.append(_shed(self._families[-1], level, self._snapshot))
@@ -112,7 +112,7 @@ def _severities(snapshot: Snapshot) -> dict[str, int]:
 
 
 def _known_lags(snapshot: Snapshot) -> dict[tuple[str, str], int | None]:
-    """Lag per group–topic as labelled; None if a part is unknown, which is no reason to hide it."""
+    """Return the lag per group–topic by label; None if a part is unknown, and then the pair is not hidden."""
     folded = snapshot.group_topics
     lags = folded.columns.get("lag", ())
     return {(escape_label(g), escape_label(t)): lag for g, t, lag in zip(folded.group, folded.topic, lags, strict=True)}
@@ -135,7 +135,7 @@ def _quiet_topics(snapshot: Snapshot) -> set[tuple[str, str]]:
 
 
 def _shed_least_lag(families: Sequence[Metric], snapshot: Snapshot, max_series: int) -> list[Metric]:
-    """Whole groups go, those with the least known time lag and lag first, until the body fits."""
+    """Remove whole groups, those with the least known time lag and lag first, until the body fits."""
     per_group: dict[str, int] = {}
     for metric in families:
         for sample in metric.samples:
@@ -151,7 +151,7 @@ def _shed_least_lag(families: Sequence[Metric], snapshot: Snapshot, max_series: 
 
 
 def _least_lag_first(snapshot: Snapshot) -> list[str]:
-    """Groups as labelled: by the severity of what is found, by known time lag, by known lag, by name."""
+    """Return group labels, the least first: by severity of findings, by known time lag, by known lag, by name."""
     found = _severities(snapshot)
     rank: dict[str, tuple[float, int]] = {escape_label(row["group"]): (-1.0, -1) for row in snapshot.groups}
     for row in snapshot.group_topics.rows():

@@ -12,7 +12,7 @@ _REFUSALS = (401, 403, 429)  # it answers; a probe has no password
 
 
 def asks_for_tls(web_config_file: str) -> bool:
-    """True if the web-config file may have a part for TLS; the wait for a handshake that never comes takes seconds."""
+    """Return True if the web-config file may ask for TLS; waiting for a handshake that never comes takes seconds."""
     if not web_config_file:
         return False
     try:
@@ -22,7 +22,7 @@ def asks_for_tls(web_config_file: str) -> bool:
 
 
 def check(listen: str, *, ready: bool, tls_first: bool) -> tuple[bool, str]:
-    """True if the exporter at `listen` lives, or is ready; and why, in one line.
+    """Return True if the exporter at `listen` is live, or ready, and the reason in one line.
 
     A socket that only opens or closes is no life: that takes an HTTP answer, or a TLS handshake that it ends, or after
     which it closes, for want of a client certificate. Its own certificate names another host than the loopback address.
@@ -65,7 +65,7 @@ def _ask(connection: http.client.HTTPConnection, path: str) -> tuple[int, str]:
 
 
 def reachable(host: str) -> str:
-    """The address to ask when it listens on all of them."""
+    """Return the address to connect to, a loopback address if the exporter listens on all."""
     try:
         address = ip_address(host)
     except ValueError:

@@ -21,7 +21,7 @@ def desired_consumers(
     window_seconds: int = 60,
     is_restless: bool = False,
 ) -> int | None:
-    """Consumers by a group's rows of group_windows, one per topic; None if the verdict is unknown or a row partial.
+    """Return desired consumers by group_windows rows, one per topic; None if the verdict is unknown or a row partial.
 
     `idle_seconds`: for how long nothing has arrived and nothing was left. `before`: rows of the windows before, the
     newest first, up to one that is missing. `is_restless`: a finding about rebalances is open. Topics that no member
@@ -57,7 +57,7 @@ def _is_known(rows: Sequence[Row]) -> bool:
 def _lasting(
     rows: Sequence[Row], before: Sequence[Sequence[Row]], window_seconds: int, *, is_restless: bool
 ) -> int | None:
-    """More only when two windows say so, and then what both do; one less only after an hour."""
+    """Ask for more members only if two windows do, and then for the smaller number; for one less after an hour."""
     members, desired = rows[0]["members"], rows[0]["members_desired"]
     if desired is None:
         return None
@@ -73,7 +73,7 @@ def _lasting(
 
 
 def _fewer_would_do(rows: Sequence[Row], members: int) -> bool:
-    """True if one less could drain what arrives and what lags, and most of what the members can do is not needed."""
+    """Return True if one member less could drain arrivals and lag, and most of what the members can do is unused."""
     group, arrivals = rows[0], [row["arrival_rate"] for row in rows]
     bound, capacity = group["members_lower_bound"], group["capacity"]
     if group["members"] != members or bound is None or capacity is None or None in arrivals:

@@ -65,7 +65,7 @@ def _times(sizes: Mapping[tuple[str, str], int], most: Mapping[str, int]) -> dic
 
 
 def _most_partitions(group: str, selection: Selection, policy: Policy) -> int:
-    """Partitions per topic of the group that have series, if there are so many."""
+    """Return the number of partitions per topic of the group that get series, if a topic has that many."""
     if policy.exports_all or matches(group, selection.partition_always):
         return 1 << 31  # all
     return 0 if policy.exports_none else selection.partition_top_k
@@ -79,7 +79,7 @@ def _unit(family: Family) -> tuple[str, ...]:
 
 
 def _width(family: Family) -> int:
-    """Series of one group, topic or partition."""
+    """Return the number of series of one group, topic or partition."""
     if family.bounds:
         return len(family.bounds) + _BESIDE_BUCKETS
     return len(family.states or _CLOSED.get(family, "1"))

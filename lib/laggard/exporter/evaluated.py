@@ -71,13 +71,13 @@ class Evaluated:
         ]
 
     def if_fresh(self, polled_at: float, window_seconds: int) -> Evaluated:
-        """The same, or nothing but its time when the rules are too far behind the poll."""
+        """Return this evaluation, or only its time if the rules are too far behind the poll."""
         is_fresh = self.until is not None and polled_at - self.until <= MAX_WINDOWS_BEHIND * window_seconds
         return self if is_fresh else Evaluated(self.until)
 
 
 def evaluated_rows(rows: pa.Table, table: str, skipped: Skipped, *, unique: Sequence[str] = ()) -> list[Row]:
-    """Rows of a table of the rules as dicts, without the odd ones."""
+    """Return rows of a table of the rules as dicts, without invalid ones."""
     return plain_rows(rows, table, _KEYS[table], skipped, unique=unique)
 
 
@@ -96,7 +96,7 @@ class EvaluatedReader:
         self.newest = Evaluated()
 
     def read(self, skipped: Skipped | None = None) -> Evaluated:
-        """The newest evaluation; reads nothing if no window was evaluated since the last look."""
+        """Return the newest evaluation; read nothing if no window was evaluated since the last call."""
         skipped = Skipped() if skipped is None else skipped
         states = open_table(self._root, FINDING_STATE.name)
         version = states.version()
@@ -122,7 +122,7 @@ class EvaluatedReader:
         return self.newest
 
     def _follow_findings(self, end: datetime, skipped: Skipped) -> None:
-        """Rows recorded after the last look up to this time; all over again at the start and when time went back."""
+        """Read findings recorded since the last call up to `end`; all again at the start and if time went back."""
         if self._seen_until is not None and self._seen_until <= end:
             after, still, opened = self._seen_until, dict(self._open), self._opened
         else:
@@ -143,7 +143,7 @@ class EvaluatedReader:
         return _count(read_known(table, uri, ("event", "code", "severity"), wanted, files).to_pylist())
 
     def _windows_before(self, begin: datetime, windows: Sequence[Row]) -> dict[str, list[list[Row]]]:
-        """Sizes of each group by the windows before, the newest first, up to one that is missing."""
+        """Return the sizes of each group in the windows before, the newest first, up to the first missing one."""
         hour = timedelta(seconds=SCALE_IN_SECONDS)
         self._sizing = {start: rows for start, rows in self._sizing.items() if begin - hour < start < begin}
         since = max(self._sizing, default=begin - hour) + self._window
@@ -167,7 +167,7 @@ class EvaluatedReader:
             self._sizing.setdefault(row["window_start"], {}).setdefault(row["group"], []).append(row)
 
     def _idle_seconds(self, begin: datetime) -> dict[str, float]:
-        """For how long each group has had neither lag nor arrivals; a window that is not known ends it."""
+        """Return for how many seconds each group has had neither lag nor arrivals; an unknown window ends it."""
         if not self._longest_idle:
             return {}
         rows = self._read(GROUP_WINDOWS.name, _IDLE_COLUMNS, "window_start", begin - self._longest_idle, begin)
@@ -184,7 +184,7 @@ class EvaluatedReader:
         return found
 
     def _read(self, name: str, columns: Sequence[str], time: str, since: datetime, until: datetime) -> pa.Table:
-        """Rows from a time up to another; file statistics keep the other files closed."""
+        """Return rows from a time up to another; file statistics avoid reading other files."""
         condition: Expression = (column(time) >= _moment(since)) & (column(time) <= _moment(until))
         files = f"date >= '{since.date()}' AND date <= '{until.date()}'"
         # the time too: the dates alone would leave as many files as the day has had windows

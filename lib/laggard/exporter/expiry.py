@@ -11,7 +11,7 @@ _BY_COMMIT = ("classic", "consumer", "streams", "simple")  # a share group keeps
 
 
 def first_commits(folded: GroupTopics) -> dict[str, dict[str, float]]:
-    """Per group and topic its oldest commit, in seconds since 1970; a topic without a commit is left out."""
+    """Return per group and topic its oldest commit, in seconds since 1970; a topic without a commit is left out."""
     found: dict[str, dict[str, float]] = {}
     for group, topic, at in zip(folded.group, folded.topic, folded.columns.get("first_commit", ()), strict=True):
         if at is not None:
@@ -22,7 +22,7 @@ def first_commits(folded: GroupTopics) -> dict[str, dict[str, float]]:
 def offsets_expiry(
     group: Mapping[str, Any], commits: Mapping[str, float], retention_minutes: int | None
 ) -> float | None:
-    """Seconds since 1970; None if nothing expires, or it is not known when.
+    """Return when offsets expire, in seconds since 1970; None if nothing expires, or if that is unknown.
 
     A classic group's offsets live on from when it became empty, those of any other group from their commits. Of a group
     with members only topics expire that none of them subscribes to.

@@ -64,7 +64,7 @@ def _gauge(name: str, labels: tuple[str, ...], text: str, level: str = "") -> Fa
 
 
 def _evaluated(name: str, labels: tuple[str, ...], text: str, level: str, states: tuple[str, ...] = ()) -> Family:
-    """Metrics of the newest evaluated window, while it is recent."""
+    """Declare a metric of the newest evaluated window, exported while that is recent."""
     kind, text = "stateset" if states else "gauge", text.removesuffix(".") + _WHILE_FRESH
     return Family(f"laggard_{name}", kind, labels, text, level, states)
 

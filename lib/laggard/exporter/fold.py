@@ -40,13 +40,13 @@ class GroupTopics:
     columns: Mapping[str, Sequence[Any]]
 
     def of_groups(self, names: Collection[str | None]) -> GroupTopics:
-        """The entries of these groups."""
+        """Return the entries of these groups."""
         kept = [group in names for group in self.group]
         columns = {name: list(compress(values, kept)) for name, values in self.columns.items()}
         return GroupTopics(list(compress(self.group, kept)), list(compress(self.topic, kept)), columns)
 
     def partial_in(self, names: Collection[str | None]) -> GroupTopics:
-        """The same where some partitions of these groups have no row: what would look whole is unknown."""
+        """Return the entries with unknown totals for these groups, some of whose partitions have no row."""
         if not names:
             return self
         hidden = {
@@ -57,14 +57,14 @@ class GroupTopics:
         return GroupTopics(self.group, self.topic, {**self.columns, **hidden})
 
     def commits_by_group(self) -> dict[str, int]:
-        """Number of partitions with a commit, by group."""
+        """Return the number of partitions with a commit, by group."""
         found: dict[str, int] = {}
         for group, count in zip(self.group, self.columns.get("committed", ()), strict=True):
             found[group] = found.get(group, 0) + count
         return found
 
     def rows(self) -> list[dict[str, Any]]:
-        """The same as one dict per group–topic."""
+        """Return the entries as one dict per group–topic."""
         names = list(self.columns)
         values = zip(*self.columns.values(), strict=True)
         return [
@@ -74,7 +74,7 @@ class GroupTopics:
 
 
 def worst_verdict(topics: Iterable[Mapping[str, Any]]) -> str | None:
-    """The worst verdict of these entries; none if it would be ok and a partition that has a commit has no verdict."""
+    """Return the worst verdict of these entries; None if it would be ok and a committed partition has no verdict."""
     rows = list(topics)
     worst = max((row["verdict"] for row in rows if row["verdict"] is not None), default=None)
     is_whole = all(row["unrated"] == 0 for row in rows)
@@ -82,7 +82,7 @@ def worst_verdict(topics: Iterable[Mapping[str, Any]]) -> str | None:
 
 
 def sort_worst_first(partitions: pa.Table) -> pa.Table:
-    """Rows by group and topic, inside them by time lag, lag and partition; with `pair`, the group–topic's number."""
+    """Sort rows by group and topic, then by time lag, lag and partition; add `pair`, the group–topic's number."""
     group, topic = _codes(partitions["group"]), _codes(partitions["topic"])
     seconds = pc.fill_null(partitions["time_lag_seconds"], -1.0).to_numpy()
     records = pc.fill_null(partitions["lag"], -1).to_numpy()
@@ -94,7 +94,7 @@ def sort_worst_first(partitions: pa.Table) -> pa.Table:
 
 
 def fold_group_topics(partitions: pa.Table) -> GroupTopics:
-    """Sums, maxima and distributions of sorted partition rows; what is partial is None."""
+    """Return sums, maxima and distributions of sorted partition rows; None for incomplete ones."""
     measures = pa.table({"pair": partitions["pair"], **_measures(partitions)})
     plans = [(name, _AGGREGATES.get(name, "sum")) for name in measures.column_names if name != "pair"]
     folded = measures.group_by("pair", use_threads=False).aggregate(plans)
@@ -106,7 +106,7 @@ def fold_group_topics(partitions: pa.Table) -> GroupTopics:
 def exported_partitions(
     partitions: pa.Table, top_k: int, whole_groups: Sequence[str] = (), held: Held | None = None, at: float = 0.0
 ) -> pa.Table:
-    """The `top_k` worst of each group–topic, those `held`, up to 20 that have a bad status, and all of some groups."""
+    """Return the `top_k` worst of each group–topic, those `held`, up to 20 of bad status, and all of some groups."""
     pair = partitions["pair"].to_numpy()
     rank = np.arange(len(pair)) - np.searchsorted(pair, pair)
     is_bad = ~np.asarray(_is_known(partitions))
@@ -117,7 +117,7 @@ def exported_partitions(
 
 
 def fold_topics(windows: pa.Table) -> list[dict[str, Any]]:
-    """Partitions, retained records, arrival rate and gini per topic, newest window; None if a partition lacks one."""
+    """Return per topic the newest partitions, retained records, arrival rate, gini; None if a partition lacks one."""
     is_newest = pc.equal(windows["window_start"], pc.max(windows["window_start"]))
     there = windows.filter(pc.and_(is_newest, pc.not_equal(windows["status"], "topic_missing")))
     there = there.append_column("retained", pc.subtract(there["log_end_offset"], there["log_start_offset"]))
@@ -140,7 +140,7 @@ def fold_topics(windows: pa.Table) -> list[dict[str, Any]]:
 
 
 def _gini(values: Sequence[float | None]) -> float | None:
-    """Inequality from 0 to 1; None if a value is not known, for one value, and where there is nothing."""
+    """Return the Gini coefficient from 0 to 1; None if a value is unknown, for one value, and if all are 0."""
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return None
@@ -157,7 +157,7 @@ _AGGREGATES = {
 
 
 def _measures(partitions: pa.Table) -> dict[str, pa.ChunkedArray]:
-    """One column per thing to fold; null if the partition does not take part."""
+    """Return one column per measure to fold; null if the partition does not take part."""
     status = partitions["status"]
     is_ok = pc.equal(status, "ok")
     lag = where(is_ok, partitions["lag"])
@@ -218,7 +218,7 @@ def _number(flags: Any) -> Any:
 
 
 def _codes(names: pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """A number per name that sorts as the names do."""
+    """Return a number per name that sorts as the names do."""
     encoded = pc.dictionary_encode(names.combine_chunks())
     ranks = np.empty(len(encoded.dictionary), dtype=np.int64)
     ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(ranks))

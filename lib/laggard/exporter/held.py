@@ -21,7 +21,7 @@ class Held:
         self._near_at = np.empty(0)
 
     def choose(self, partitions: pa.Table, rank: npt.NDArray[np.int64], top_k: int, at: float) -> Mask:
-        """True for the `top_k` worst of each group–topic, and for at most as many more that were among them lately."""
+        """Return True for the `top_k` worst of each group–topic, and at most as many more that were so lately."""
         keys = pc.binary_join_element_wise(
             partitions["group"], partitions["topic"], pc.cast(partitions["partition"], pa.string()), "\0"
         ).combine_chunks()
@@ -38,7 +38,7 @@ class Held:
 
 
 def count_before(is_one: Mask, rank: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """For each row, the rows before it in its group–topic for which it is so; ranks begin at 0 in each."""
+    """Count for each row the marked rows before it in its group–topic; `rank` begins at 0 in each."""
     before = np.cumsum(is_one, dtype=np.int64) - is_one
     within: npt.NDArray[np.int64] = before - before[np.arange(len(rank)) - rank]
     return within

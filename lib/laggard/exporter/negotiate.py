@@ -34,7 +34,7 @@ def choose_format(accept: str) -> tuple[str, str]:
 
 
 def wants_gzip(accept_encoding: str) -> bool:
-    """True if gzip is named and not refused."""
+    """Return True if the header names gzip and does not refuse it."""
     return any(offer.name == "gzip" and offer.quality > 0 for offer in _offers(accept_encoding))
 
 

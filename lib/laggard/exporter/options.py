@@ -17,7 +17,7 @@ PolicyOf: TypeAlias = Callable[[str, str, datetime], Policy]  # cluster, group, 
 
 
 def no_policy(_cluster: str, _group: str, _at: datetime) -> Policy:
-    """Defaults of keys that are not declared."""
+    """Return the default policy, for a configuration without rules."""
     return Policy()
 
 
@@ -41,7 +41,7 @@ class Selection:
 
     @classmethod
     def of(cls, metrics: Metrics) -> Selection:
-        """The selection that a configuration declares."""
+        """Return the selection that a configuration declares."""
         return cls(**{each.name: getattr(metrics, each.name) for each in fields(cls)})
 
 

@@ -115,7 +115,7 @@ class Publisher:
         return Published(own, tuple(shown), full)
 
     def _roots(self) -> list[_Root]:
-        """The roots in the order of the options; of two with one cluster, the later one is not shown.
+        """Return the roots in the order of the options; of two with the same cluster, the later one is not shown.
 
         Found out each time from what is known then, so that nothing is held by a root that has changed.
         """
@@ -141,7 +141,7 @@ class Publisher:
         return found
 
     def _sound(self, view: View) -> View:
-        """The view; of several, one with an odd row of `batches` shows nothing of that, so that the others go on."""
+        """Return the view; of several, one with an odd row of `batches` has no snapshot, so that the others go on."""
         if len(self.refreshers) == 1:
             return view
         try:
@@ -159,7 +159,7 @@ class Publisher:
         self._twins = twins
 
     def _data(self, parts: Sequence[DataPart]) -> DataPart:
-        """The one part, or all merged; made only when one of them is another."""
+        """Return the only part, or all parts merged; merge again only if one of them was replaced."""
         if len(parts) == 1:
             return parts[0]
         if self._merged is None or list(map(id, self._merged[0])) != list(map(id, parts)):

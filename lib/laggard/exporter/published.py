@@ -40,18 +40,18 @@ class Published:
     full: Mapping[str, Body] | None = None
 
     def reasons(self, now: float) -> dict[str, str]:
-        """Per cluster why its data is not served; empty while it is."""
+        """Return per cluster why its data is not served; empty while it is."""
         return {root.cluster: root.reason_at(now) for root in self.roots}
 
     def bodies(self, now: float) -> Mapping[str, Body]:
-        """Body of a scrape at this moment."""
+        """Return the bodies of a scrape at this moment."""
         late = _LATE_SECONDS if len(self.roots) > 1 else 0.0
         limits = [(root.polled_at, root.max_age_seconds + late) for root in self.roots if root.has_data]
         is_current = all(is_fresh(polled_at, now, limit) for polled_at, limit in limits)
         return self.full if self.full is not None and is_current else self.own
 
     def etag(self, now: float) -> str:
-        """The batch ids, weak: the exporter's own numbers change within a batch."""
+        """Return a weak ETag of the batch ids: the exporter's own numbers change within a batch."""
         if all(root.batch_id is None for root in self.roots):
             return ""
         parts = [(root.batch_id, root.reason_at(now)) for root in self.roots]

@@ -133,7 +133,7 @@ class Refresher:
             self.stats.skipped[key] += skipped.counts[key]
 
     def _read_evaluated(self, batch: Batch, skipped: Skipped) -> Evaluated:
-        """The newest evaluation; an error there keeps the one before, and lag is served on."""
+        """Return the newest evaluation; after an error return the one before, and still serve lag."""
         try:
             evaluated = self._evaluated.read(skipped)
         except TableMissing:  # of a job without rules
@@ -160,7 +160,7 @@ class Refresher:
             self.stats.clock_offset_seconds = apart
 
     def _is_off(self) -> bool:
-        """True if batches still arrive and their times are far from the clock of this process."""
+        """Return True if batches still arrive but their times are far from the clock of this process."""
         apart, arrived_at = self.stats.clock_offset_seconds, self._arrived_at
         if apart is None or arrived_at is None or self.steady() - arrived_at > self.max_age_seconds:
             return False

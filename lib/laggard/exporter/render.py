@@ -92,7 +92,7 @@ def render_data(
 def fitting_families(
     snapshot: Snapshot, max_series: int, skipped: Skipped, shedding: Shedding | None = None
 ) -> Budgeted:
-    """Families A to F of one batch, as many as fit beside the others under the cap on series."""
+    """Return families A to F of one batch, as many as fit beside the others under the cap on series."""
     collected = list[Metric]()
     for collector, table in _BY_GROUP:
         collected += _collect_by("group", collector, snapshot, table, skipped)
@@ -119,12 +119,12 @@ class View:
 
 
 def pipeline_families(view: View) -> list[Metric]:
-    """Family G of one table root."""
+    """Return family G of one table root."""
     return _collect(PipelineCollector(view.cluster, view.reason, view.snapshot))
 
 
 def render_bodies(data: DataPart | None, views: Sequence[View], process: SelfStats) -> dict[str, Body]:
-    """Bodies per format: the data part if there is one, then families G and H."""
+    """Return bodies per format: the data part if there is one, then families G and H."""
     part = data or NO_DATA
     own = merge_families(metric for view in views for metric in pipeline_families(view))
     own += _collect(
@@ -138,7 +138,7 @@ def render_bodies(data: DataPart | None, views: Sequence[View], process: SelfSta
 
 
 def merge_data(parts: Sequence[DataPart]) -> DataPart:
-    """The data of several table roots as one part."""
+    """Return the data of several table roots as one part."""
     heads = {name: _head(merge_text([part.heads[name].plain for part in parts])) for name in _FORMATS}
     withheld: Counter[str] = Counter()
     for part in parts:
@@ -147,7 +147,7 @@ def merge_data(parts: Sequence[DataPart]) -> DataPart:
 
 
 def merge_text(bodies: Sequence[bytes]) -> bytes:
-    """Rendered families of several bodies; both text formats want all series of a family in one place."""
+    """Merge rendered families of several bodies; both text formats want all series of a family in one place."""
     families: dict[bytes, list[bytes]] = {}
     for body in bodies:
         for text in filter(None, _FAMILY.split(body)):
@@ -164,7 +164,7 @@ def _split_head(text: bytes) -> tuple[bytes, bytes]:
 
 
 def merge_families(families: Iterable[Metric]) -> list[Metric]:
-    """The same before rendering."""
+    """Merge families of the same name before they are rendered."""
     merged: dict[str, Metric] = {}
     for metric in families:
         if metric.name in merged:
@@ -177,7 +177,7 @@ def merge_families(families: Iterable[Metric]) -> list[Metric]:
 def _collect_by(
     unit: str, collector: Callable[[Snapshot], Collector], snapshot: Snapshot, table: str, skipped: Skipped
 ) -> list[Metric]:
-    """Families of one collector; a group or topic for which it raises is left out of them."""
+    """Return the families of one collector, without the groups or topics for which it raises."""
     of: Callable[[Collection[str | None]], Snapshot] = getattr(snapshot, f"of_{unit}s")
     names = snapshot.group_names if unit == "group" else [row["topic"] for row in snapshot.topics]
 

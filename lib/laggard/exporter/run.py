@@ -94,7 +94,7 @@ async def _serve(options: ExporterOptions, stats: SelfStats, publisher: Publishe
 
 
 def fitting_connections(wanted: int) -> int:
-    """Connections that the limit of open files leaves room for, after raising it as far as is allowed.
+    """Return the number of connections that the limit of open files allows, after raising it as far as possible.
 
     Without room for one more file nothing can be accepted, and the tables cannot be read.
     """

@@ -26,12 +26,12 @@ class SnapshotCollector(Collector):
         self._cluster = escape_label(snapshot.cluster)
 
     def _labels(self, row: Row, *names: str) -> dict[str, str]:
-        """The cluster, and names that a row has, as labels."""
+        """Return the cluster, and names that a row has, as labels."""
         return {"cluster": self._cluster, **{name: escape_label(row[name]) for name in names}}
 
 
 def filled(family: Family, rows: Iterable[tuple[Labels, Value]]) -> Metric:
-    """One sample per row that has a value: unknown is absent, never 0, −1 or NaN."""
+    """Return one sample per row that has a value: unknown is absent, never 0, −1 or NaN."""
     metric = Metric(family.base_name, family.help, family.type)
     metric.samples.extend(
         Sample(family.name, dict(labels), value) for labels, value in rows if value is not None and not isnan(value)
@@ -40,7 +40,7 @@ def filled(family: Family, rows: Iterable[tuple[Labels, Value]]) -> Metric:
 
 
 def filled_states(family: Family, rows: Iterable[tuple[Labels, str]]) -> Metric:
-    """One sample per state, 1 for the current one."""
+    """Return one sample per state, 1 for the current one."""
     metric = Metric(family.base_name, family.help, family.type)
     for labels, current in rows:
         for state in family.states:
@@ -49,7 +49,7 @@ def filled_states(family: Family, rows: Iterable[tuple[Labels, str]]) -> Metric:
 
 
 def filled_histogram(family: Family, rows: Iterable[tuple[Labels, Sequence[int], Value]]) -> Metric:
-    """Buckets of a histogram or gaugehistogram; each row brings cumulative counts, the last for +Inf, and the sum."""
+    """Return a histogram or gaugehistogram; each row has cumulative counts, the last for +Inf, and the sum."""
     metric = Metric(family.base_name, family.help, family.type)
     edges = [str(floatToGoString(bound)) for bound in (*family.bounds, float("inf"))]  # type: ignore[no-untyped-call]
     is_gauge = family.type == "gaugehistogram"

@@ -85,7 +85,7 @@ class Handler(RequestHandler):
             raise HTTPError(401)
 
     def is_preflight(self) -> bool:
-        """True for what a browser asks of itself, without the user's password, before a page of another origin may."""
+        """Return True for a CORS preflight, which a browser sends by itself and without the user's password."""
         return False
 
     async def _is_admitted(self, users: Users, stream: IOStream) -> bool:
@@ -99,7 +99,7 @@ class Handler(RequestHandler):
             raise HTTPError(429) from None
 
     def data_received(self, chunk: bytes) -> None:
-        """Tornado asks for this method, but hands over no body: none may be longer than nothing."""
+        """Ignore the data: Tornado requires this method but passes no body, as the longest one allowed is 0 bytes."""
 
     def write_error(self, status_code: int, **_: Any) -> None:
         if status_code in (405, 413, 431):  # answered before the request was read to its end
@@ -279,7 +279,7 @@ def _refuse_large(headers: HTTPHeaders) -> None:
 
 
 def _is_allowed(stream: IOStream, web: Web) -> bool:
-    """True if the client's certificate has one of the names that are asked for, or need have none."""
+    """Return True if the client's certificate has one of the allowed names, or need not have one."""
     if not web.allowed_sans or not isinstance(stream.socket, ssl.SSLSocket):
         return True
     from laggard.exporter.web_tls import names_of

@@ -77,7 +77,7 @@ class Snapshot:
         return sorted(names.union(self.group_topics.group), key=str)
 
     def of_groups(self, names: Collection[str | None]) -> Snapshot:
-        """The same of these groups; findings about the cluster belong to None."""
+        """Return the snapshot of these groups only; findings about the cluster belong to None."""
 
         def among(rows: Sequence[Row]) -> list[Row]:
             return [row for row in rows if row["group"] in names]
@@ -98,7 +98,7 @@ class Snapshot:
         )
 
     def of_topics(self, names: Collection[str | None]) -> Snapshot:
-        """The same with these rows of `topics`."""
+        """Return the snapshot with only the rows of these topics in `topics`."""
         return replace(self, topics=[row for row in self.topics if row["topic"] in names])
 
 
@@ -190,14 +190,14 @@ def _version(root: str, batch: Batch, name: str) -> int:
 
 
 def _first_of_each(rows: pa.Table, key: tuple[str, ...]) -> pa.Table:
-    """The same as `_unique` without a dict per row."""
+    """Return the first row of each key as `_unique` does, but without a dict per row."""
     numbered = rows.select(key).append_column("place", pa.array(np.arange(len(rows))))
     first = numbered.group_by(list(key), use_threads=False).aggregate([("place", "min")])["place_min"]
     return rows.take(np.sort(first.to_numpy()))
 
 
 def _unique(rows: pa.Table, key: tuple[str, ...]) -> list[Row]:
-    """The first row of each key: a recreated topic has one per topic id, and a scrape allows one."""
+    """Return the first row of each key: a recreated topic has one per topic id, and a scrape allows one."""
     seen: dict[tuple[Any, ...], Row] = {}
     for row in rows.to_pylist():
         seen.setdefault(tuple(row[name] for name in key), row)

@@ -40,7 +40,7 @@ class RateLimit:
         self._filled_at = clock()
 
     def allows(self) -> bool:
-        """True if a request may be answered now; it then counts."""
+        """Return True if a request may be answered now, and count it."""
         now = self._clock()
         self._tokens = min(self._burst, self._tokens + (now - self._filled_at) / self._interval)
         self._filled_at = now
@@ -76,7 +76,7 @@ class Web:
 
 
 def is_loopback(host: str) -> bool:
-    """True if only this machine can reach the address."""
+    """Return True if only this machine can reach the address."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -138,7 +138,7 @@ class WebFile:
         )
 
     def look(self) -> Web | None:
-        """The file loaded again, once it has changed and then stayed the same for two looks; else None.
+        """Return the file loaded again, once it has changed and then stayed the same for two checks; else None.
 
         Who writes a file may empty it first, and an empty file asks for nothing.
         """
@@ -185,7 +185,7 @@ def _digest(path: Path) -> str:
 
 
 def read_small(path: Path) -> bytes:
-    """The whole of a regular file: a pipe would hang, and half a file is another one."""
+    """Return the content of a small regular file; raise an error for a pipe, which would block, or a larger file."""
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(number).st_mode):

@@ -91,7 +91,7 @@ class Refused(ValueError):  # noqa: N818 - the sentences are the error
 
 
 def parse_web_config(root: Node, read: Read) -> WebConfig:
-    """The configuration; `Refused` has all that is wrong, each with its line."""
+    """Return the configuration; raise `Refused` with all problems, each with its line."""
     values, problems = _values(root)
     lines = {key: line for key, (_, line) in values.items()}
     given = {key: value for key, (value, _) in values.items()}
@@ -115,13 +115,13 @@ def _refuse(problems: Iterable[tuple[int, str, str]]) -> None:
 
 
 def _of_tls(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of `tls_server_config` by the last part of their keys."""
+    """Return the values of `tls_server_config` by the last part of their keys."""
     prefix = "tls_server_config."
     return {key.removeprefix(prefix): value for key, value in given.items() if key.startswith(prefix)}
 
 
 def _values(root: Node) -> tuple[dict[str, tuple[Any, int]], list[tuple[int, str, str]]]:
-    """Dotted key to value and line; null is as good as absent."""
+    """Return a dict from dotted key to value and line, and the problems; null counts as absent."""
     values: dict[str, tuple[Any, int]] = {}
     problems: list[tuple[int, str, str]] = []
     known = ["basic_auth_users", *_SECTIONS, *(f"{name}.{key}" for name, keys in _SECTIONS.items() for key in keys)]
@@ -190,7 +190,7 @@ def _wrong_tls(tls: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _wrong_certificates(tls: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Certificates and keys that are given twice, or not at all."""
+    """Yield certificates and keys that are given twice, or not at all."""
     for name in ("cert", "key", "client_ca"):
         if tls.get(name) and tls.get(f"{name}_file"):
             yield name, f"{name}_file is given too; one of them would have no effect"
@@ -200,7 +200,7 @@ def _wrong_certificates(tls: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _wrong_client_auth(tls: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Settings of client certificates that have no effect, or too large a one."""
+    """Yield settings of client certificates that have no effect, or that would accept too many certificates."""
     has_ca = bool(tls.get("client_ca") or tls.get("client_ca_file"))
     is_verifying = tls.get("client_auth_type") in VERIFYING
     if has_ca and not is_verifying:

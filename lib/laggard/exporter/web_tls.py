@@ -21,7 +21,7 @@ _MODES = {
 
 
 def make_context(tls: Tls) -> ssl.SSLContext:
-    """A server's context; `Refused` names the key whose content does not do."""
+    """Return the TLS context of a server; raise `Refused` with the key whose content cannot be used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     chosen = [*filter(None, map(CIPHERS.__getitem__, tls.ciphers))]
     if chosen:
@@ -73,7 +73,7 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def _in_memory(content: bytes) -> Iterator[str]:
-    """A path to what was read: Python takes keys from files only, and the file may have changed meanwhile."""
+    """Yield a path to what was read: Python takes keys from files only, and the file may have changed meanwhile."""
     number = os.memfd_create("laggard")
     try:
         os.write(number, content)
@@ -83,7 +83,7 @@ def _in_memory(content: bytes) -> Iterator[str]:
 
 
 def names_of(certificate: Mapping[str, Any]) -> set[str]:
-    """Every subject alternative name of a verified certificate, addresses in their short form."""
+    """Return every subject alternative name of a verified certificate, addresses in their short form."""
     found: set[str] = set()
     for kind, name in certificate.get("subjectAltName", ()):
         if kind == "IP Address":

@@ -40,11 +40,11 @@ class Users:
         self._known: set[bytes] = set()
 
     def is_known(self, user: bytes, password: bytes) -> bool:
-        """True if the pair was right before; takes no time."""
+        """Return True if the pair was right before, without the cost of bcrypt."""
         return self._digest(user, password) in self._known
 
     def check(self, user: bytes, password: bytes) -> bool:
-        """True if the password is the user's; wrong ones and unknown users take equally long."""
+        """Return True if the password is the user's; wrong passwords and unknown users take equally long."""
         dearest = max(self._stand_ins)
         hashed = self.hashes.get(user)
         if hashed is None:
@@ -70,7 +70,7 @@ class Doorkeeper:
         self._under_way: Counter[str] = Counter()
 
     async def admits(self, users: Users, header: str, address: str, is_waiting: Callable[[], bool]) -> bool:
-        """True if the Authorization header has a user and the password; `Busy` when it cannot be checked now."""
+        """Return True if the header has a valid user and password; raise `Busy` if that cannot be checked now."""
         pair = credentials(header)
         if pair is None:
             return False
@@ -93,7 +93,7 @@ class Doorkeeper:
 
 
 def credentials(header: str) -> tuple[bytes, bytes] | None:
-    """User and password of an Authorization header; None if it has none."""
+    """Return the user and password of an Authorization header; None if it has none."""
     scheme, _, coded = header.partition(" ")
     if scheme.lower() != "basic":
         return None

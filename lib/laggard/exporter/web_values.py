@@ -43,42 +43,42 @@ _PART = r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)"
 
 
 def read_text(node: Node) -> str:
-    """A text; null is an empty one."""
+    """Read a text; null is an empty one."""
     if isinstance(node.value, dict | list):
         raise ValueError("expected a text")
     return node.value or ""
 
 
 def read_texts(node: Node) -> tuple[str, ...]:
-    """A list of texts."""
+    """Read a list of texts."""
     if not isinstance(node.value, list):
         raise ValueError("expected a list")
     return tuple(map(read_text, node.value))
 
 
 def read_table(node: Node) -> dict[str, str]:
-    """A table of texts."""
+    """Read a table of texts."""
     if not isinstance(node.value, dict):
         raise ValueError("expected a table")
     return {name: read_text(each) for name, each in node.value.items()}
 
 
 def read_switch(node: Node) -> bool:
-    """True or false, in any of the spellings of YAML 1.1."""
+    """Read true or false, in any of the spellings of YAML 1.1."""
     if not (node.is_plain and isinstance(node.value, str) and node.value in _SWITCHES):
         raise ValueError("expected true or false")
     return _SWITCHES[node.value]
 
 
 def read_burst(node: Node) -> int:
-    """A whole number of requests."""
+    """Read a whole number of requests."""
     if not (node.is_plain and isinstance(node.value, str) and re.fullmatch(r"\d{1,9}", node.value)):
         raise ValueError("expected a whole number of requests")
     return int(node.value)
 
 
 def read_duration(node: Node) -> float:
-    """Seconds of a duration as Go writes it; a bare number is of nanoseconds there, and taken only if it is 0."""
+    """Return seconds of a duration as Go writes it; a bare number means nanoseconds there and is taken only if 0."""
     text = read_text(node)
     if text == "0":
         return 0.0
@@ -111,7 +111,7 @@ def several_of(known: Mapping[str, str]) -> Callable[[Node], tuple[str, ...]]:
 
 
 def read_client_auth(node: Node) -> str:
-    """Go's name of a mode that verifies the certificates it asks for, or asks for none."""
+    """Read Go's name of a mode that verifies the certificates it asks for, or asks for none."""
     text = read_text(node)
     if text in _UNVERIFIED:
         raise ValueError(f"{text} takes certificates that nobody verified; Python's TLS has no such mode")
@@ -119,7 +119,7 @@ def read_client_auth(node: Node) -> str:
 
 
 def read_version(node: Node) -> str:
-    """A version of TLS that is offered."""
+    """Read a version of TLS that is offered."""
     if read_text(node) in ("TLS10", "TLS11"):
         raise ValueError(f"{read_text(node)} is no longer safe, and not offered")
     return one_of("TLS12", "TLS13")(node)

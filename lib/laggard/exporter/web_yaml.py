@@ -32,7 +32,7 @@ class BadYaml(ValueError):  # noqa: N818 - the sentence is the error
 
 
 def read_yaml(content: bytes) -> Node:
-    """The one document of a file; an empty file is null."""
+    """Return the single document of a file; an empty file is null."""
     try:
         text = content.decode()
     except UnicodeDecodeError as error:

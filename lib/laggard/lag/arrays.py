@@ -22,43 +22,43 @@ MAX_TIMESTAMP_MS = 253_370_764_799_999
 
 
 def when(condition: Any, value: Any, otherwise: Any) -> Any:
-    """`value` where the condition is true, `otherwise` where it is false or unknown."""
+    """Return `value` where the condition is true, `otherwise` where it is false or unknown."""
     return pc.if_else(pc.fill_null(condition, False), value, otherwise)
 
 
 def null(kind: pa.DataType) -> pa.Scalar:
-    """An unknown value of a type."""
+    """Return an unknown value of a type."""
     return pa.scalar(None, kind)
 
 
 def where(condition: Any, value: Any) -> Any:
-    """`value` where the condition is true, unknown elsewhere."""
+    """Return `value` where the condition is true, unknown elsewhere."""
     return when(condition, value, null(value.type))
 
 
 def both(*conditions: Any) -> Any:
-    """True where all are, false or unknown elsewhere."""
+    """Return True where all conditions are true, false or unknown elsewhere."""
     return reduce(pc.and_kleene, conditions)
 
 
 def equal(left: Any, right: Any) -> Any:
-    """True where both are known and equal, false elsewhere."""
+    """Return True where both are known and equal, false elsewhere."""
     return pc.fill_null(pc.equal(left, right), False)
 
 
 def differ(left: Any, right: Any) -> Any:
-    """True where both are known and differ, false elsewhere."""
+    """Return True where both are known and differ, false elsewhere."""
     return pc.fill_null(pc.not_equal(left, right), False)
 
 
 def seconds_between(later: Any, earlier: Any) -> Any:
-    """Later - earlier in seconds, as double."""
+    """Return `later` - `earlier` in seconds, as double."""
     microseconds = pc.subtract(pc.cast(later, pa.int64()), pc.cast(earlier, pa.int64()))
     return pc.divide(pc.cast(microseconds, pa.float64(), safe=False), 1e6)  # a rounding beyond 2^53 does no harm
 
 
 def as_double(column: Any) -> Any:
-    """The nearest double of each int64; Arrow's own conversion refuses those beyond 2^53, and clients commit such."""
+    """Return the nearest double of each int64; Arrow's conversion refuses any beyond 2^53, and clients commit such."""
     return pc.cast(column, pa.float64(), safe=False)
 
 
@@ -69,7 +69,7 @@ def add_saturating(left: Any, right: Any) -> Any:
 
 
 def sum_saturating(values: Ints, starts: Ints) -> Ints:
-    """Sums of runs of numbers that are not negative, each from a place in `starts` to the next; at most 2^63 - 1."""
+    """Return sums of runs of non-negative numbers, each from an index in `starts` to the next; at most 2^63 - 1."""
     if not len(starts):
         return np.zeros(0, np.int64)
     totals = np.add.reduceat(values, starts)  # wraps around
@@ -79,7 +79,7 @@ def sum_saturating(values: Ints, starts: Ints) -> Ints:
 
 
 def sum_groups(rows: pa.Table, keys: Sequence[str], names: Sequence[str]) -> pa.Table:
-    """Columns `<name>_sum` per key, of int64 columns of numbers that are not negative; each at most 2^63 - 1."""
+    """Return the sums `<name>_sum` per key of int64 columns without negative numbers; each at most 2^63 - 1."""
     sums = rows.group_by(list(keys)).aggregate([(name, "sum") for name in names])  # wraps around
     for name in names:
         if (pc.max(rows[name]).as_py() or 0) <= MAX_LONG // max(rows.num_rows, 1):
@@ -93,12 +93,12 @@ def sum_groups(rows: pa.Table, keys: Sequence[str], names: Sequence[str]) -> pa.
 
 
 def repeat(value: Any, kind: pa.DataType, rows: int) -> pa.Array:
-    """A column that is the same everywhere."""
+    """Return a column with the same value in all rows."""
     return pa.repeat(pa.scalar(value, kind), rows)
 
 
 def key_codes(tables: Sequence[pa.Table], names: Sequence[str]) -> list[Ints]:
-    """One number per row, equal across the tables exactly where all named columns are."""
+    """Return one number per row, equal across the tables exactly if all named columns are equal."""
     sizes = [table.num_rows for table in tables]
     codes = np.zeros(sum(sizes), np.int64)
     for name in names:
@@ -113,7 +113,7 @@ def key_codes(tables: Sequence[pa.Table], names: Sequence[str]) -> list[Ints]:
 
 
 def match(wanted: Ints, among: Ints) -> Ints:
-    """For each wanted code its place among the others (unique codes), or -1."""
+    """Return the index of each wanted code in `among`, whose codes are unique; -1 if it is not there."""
     if not len(among):
         return np.full(len(wanted), -1, np.int64)
     order = np.argsort(among, kind="stable")
@@ -122,22 +122,22 @@ def match(wanted: Ints, among: Ints) -> Ints:
 
 
 def take(table: pa.Table, places: Ints) -> pa.Table:
-    """Rows at the places; all columns unknown if the place is -1."""
+    """Return rows at the places; all columns unknown if the place is -1."""
     return table.take(pa.array(places, mask=places < 0))
 
 
 def of_groups(rows: pa.Table, groups: Iterable[str]) -> pa.Table:
-    """Rows of these groups."""
+    """Return rows of these groups."""
     return rows.filter(pc.is_in(rows["group"], value_set=pa.array(list(groups), pa.string())))
 
 
 def one_chunk(column: Any) -> pa.Array:
-    """The column as one array."""
+    """Return the column as one array."""
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def build(schema: pa.Schema, columns: dict[str, Any]) -> pa.Table:
-    """A table of exactly this schema."""
+    """Return a table of exactly this schema."""
     arrays = [columns[field.name] for field in schema]
     return pa.table(
         [
@@ -149,36 +149,36 @@ def build(schema: pa.Schema, columns: dict[str, Any]) -> pa.Table:
 
 
 def unless(condition: Any, value: Any) -> Any:
-    """`value` where the condition is false, unknown elsewhere."""
+    """Return `value` where the condition is false, unknown elsewhere."""
     return where(pc.invert(condition), value)
 
 
 def numbers(column: Any) -> tuple[Ints, Any]:
-    """Values with 0 if unknown, and which are known."""
+    """Return values with 0 for unknown ones, and a mask of the known ones."""
     return pc.fill_null(column, 0).to_numpy().astype(np.int64), flags(pc.is_valid(column))
 
 
 def doubles(column: Any) -> Doubles:
-    """Values with NaN if unknown."""
+    """Return values with NaN if unknown."""
     found: Doubles = pc.fill_null(as_double(column), float("nan")).to_numpy(zero_copy_only=False).astype(np.float64)
     return found
 
 
 def to_moment(timestamp_ms: int | None) -> datetime | None:
-    """A time that a record states in ms since 1970; None if it is none that a calendar knows."""
+    """Return a time that a record states in ms since 1970; None if it is none that a calendar knows."""
     if timestamp_ms is None or not 0 <= timestamp_ms <= MAX_TIMESTAMP_MS:
         return None
     return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=timestamp_ms)
 
 
 def milliseconds(times: Any) -> Ints:
-    """Times in ms, -1 where unknown."""
+    """Return times in ms, -1 if unknown."""
     found: Ints = pc.fill_null(pc.cast(times, pa.int64()), -1000).to_numpy().astype(np.int64) // 1000
     return found
 
 
 def flags(column: Any) -> Any:
-    """Booleans without nulls as a numpy array."""
+    """Return booleans without nulls as a numpy array."""
     return np.asarray(
         column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
     ).astype(bool)

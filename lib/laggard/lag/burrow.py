@@ -32,7 +32,7 @@ RATED = pa.struct(
 
 
 def rate(before: Any, lag_at_commit: Any, rewound_records: Any, is_same_topic: Any) -> pa.Array:
-    """The counts after a tick; `lag_at_commit` is null if no commit came, or its lag is unknown."""
+    """Return the counts after a tick; `lag_at_commit` is null if no commit came, or its lag is unknown."""
     before = one_chunk(before)
     is_rated, is_kept = pc.is_valid(lag_at_commit), pc.and_(is_same_topic, pc.is_valid(before))
 
@@ -58,7 +58,7 @@ def rate(before: Any, lag_at_commit: Any, rewound_records: Any, is_same_topic: A
 
 
 def rewound_from(before: Any, committed_offset: Any, rewound_records: Any, is_same_topic: Any) -> Any:
-    """The offset that a rewind left, while no commit is back there; null if there is none within ten commits."""
+    """Return the offset before a rewind until a commit reaches it again; null if no rewind came within ten commits."""
     since_rewind = pc.struct_field(before["rated"].combine_chunks(), "since_rewind")
     is_held = both(is_same_topic, pc.less(since_rewind, COMMITS - 1))
     left = where(pc.greater(rewound_records, 0), before["committed_offset"])
@@ -67,7 +67,7 @@ def rewound_from(before: Any, committed_offset: Any, rewound_records: Any, is_sa
 
 
 def verdicts(rated: pa.Array, row: dict[str, Any]) -> Any:
-    """One verdict per row, null if the status is not ok or fewer than ten commits were seen live."""
+    """Return one verdict per row, null if the status is not ok or fewer than ten commits were seen live."""
     count = {field.name: pc.struct_field(rated, field.name) for field in RATED}
     pairs = COMMITS - 1  # of neighbours among the commits
     seconds = pc.multiply(pc.max_element_wise(row["commit_interval_seconds"], LEAST_GAP_SECONDS), float(pairs))

@@ -80,7 +80,7 @@ def moves(merged: Merged, tick: Tick, is_same_topic: Any, columns: dict[str, Any
 
 
 def commit_counts(merged: Merged, fell_by: Any, log_end: Any) -> dict[str, Any]:
-    """Commits of this tick, those that repeat the offset, and records rewound; 0 is measured.
+    """Return numbers of this tick's commits, of those that repeat the offset, and of rewound records; 0 is measured.
 
     More than the whole log was not read, so it cannot be read again: a commit from beyond the log end fell.
     """
@@ -100,7 +100,7 @@ def commit_counts(merged: Merged, fell_by: Any, log_end: Any) -> dict[str, Any]:
 
 
 def lag_at_commits(before: pa.Table, commit: pa.Table, now: dict[str, Any], is_same_topic: Any, tick: Tick) -> Any:
-    """Smallest lag at the first and the last commit of a tick; the log end is on the line between the two polls.
+    """Return the smaller lag of a tick's first and last commit; the log end is interpolated between the two polls.
 
     Compaction leaves of a tick's commits these two. Null without a commit, or where one of the two log ends is not
     known or the log became shorter.

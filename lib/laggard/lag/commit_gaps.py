@@ -33,7 +33,7 @@ class NewCommits:
 
 
 def add_gaps(column: Any, intervals: Any, new: NewCommits) -> tuple[pa.Array, pa.Array]:
-    """The columns commit_gaps (ms) and commit_interval_seconds after a batch.
+    """Return the columns commit_gaps (ms) and commit_interval_seconds after a batch.
 
     Between the first and the last commit of a batch only the mean gap is known; it counts as often as there are gaps.
     """
@@ -59,7 +59,7 @@ def add_gaps(column: Any, intervals: Any, new: NewCommits) -> tuple[pa.Array, pa
 
 
 def sum_gaps(new: NewCommits, inner: Mapping[str, Any]) -> dict[str, pa.Array]:
-    """`SUMS` per row: those inside the batch (`inner`, null if it is not read live), and the gap at its border."""
+    """Return `SUMS` per row: those inside the batch (`inner`, null if not read live), and the gap at its border."""
     border = np.where((new.commits > 0) & (new.first_ms >= 0) & (new.before_ms >= 0), new.first_ms - new.before_ms, -1)
     has_border = (border >= 0) & (border <= MAX_GAP_MS)
     border = np.where(has_border, border, 0)
@@ -68,7 +68,7 @@ def sum_gaps(new: NewCommits, inner: Mapping[str, Any]) -> dict[str, pa.Array]:
 
 
 def add_to_groups(prior: pa.Table, groups: Any, rows: pa.Table) -> dict[str, Any]:
-    """The columns `SUMS` with _total of these groups, parallel to `prior`: as before and what the rows bring."""
+    """Return the columns `SUMS` with _total of these groups, parallel to `prior`: its values plus those of the rows."""
     sums = sum_groups(rows, ["group"], SUMS)
     place = one_chunk(pc.index_in(groups, value_set=one_chunk(sums["group"])))
     return {
@@ -80,7 +80,7 @@ def add_to_groups(prior: pa.Table, groups: Any, rows: pa.Table) -> dict[str, Any
 
 
 def _append(old: pa.Array, border: Ints, inner: Ints, mean: Ints) -> pa.Array:
-    """The newest gaps of each row: some of the old ones, the gap at the border (-1: none), then the inner ones."""
+    """Return the newest gaps of each row: some old ones, the gap at the border (-1: none), then the inner ones."""
     inner = np.minimum(inner, MAX_GAPS)
     has_border = (border >= 0) & (inner < MAX_GAPS)
     held = old.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -96,7 +96,7 @@ def _append(old: pa.Array, border: Ints, inner: Ints, mean: Ints) -> pa.Array:
 
 
 def gap_seconds(column: Any, share: float) -> pa.Array:
-    """The percentile of each row's gaps as one of them (nearest rank); null without a gap."""
+    """Return the percentile of each row's gaps in seconds, by nearest rank; null without a gap."""
     gaps = one_chunk(column)
     lengths = gaps.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     table = np.full((len(lengths), MAX_GAPS), np.iinfo(np.int64).max)
@@ -106,6 +106,6 @@ def gap_seconds(column: Any, share: float) -> pa.Array:
 
 
 def _lower_median(gaps: pa.Array) -> pa.Array:
-    """In seconds; null below `MIN_GAPS`."""
+    """Return the lower median of each row's gaps in seconds; null below `MIN_GAPS` gaps."""
     enough = pc.greater_equal(gaps.value_lengths(), MIN_GAPS)
     return pc.if_else(enough, gap_seconds(gaps, 0.5), pa.scalar(None, pa.float64()))

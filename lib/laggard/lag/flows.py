@@ -33,7 +33,7 @@ def partition_flows(
     is_same_topic: Any,
     tick: Tick,
 ) -> dict[str, Any]:
-    """Columns `COUNTS` per row of this tick; 0 if two ticks cannot be compared.
+    """Return columns `COUNTS` per row of this tick; 0 if two ticks cannot be compared.
 
     `rewinds` are those at the border of the batch. Of lost records those count that are certain.
     """
@@ -52,7 +52,7 @@ def partition_flows(
 
 
 def partition_outcomes(rows: pa.Table, is_skip: Any, tick: Tick) -> dict[str, Any]:
-    """Columns `OUTCOMES` per row of this tick.
+    """Return columns `OUTCOMES` per row of this tick.
 
     Records that matured are counted by the tick that opens a window, with those of them that were late; where it is not
     known which were, neither.
@@ -68,7 +68,7 @@ def partition_outcomes(rows: pa.Table, is_skip: Any, tick: Tick) -> dict[str, An
 def add_flows(
     counters: pa.Table, column: str, counts: Sequence[str], flows: pa.Table, groups: pa.Array, topics: pa.Array | None
 ) -> pa.Array:
-    """A column of sums per topic, such as topic_counters, for these groups, in order.
+    """Return a column of sums per topic, such as topic_counters, for these groups, in order.
 
     `counters`: columns group and the one so far. `flows`: columns group, topic and the counts, one row or more.
     `topics`: those that are still there; sums of others, which have no flows either, end. None: it is not known.

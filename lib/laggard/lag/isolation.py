@@ -16,7 +16,7 @@ NO_STABLE_OFFSET = "NO_STABLE_OFFSET"  # the poll did not ask for it, or the bro
 
 
 def readable_ends(merged: Merged, read_committed: Collection[str]) -> Merged:
-    """The rows with `log_end_offset` of the poll as these groups see it; no value where the stable offset is unknown.
+    """Return rows with the polled `log_end_offset` as these groups see it; null if the last stable offset is unknown.
 
     An open transaction holds the last stable offset back. A commit between it and the log end proves that the group
     reads beyond it, whatever its policy says: then it has read all that it can.

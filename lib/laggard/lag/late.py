@@ -30,7 +30,7 @@ class Probed:
 
 
 def find_probes(keys: pa.Table, slo_seconds: Mapping[str, float], probes: pa.Table) -> Probed:
-    """The probe of each row. `keys`: group, topic, partition. `slo_seconds`: by group. `probes`: as in the snapshot."""
+    """Return probes by row. `keys`: group, topic, partition. `slo_seconds`: by group. `probes`: as in the snapshot."""
     levels = pa.array([slo_seconds.get(group, 0.0) for group in keys["group"].to_pylist()], _DOUBLE)
     wanted = pa.table({"slo_seconds": levels, "topic": keys["topic"], "partition": keys["partition"]})
     row, place = key_codes([wanted, probes], _KEY)
@@ -41,7 +41,7 @@ def find_probes(keys: pa.Table, slo_seconds: Mapping[str, float], probes: pa.Tab
 def count_late(
     before: pa.Table, now: Mapping[str, Any], probed: Probed | None, tick: Tick, is_same_topic: Any
 ) -> dict[str, Any]:
-    """`probe_offset`, `window_matured_records` and `window_late_records` of the status rows after a tick.
+    """Return `probe_offset`, `window_matured_records` and `window_late_records` of the status rows after a tick.
 
     Probes come with the tick that opens a window and are compared with those of the window before.
     """
@@ -64,7 +64,7 @@ def count_late(
 
 
 def _is_resolved(before: pa.Table, now: Mapping[str, Any], probed: Probed, tick: Tick) -> Any:
-    """True if the group commits often enough: else records that are done and not yet committed would count as late."""
+    """Return True if the group commits often enough: else records done and not yet committed would count as late."""
     groups = pa.table({"group": now["group"]})
     (group,) = key_codes([groups], ["group"])
     interval = _group_median(group, pc.cast(now["commit_interval_seconds"], _DOUBLE))
@@ -74,7 +74,7 @@ def _is_resolved(before: pa.Table, now: Mapping[str, Any], probed: Probed, tick:
 
 
 def _group_median(group: Any, seconds: Any) -> pa.Array:
-    """The lower median of each group's known values, for each of its rows; null if none is known."""
+    """Return the lower median of each group's known values, for each of its rows; null if none is known."""
     values = np.asarray(seconds.to_numpy(zero_copy_only=False) if isinstance(seconds, pa.Array) else seconds.to_numpy())
     order = np.lexsort((values, group))  # NaN last
     ordered = group[order]

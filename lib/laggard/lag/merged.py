@@ -94,7 +94,7 @@ def merge(
 
 
 def forget_truncated(rows: pa.Table, tick: Tick) -> pa.Table:
-    """Rows of `partition_status` without the source offset of commits that the offsets topic no longer has.
+    """Return rows of `partition_status` without the source offset of commits that the offsets topic no longer has.
 
     After an unclean election its log may be shorter than what was read. The broker's view wins: the next commit counts,
     though its source offset is lower, and until then the row is stale.
@@ -108,7 +108,7 @@ def forget_truncated(rows: pa.Table, tick: Tick) -> pa.Table:
 
 
 def _expected(subscribed: pa.Table, positions: pa.Table) -> pa.Table:
-    """(group, topic, partition) of every polled partition that a group subscribes to, with the poll's error."""
+    """Return (group, topic, partition) of every polled partition that a group subscribes to, with the poll's error."""
     of_pair, of_place = key_codes([subscribed, positions], ["topic"])
     order = np.argsort(of_place, kind="stable")
     low, high = np.searchsorted(of_place[order], of_pair), np.searchsorted(of_place[order], of_pair, side="right")

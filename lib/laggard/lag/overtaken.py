@@ -158,7 +158,7 @@ def _shown_rate(step: _Step, before: Any, rate: Doubles, new: Jumps) -> Doubles:
 
 
 def _is_busy(step: _Step, before: Any) -> Flags:
-    """True if the reader did not reach the log end of before: only such a step shows how fast it can be."""
+    """Return a mask of readers that did not reach the earlier log end: only such a step shows how fast one can be."""
     found: Flags = step.at < numbers(before["log_end_offset"])[0]
     return found
 
@@ -177,7 +177,7 @@ def _settle(jumps: Jumps, start: Ints, is_polled: Flags) -> _Settled:
 
 
 def _lost_behind(before: Any, now: dict[str, Any], rate: Doubles, moved: Any) -> Ints:
-    """Records that the log start passed since the tick before, and that the reader had not reached.
+    """Return the number of records that the log start passed since the tick before and the reader had not reached.
 
     A reader is ahead of its commit by what it reads until the next one. How far, is unknown of one that is alive and
     was not seen to read while it was behind; one that stopped had kept up before.
@@ -195,7 +195,7 @@ def _lost_behind(before: Any, now: dict[str, Any], rate: Doubles, moved: Any) ->
 
 
 def at_window_end(rows: pa.Table, found: Overtaken) -> pa.Table:
-    """Status rows of the tick before, as windows are closed on them, with what became known of their jumps.
+    """Return status rows of the tick before, for closing windows, with what became known of their jumps.
 
     A window that may hold a jump over deleted records does not say how much was consumed: it has no base.
     """
@@ -212,19 +212,19 @@ def at_window_end(rows: pa.Table, found: Overtaken) -> pa.Table:
 
 
 def _passed(before: Any, is_comparable: Any, start: Ints, at: Ints) -> Any:
-    """True if the log start is ahead of where the window began, and the offset is not behind it."""
+    """Return a mask of rows whose log start passed the offset at the window's start, but not the present offset."""
     base, has_base = numbers(where(is_comparable, before["base_committed_offset"]))
     return has_base & (base < start) & (at >= start)
 
 
 def _is_little(left: Any, before: Any, rate: Doubles) -> Any:
-    """True if no more is left than is read until the next commit."""
+    """Return True if no more is left than is read until the next commit."""
     interval = np.fmax(doubles(before["commit_interval_seconds"]), 1.0)
     return doubles(left) <= np.nan_to_num(FASTER * rate * interval)
 
 
 def _deletes_itself(keys: pa.Table) -> Any:
-    """True for repartition topics of Kafka Streams, named after the group, of which it deletes only what it read.
+    """Return True for Kafka Streams repartition topics named after the group, which deletes only what it has read.
 
     Their retention is endless, so that it cannot overtake anybody, however fast the reader becomes.
     """

@@ -77,7 +77,7 @@ def to_column(pace: Pace) -> pa.StructArray:
 
 
 def larger(kept: Jumps, new: Jumps, is_settled: Any) -> Jumps:
-    """The faster one of two jumps; the new one where the other is settled."""
+    """Return the faster one of two jumps; the new one if the other is settled."""
     faster = (new.to - new.origin) * kept.seconds > (kept.to - kept.origin) * new.seconds
     is_new = is_settled | (new.origin >= 0) & ((kept.origin < 0) | faster)
     return Jumps(

@@ -53,7 +53,7 @@ def advance_positions(
     answers: Mapping[str, str | None] | None = None,
     withheld: Mapping[Place, str | None] | None = None,
 ) -> tuple[pa.Table, dict[str, Any]]:
-    """Rows of `partition_status` (schema given), and `was_recreated`, `rewound_…`, `flows`, `gaps`, `overtaken`.
+    """Return rows of `partition_status` (schema given), and `was_recreated`, `rewound_…`, `flows`, `gaps`, `overtaken`.
 
     `answers`: of the groups that were asked for their offsets, None: they gave all, or an error; `withheld`: partitions
     that they left out of it.
@@ -138,7 +138,7 @@ def advance_positions(
 
 
 def _topic_id(merged: Merged, known: Any, polled: Any) -> Any:
-    """The topic id the row's commit belongs to.
+    """Return the topic id the row's commit belongs to.
 
     Few commits carry one; for the others it is the poll's when the commit is first seen. If the topic was recreated
     since the tick before, such a commit may be from either side: it stays with the old id until the next one, unless a
@@ -156,7 +156,7 @@ def _topic_id(merged: Merged, known: Any, polled: Any) -> Any:
 def _answered_at(
     merged: Merged, answers: Mapping[str, str | None], withheld: Mapping[Place, str | None], tick: Tick
 ) -> Any:
-    """The tick at which the group last gave its offsets; null if these are read from the offsets topic."""
+    """Return the tick at which the group last gave its offsets; null if offsets are read from the offsets topic."""
     rows = merged.keys.num_rows
     if not tick.polls_commits:
         return pa.nulls(rows, TIMESTAMP)
@@ -174,7 +174,7 @@ def _places(keys: Any) -> Iterator[Place]:
 def _unanswered(
     columns: dict[str, Any], answers: Mapping[str, str | None], withheld: Mapping[Place, str | None], tick: Tick
 ) -> tuple[Any, Any]:
-    """True for rows whose offset was not given for too long, and the error of those that were asked."""
+    """Return a mask of rows whose offset was not given for too long, and the errors of those that were asked."""
     rows = len(columns["committed_offset"])
     if not tick.polls_commits:
         return repeat(False, pa.bool_(), rows), null(_STRING)
@@ -196,7 +196,7 @@ def _status(
     withheld: Mapping[Place, str | None],
     tick: Tick,
 ) -> tuple[Any, Any]:
-    """One status per row, the first that applies, and Kafka's error name."""
+    """Return one status per row, the first that applies, and Kafka's error name."""
     committed, end, start = columns["committed_offset"], columns["log_end_offset"], columns["log_start_offset"]
     rows = len(committed)
     is_unpolled = pc.is_null(positions["partition"])
@@ -233,7 +233,7 @@ def _status(
 
 
 def _measures(columns: dict[str, Any], tick: Tick) -> dict[str, Any]:
-    """Lag and what the log still holds, where the status allows them."""
+    """Return lag and the number of retained records, if the status allows them."""
     committed, end, start = columns["committed_offset"], columns["log_end_offset"], columns["log_start_offset"]
     is_ok, is_below = pc.equal(columns["status"], "ok"), pc.equal(columns["status"], "below_log_start")
     lag = where(is_ok, pc.max_element_wise(pc.subtract(end, committed), 0, skip_nulls=False))

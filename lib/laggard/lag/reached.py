@@ -11,7 +11,7 @@ from laggard.lag.arrays import where
 
 
 def reached_offset(committed: Any, log_end: Any) -> Any:
-    """The committed offset, but at most the log end where that is known; null without a commit.
+    """Return the committed offset, but at most the log end if that is known; null without a commit.
 
     Its differences are what was consumed: they add up from tick to tick, also across a commit at 2^63 - 1.
     """
@@ -19,10 +19,10 @@ def reached_offset(committed: Any, log_end: Any) -> Any:
 
 
 def reached_by(rows: Any) -> Any:
-    """The same for columns of `partition_status`, as of their tick."""
+    """Return `reached_offset` for rows of `partition_status`, as of their tick."""
     return reached_offset(rows["committed_offset"], rows["log_end_offset"])
 
 
 def reached_since_base(rows: pa.Table) -> Any:
-    """Records between the last tick of the previous window and now, for rows of `partition_status`; may be negative."""
+    """Return records passed since the last window's last tick, per row of `partition_status`; may be negative."""
     return pc.subtract(reached_by(rows), reached_offset(rows["base_committed_offset"], rows["base_log_end_offset"]))

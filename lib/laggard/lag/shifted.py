@@ -15,7 +15,7 @@ _OWN_TIMES = ("sampled_at", "base_at", "answered_at", "base_answered_at")
 
 
 def on_the_clock(rows: pa.Table, shift: timedelta | None) -> pa.Table:
-    """Rows of `partition_status` with their own times moved by `shift`; without those where that is not known."""
+    """Return rows of `partition_status` with their own times moved by `shift`; without them if it is unknown."""
     if shift == timedelta(0):
         return rows
     columns = {name: _moved(rows[name], shift) for name in _OWN_TIMES} | {"end_points": _points(rows, shift)}

@@ -62,7 +62,7 @@ class Tick:
 
 
 def was_followed(before: Any, tick: Tick) -> Any:
-    """True where the row before tells what it then was: its differences to now happened between the two.
+    """Return a mask of rows that were observed at the tick before: their changes happened between the two ticks.
 
     What was carried while catching up was not observed. An offset that a coordinator once gave stands until its next
     answer, however long that takes and whatever the status says meanwhile.

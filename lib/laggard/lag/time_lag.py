@@ -38,7 +38,7 @@ class EndPoints:
 
 
 def read_end_points(column: Any) -> EndPoints:
-    """From a column of type `END_POINTS`; a null row has no pairs."""
+    """Read the pairs of a column of type `END_POINTS`; a null row has no pairs."""
     array = one_chunk(column)
     flat = array.flatten()  # skips what null rows may hide
     lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
@@ -48,7 +48,7 @@ def read_end_points(column: Any) -> EndPoints:
 
 
 def to_column(points: EndPoints) -> pa.Array:
-    """The inverse of `read_end_points`."""
+    """Convert the points to a column, the inverse of `read_end_points`."""
     pairs = pa.StructArray.from_arrays(
         [pa.array(points.log_ends, pa.int64()), pa.array(points.times, TIMESTAMP)], fields=list(END_POINTS.value_type)
     )
@@ -56,7 +56,7 @@ def to_column(points: EndPoints) -> pa.Array:
 
 
 def add_point(points: EndPoints, is_usable: Bools, log_end: Ints, is_known: Bools, now_us: int) -> EndPoints:
-    """The pairs with this poll's log end added; a flat stretch keeps its two ends.
+    """Return the pairs with this poll's log end added; while the log end stays the same only two pairs are kept.
 
     `is_usable`: the row's old pairs belong to the same topic. A log that became shorter makes them unusable too.
     """
@@ -94,7 +94,7 @@ def drop_passed(points: EndPoints, committed: Ints, has_commit: Bools) -> EndPoi
 
 
 def thin(points: EndPoints) -> EndPoints:
-    """At most 32 pairs a row: the pair whose neighbours are closest in time goes, never the first or the last."""
+    """Keep at most 32 pairs a row: drop the pair whose neighbours are closest in time, never the first or the last."""
     full = np.flatnonzero(points.lengths > MAX_END_POINTS)
     if not len(full):
         return points
@@ -120,7 +120,7 @@ class Age:
 
 
 def age_of_first_unread(points: EndPoints, committed: Ints, now_us: int) -> Age:
-    """Meaningful for rows that have pairs and lag behind the newest; pairs as `drop_passed` leaves them."""
+    """Return the age of the first unread record, for rows with lag and with pairs as `drop_passed` leaves them."""
     first = np.minimum(points.starts[:-1], max(len(points.log_ends) - 1, 0))
     second = np.minimum(first + 1, max(len(points.log_ends) - 1, 0))
     low_end, low_at = _at(points.log_ends, first), _at(points.times, first)

@@ -28,7 +28,7 @@ def accumulate(
     lag_at_commit: Any,
     is_same_topic: Any,
 ) -> dict[str, Any]:
-    """The `window_…` and `base_…` columns after this tick.
+    """Return the `window_…` and `base_…` columns after this tick.
 
     A row joins its first window when that begins, so no window is half seen; while catching up, and while time is held,
     nothing is counted.
@@ -75,12 +75,12 @@ def accumulate(
 
 
 def in_a_window(rows: pa.Table) -> pa.Table:
-    """The status rows that have a window to close."""
+    """Return the status rows that have a window to close."""
     return rows.filter(pc.greater(pc.fill_null(rows["window_ticks"], 0), 0))
 
 
 def close_windows(rows: pa.Table, owners: Mapping[str, Any], tick: Tick, schema: pa.Schema) -> pa.Table:
-    """Rows of `lag_windows` (schema given) for the windows these status rows are in, as of their last tick.
+    """Return rows of `lag_windows` (schema given) for the windows these status rows are in, as of their last tick.
 
     `rows`: those `in_a_window`. `owners`: columns of who has each partition, parallel to them.
     """
@@ -124,7 +124,7 @@ def close_windows(rows: pa.Table, owners: Mapping[str, Any], tick: Tick, schema:
 
 
 def _frozen_seconds(rows: pa.Table, tick: Tick) -> Any:
-    """Seconds, as far as is known, without progress on what is unread; what came later freezes when it comes."""
+    """Return seconds without progress on unread records, as far as known; a later record counts from its arrival."""
     known_at = rows["answered_at"] if tick.polls_commits else rows["sampled_at"]
     still = pc.max_element_wise(seconds_between(known_at, rows["progressed_at"]), 0.0, skip_nulls=False)
     unread = rows["time_lag_seconds"]

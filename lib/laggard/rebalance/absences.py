@@ -24,7 +24,7 @@ _KEY = ["group", "topic", "partition"]
 def absence_seconds(
     replacements: Sequence[Row], before: pa.Table, edges: pa.Table, parameters: RebalanceParameters
 ) -> list[float | None]:
-    """Per replacement the time since the newest commit on its partitions; `before`: rows of `partition_status`.
+    """Return seconds since the newest commit on partitions of each replacement; `before`: rows of `partition_status`.
 
     None if it has no partitions, or they were idle: a member that is away for longer than a session has expired.
     """

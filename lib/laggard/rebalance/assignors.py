@@ -31,17 +31,17 @@ class Member:
 
 
 def in_order(members: Iterable[Member]) -> list[Member]:
-    """Static members by instance id, then dynamic ones by member id (AbstractPartitionAssignor.MemberInfo)."""
+    """Return static members by instance id, then dynamic ones by member id (AbstractPartitionAssignor.MemberInfo)."""
     return sorted(members, key=lambda each: (each.group_instance_id is None, each.group_instance_id or each.member_id))
 
 
 def assign(assignor: str, members: Sequence[Member], partitions: Mapping[str, int]) -> Assignment:
-    """Member id to partitions, in order; `partitions` is topic to partition count, unknown topics give nothing."""
+    """Return member id to partitions, in order; `partitions` is topic to partition count, unknown topics give none."""
     return ASSIGNORS[assignor](members, partitions)
 
 
 def assign_range(members: Sequence[Member], partitions: Mapping[str, int]) -> Assignment:
-    """Per topic contiguous ranges in order of member, so the first members collect the remainders."""
+    """Assign contiguous ranges per topic in order of member, so that the first members get the remainders."""
     found: Assignment = {member.member_id: [] for member in members}
     for topic in sorted(partitions):
         readers = [member for member in in_order(members) if topic in member.topics]
@@ -54,7 +54,7 @@ def assign_range(members: Sequence[Member], partitions: Mapping[str, int]) -> As
 
 
 def assign_round_robin(members: Sequence[Member], partitions: Mapping[str, int]) -> Assignment:
-    """All partitions in order, one by one to the next member that subscribes to the topic."""
+    """Assign all partitions in order, one by one to the next member that subscribes to the topic."""
     found: Assignment = {member.member_id: [] for member in members}
     circle = in_order(members)
     turn = 0
@@ -69,7 +69,7 @@ def assign_round_robin(members: Sequence[Member], partitions: Mapping[str, int])
 
 
 def assign_sticky(members: Sequence[Member], partitions: Mapping[str, int]) -> Assignment:
-    """Balanced, with as few moves as balance allows (AbstractStickyAssignor)."""
+    """Assign evenly, with as few moves as balance allows (AbstractStickyAssignor)."""
     owned = _valid_claims(members, partitions)
     if len({member.topics for member in members}) > 1:
         return _level(members, owned, partitions)
@@ -77,7 +77,7 @@ def assign_sticky(members: Sequence[Member], partitions: Mapping[str, int]) -> A
 
 
 def assign_cooperative(members: Sequence[Member], partitions: Mapping[str, int]) -> Assignment:
-    """As sticky, but a partition that a living member holds goes to nobody else before that member gave it up."""
+    """Assign as sticky does, but withhold a partition that another living member holds until it has given it up."""
     found = assign_sticky(members, partitions)
     holder = {place: member for member, held in _valid_claims(members, partitions).items() for place in held}
     return {
@@ -86,7 +86,7 @@ def assign_cooperative(members: Sequence[Member], partitions: Mapping[str, int])
 
 
 def assign_uniform(members: Sequence[Member], partitions: Mapping[str, int]) -> Assignment:
-    """The broker's own sticky assignor (UniformHomogeneousAssignmentBuilder); `owned` is the current target.
+    """Assign as the broker's sticky assignor (UniformHomogeneousAssignmentBuilder); `owned` is the current target.
 
     Who may keep one above the fair share is left to a hash map in Kafka, here it is who has one already: Kafka may
     move up to one partition per member more.
@@ -116,7 +116,7 @@ def _wanted(members: Sequence[Member], partitions: Mapping[str, int]) -> list[To
 
 
 def _valid_claims(members: Sequence[Member], partitions: Mapping[str, int]) -> dict[str, list[TopicPartition]]:
-    """Partitions that each member holds; of two claims the newer generation wins, of two equal ones neither."""
+    """Return the partitions that each member holds; of two claims the newer generation wins, of equal ones neither."""
     claims: dict[TopicPartition, list[Member]] = {}
     for member in members:
         for place in member.owned:
@@ -131,7 +131,7 @@ def _valid_claims(members: Sequence[Member], partitions: Mapping[str, int]) -> d
 
 
 def _fill_in_turn(owned: Mapping[str, list[TopicPartition]], places: Sequence[TopicPartition]) -> Assignment:
-    """Members keep up to their quota; what is free goes round the members below theirs."""
+    """Keep members' partitions up to their quota and assign the free ones in turn to members below theirs."""
     share, extras = divmod(len(places), max(1, len(owned)))
     found, extras = _keep({member: sorted(owned[member]) for member in sorted(owned)}, share, extras)
     free = _left(places, found)
@@ -162,7 +162,7 @@ def _left(places: Sequence[TopicPartition], found: Assignment) -> list[TopicPart
 def _level(
     members: Sequence[Member], owned: Mapping[str, list[TopicPartition]], partitions: Mapping[str, int]
 ) -> Assignment:
-    """For differing subscriptions: what is free to the least loaded reader, then moves while one levels the loads."""
+    """Assign for differing subscriptions: free partitions to the least loaded reader, then moves that level loads."""
     readers = _readers(members)
     found = {member: list(held) for member, held in owned.items()}
 
@@ -186,7 +186,7 @@ def _level(
 
 
 def _readers(members: Sequence[Member]) -> dict[str, list[str]]:
-    """Topic to the members that subscribe to it, in order of their ids."""
+    """Return topic to the members that subscribe to it, in order of their ids."""
     found: dict[str, list[str]] = {}
     for member in sorted(members, key=attrgetter("member_id")):
         for topic in member.topics:

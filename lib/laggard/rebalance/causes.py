@@ -64,7 +64,7 @@ class Change:
 def find_cause(
     change: Change, surroundings: Surroundings, earlier: Iterable[Departure], parameters: RebalanceParameters
 ) -> str:
-    """The first of the list that fits; `earlier` are departures of before this rebalance.
+    """Return the first cause in the list that fits; `earlier` are departures before this rebalance.
 
     Records that compaction may have thinned out are not evaluated.
     """
@@ -80,7 +80,7 @@ def find_cause(
 
 
 def find_necessity(cause: str, reason: str | None, *, is_declared_deploy: bool) -> str:
-    """True if the rebalance was wanted; `reason` is the one claimed for the departures."""
+    """Return the necessity of the rebalance; `reason` is the one claimed for the departures."""
     if cause in {"member_left", "replacement", "static_expired"}:
         if is_declared_deploy and reason in {None, "deploy", "scale_in"}:
             return PLANNED
@@ -95,7 +95,7 @@ class _Nearness:
     ended_at: datetime
 
     def holds(self, at: datetime | None, seconds: float) -> bool:
-        """True if a time lies in the rebalance or at most so long before it."""
+        """Return True if a time lies in the rebalance or at most `seconds` before its start."""
         before = seconds_between(self.started_at, at)
         return before is not None and before <= seconds and at is not None and at <= self.ended_at
 
@@ -119,7 +119,7 @@ def _cause_in_settings(change: Change, slots: SlotChanges) -> str | None:
 
 
 def _has_new_partitions(change: Change) -> bool:
-    """Only the rebalance that hands new partitions out is explained by them, not those that follow."""
+    """Return True unless the rebalance hands out no new partitions: they do not explain the rebalances that follow."""
     old, new = (
         None
         if members is None or any(member.assigned is None for member in members)
@@ -160,7 +160,7 @@ def _cause_without_change(change: Change, slots: SlotChanges, parameters: Rebala
 
 
 def _may_hide_a_cause(change: Change, slots: SlotChanges) -> bool:
-    """True if something that is not recorded may have begun it.
+    """Return True if an event that is not recorded may have begun the rebalance.
 
     A static member may have expired and rejoined between two records, or restarted in time beside another cause;
     somebody came and went, seen or not; and nobody leads a KIP-848 group and could ask for a rebalance.
@@ -171,7 +171,7 @@ def _may_hide_a_cause(change: Change, slots: SlotChanges) -> bool:
 def _are_back(
     change: Change, slots: SlotChanges, earlier: Sequence[Departure], parameters: RebalanceParameters
 ) -> bool:
-    """True if all that joined are static members that had been gone for a short time."""
+    """Return True if all that joined are static members that had been away for a short time."""
     gone = {
         each.group_instance_id
         for each in earlier

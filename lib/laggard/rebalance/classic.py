@@ -60,7 +60,7 @@ def fold_classic(work: Folding, step: Step) -> None:
 
 
 def _replacement(member_id: str | None, members: Sequence[Row], slot_of: Mapping[str, str]) -> Row:
-    """Columns about a static member that took over from itself under a new member id."""
+    """Return columns about a static member that took over from itself under a new member id."""
     row: Row = next((each for each in members if each["member_id"] == member_id), {})
     return {
         "member_id": member_id,
@@ -85,7 +85,7 @@ def _end(work: Folding, place: Row, history: History) -> None:
 
 
 def _fact(row: Mapping[str, Any], found: Mapping[str, Any] | None = None) -> Generation:
-    """A row of `generations` with its members, for the analytics."""
+    """Return a row of `generations` with its members, for the analytics."""
     return Generation(
         generation_kind="classic",
         kind=row["kind"],
@@ -99,7 +99,7 @@ def _fact(row: Mapping[str, Any], found: Mapping[str, Any] | None = None) -> Gen
 
 
 def _is_downgrade(state: Folded, found: Mapping[str, Any]) -> bool:
-    """The last epoch of the modern group that was here is the first generation of this one."""
+    """Return True if the last epoch of the group, modern until then, is the first generation of this classic one."""
     is_same = state.was_type not in (None, "classic") and state.was_number == found["generation"]
     return is_same and bool(state.roster) and found["kind"] == "sync"
 
@@ -144,7 +144,7 @@ def _changes(state: Folded, found: Mapping[str, Any], members: list[Identity], *
 
 
 def _started_low(state: Folded, found: Mapping[str, Any], state_timestamp: datetime | None) -> datetime | None:
-    """The earliest moment at which the rebalance can have begun: the join phase lasts no longer than its timeout."""
+    """Return the earliest time at which the rebalance can have started: a join phase is no longer than its timeout."""
     if state_timestamp is None or found["kind"] != "sync":
         return None
     longest = max(row["rebalance_timeout_ms"] or row["session_timeout_ms"] for row in found["member_rows"])
@@ -164,7 +164,7 @@ def _spread(found: Mapping[str, Any], history: History, *, is_live: bool) -> Row
 
 
 def _replaced(before: list[Identity] | None, now: list[Identity]) -> dict[str, str]:
-    """New member id to the old one of the same instance id."""
+    """Return a dict from new member id to the old one of the same instance id."""
     old = {each.group_instance_id: each.member_id for each in before or () if each.group_instance_id is not None}
     return {
         each.member_id: old[each.group_instance_id]
@@ -174,7 +174,7 @@ def _replaced(before: list[Identity] | None, now: list[Identity]) -> dict[str, s
 
 
 def _facts(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns of `group_status` for a classic group; on loading, the broker itself tells Stable from Empty so."""
+    """Return `group_status` columns of a classic group; on loading, the broker tells Stable from Empty likewise."""
     names = ("protocol_type", "assignor", "rebalance_mode", "generation", "idle_members", "topics")
     held = [row["assigned"] for row in found["member_rows"]]
     return {

@@ -32,7 +32,7 @@ def close_rebalance(
     surroundings: Surroundings,
     parameters: RebalanceParameters,
 ) -> tuple[Closed | None, RebalanceState]:
-    """The row of the open rebalance as known at a time; an epoch that never was Stable ends then.
+    """Return the row of the open rebalance as known at a time; an epoch that never was Stable ends then.
 
     `following` is the generation of that time, which begins another rebalance.
     """
@@ -63,7 +63,7 @@ def close_rebalance(
 
 
 def rebalance_rows(closed: Iterable[Closed], tick: Tick) -> list[dict[str, Any]]:
-    """Rows of `rebalances`."""
+    """Return rows of `rebalances`."""
     return [asdict(each.row) | {"date": each.row.ended_at.date(), "batch_id": tick.batch_id} for each in closed]
 
 
@@ -153,7 +153,7 @@ def _explain(
 
 
 def _unread_seconds(departures: Sequence[Departure], reasons: Sequence[str | None]) -> float | None:
-    """The longest session of members that went without a word: so long they are missed; None if one is not known."""
+    """Return the longest session of members that left no LeaveGroup: so long they are missed; None if unknown."""
     silent = [
         each.session_seconds
         for each, reason in zip(departures, reasons, strict=True)

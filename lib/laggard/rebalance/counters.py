@@ -33,7 +33,7 @@ def count_rebalances(
     under_way: OpenRebalance | None,
     now: datetime,
 ) -> Row:
-    """Columns `STATE` after a tick: `closed` are the rebalances written in it, `generations` its rows of that table.
+    """Return columns `STATE` after a tick: `closed` are rebalances written in it, `generations` its rows of that table.
 
     `under_way` is the one whose row is still to come.
     """
@@ -53,7 +53,7 @@ def count_rebalances(
 
 
 def _counted(before: Mapping[str, Any]) -> Row:
-    """The columns as they were, to be added to; of a group that has none yet they are 0 and empty."""
+    """Return the columns as they were, to be added to; 0 and empty for a group that has none yet."""
     row: Row = {name: before.get(name) for name in STATE}
     for name in COUNTS:
         row[name] = row[name] or 0
@@ -66,7 +66,7 @@ def _counted(before: Mapping[str, Any]) -> Row:
 
 
 def measure_recent(recent: Sequence[Mapping[str, Any]], watched_since: datetime | None, now: datetime) -> Row:
-    """Columns time_in_rebalance_ratio (the last 10 minutes, or since the group is watched) and ping_pong."""
+    """Return columns time_in_rebalance_ratio (the last 10 minutes, or since the group is watched) and ping_pong."""
     moved, returned = (sum(each[name] or 0 for each in recent) for name in ("moved", "returned"))
     ratio = None if watched_since is None else _time_ratio(recent, max(now - RATIO_RANGE, watched_since), now)
     return {"time_in_rebalance_ratio": ratio, "ping_pong": returned / moved if moved else None}

@@ -39,7 +39,7 @@ class Departure:
         return self.group_instance_id is not None
 
     def is_awaited(self, at: datetime, parameters: RebalanceParameters) -> bool:
-        """True if no member has taken its place yet and one at this time still would."""
+        """Return True if no member has taken its place yet and one at this time still would."""
         return self.returned is None and (at - self.at).total_seconds() <= parameters.return_seconds
 
 
@@ -60,7 +60,7 @@ def find_departures(
     by_member_id: bool,
     joined_at: datetime | None = None,
 ) -> tuple[Departure, ...]:
-    """Members that are gone, also where another one has their slot; a static member's restart in time is no departure.
+    """Return members that left, even if another one has their slot; a static member's restart in time is no departure.
 
     `joined_at` is when all of them last joined: they polled then, whether or not they got anything done since.
     """
@@ -82,7 +82,7 @@ def mark_returns(
     at: datetime,
     parameters: RebalanceParameters,
 ) -> tuple[Departure, ...]:
-    """The departures with those marked whose place a new member took; it counts for one of them only."""
+    """Return the departures, marked if a new member replaced the member; a new member counts for one of them only."""
     old = {member.member_id for member in before}
     fresh = sorted((member for member in now if member.member_id not in old), key=attrgetter("member_id"))
     found = list(departures)
@@ -104,7 +104,7 @@ def _departure(
     at: datetime,
     joined_at: datetime | None,
 ) -> Departure:
-    """Facts about a member at the start of the rebalance; an idle partition says nothing about its reader."""
+    """Return facts about a member at the start of the rebalance; an idle partition is no evidence about its reader."""
     held = [pause_of[place] for place in member.assigned or () if place in pause_of]
     intervals = [each.commit_interval_seconds for each in held if each.commit_interval_seconds is not None]
     last = _last_sign(held, joined_at) if start.is_seen else None
@@ -128,7 +128,7 @@ def _departure(
 
 
 def _last_sign(held: Sequence[PartitionPause], joined_at: datetime | None) -> datetime | None:
-    """The time of the last progress, or of the join if that is later; None without a partition that has traffic."""
+    """Return the time of the last progress, or of the join if later; None without a partition that has traffic."""
     progress = [each.progressed_at for each in held if each.has_traffic]
     return max((each for each in (joined_at, *progress) if each is not None), default=None) if progress else None
 
@@ -139,7 +139,7 @@ def _silence_seconds(last: datetime | None, until: datetime | None) -> float | N
 
 
 def _was_material(held: Sequence[PartitionPause]) -> bool | None:
-    """True if one of the partitions had significant lag; None if that is not known of one."""
+    """Return True if one of the partitions had significant lag; None if that is unknown for one of them."""
     found = [each.material for each in held]
     return True if True in found else None if None in found or not found else False
 

@@ -26,7 +26,7 @@ _NOT_ASKED = {"session_timeout": None, "rebalance_timeout": -1}
 
 
 def describe_classic(answer: Row) -> dict[str, Any]:
-    """The description in one group of a DescribeGroups response (as a dict).
+    """Describe one group of a DescribeGroups response (as a dict).
 
     Its members have the blobs of the group's record, so they are read as those are; they are empty unless the group is
     Stable, and then topics and assignments are unknown.
@@ -57,7 +57,7 @@ def describe_classic(answer: Row) -> dict[str, Any]:
 
 
 def describe_consumer(answer: Row) -> dict[str, Any]:
-    """The description in one group of a ConsumerGroupDescribe response (KIP-848)."""
+    """Describe one group of a ConsumerGroupDescribe response (KIP-848)."""
     members = answer["members"]
     has_regex = any(member["subscribed_topic_regex"] for member in members)
     return {
@@ -89,7 +89,7 @@ def _describe_member(member: Row) -> dict[str, Any]:
 def take_descriptions(
     known: Mapping[str, dict[str, Any]], described: Mapping[str, str], gone: Collection[str], topics: Topics, tick: Tick
 ) -> Known:
-    """Groups after a poll. `known`: columns `KEPT` so far. `described`: descriptions as JSON, by group.
+    """Return groups after a poll. `known`: columns `KEPT` so far. `described`: descriptions as JSON, by group.
 
     A group that is not described stays as it was known; what is unchanged is not taken again.
     """
@@ -123,7 +123,7 @@ def _facts(found: Row, before: Row) -> dict[str, Any]:
 
 
 def _folded(found: Row) -> Folded:
-    """Members with what they have: by topic name, which stands for the id too."""
+    """Return the group with its members and their partitions; a topic's name stands for its id too."""
     members = {
         each["member_id"]: Member(**{name: each[name] for name in _IDENTITY}, assigned=_by_topic(each["assigned"]))
         for each in found["members"]

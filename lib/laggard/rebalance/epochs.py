@@ -67,7 +67,7 @@ def _new_epoch(step: Step, state: Folded, now: Sequence[Identity], *, is_upgrade
 
 
 def _is_upgrade(state: Folded, number: int) -> bool:
-    """True if the epoch goes on with a classic group.
+    """Return True if the epoch continues a classic group.
 
     Its members keep their ids, and its generation is the first epoch: also one whose members have joined and which no
     record tells yet.
@@ -118,13 +118,13 @@ def close_epoch(work: Folding, history: History, stable_at: datetime | None) -> 
 
 
 def _without_row(state: Folded) -> list[Member]:
-    """Members of the newest epoch that have no row of it yet."""
+    """Return members of the newest epoch that have no row of it yet."""
     of_epoch = {each.member_id for each in state.roster or ()}
     return [each for each in state.members.values() if each.member_id in of_epoch and not each.is_told]
 
 
 def _epoch_row(state: Folded, epoch: Epoch, stable_at: datetime | None, members: Sequence[Row]) -> Row:
-    """Columns of `generations` that the epoch itself and the rows of its members give."""
+    """Return columns of `generations` that the epoch itself and the rows of its members give."""
     roster = state.roster or []
     return {
         "status": "partial" if any(row["status"] == "partial" for row in members) else "ok",
@@ -142,7 +142,7 @@ def _epoch_row(state: Folded, epoch: Epoch, stable_at: datetime | None, members:
 
 
 def tell_member(work: Folding, member: Member, history: History) -> None:
-    """A member's row of the newest epoch: before it goes, or when it took over after the epoch was recorded."""
+    """Add a member's row of the newest epoch: before it goes, or if it took over after the epoch was recorded."""
     epoch = work.state.epoch
     if epoch is None or member.is_told:
         return
@@ -185,7 +185,7 @@ def _spread(state: Folded, rows: list[Row], history: History, *, is_live: bool) 
 
 
 def _held_parts(state: Folded) -> set[tuple[str, int]]:
-    """Partitions that members have, by topic id: the names of some may not be known."""
+    """Return partitions that members have, by topic id: the names of some may not be known."""
     return {
         (each["source"], number)
         for member in state.members.values()

@@ -48,7 +48,7 @@ _PLAIN = (
 
 
 def to_member(row: Mapping[str, Any]) -> MemberFacts:
-    """A row of `group_members`."""
+    """Return a member from a row of `group_members`."""
     topics = row["topics"]
     return MemberFacts(
         **{name: row[name] for name in _PLAIN},
@@ -59,7 +59,7 @@ def to_member(row: Mapping[str, Any]) -> MemberFacts:
 
 
 def _places(held: Iterable[Mapping[str, Any]] | None) -> tuple[TopicPartition, ...] | None:
-    """None also where a topic's name is not known."""
+    """Return the partitions by topic name; None also if a topic's name is unknown."""
     places = None if held is None else [(each["topic"], each["partition"]) for each in held]
     return None if places is None or any(topic is None for topic, _ in places) else tuple(places)
 

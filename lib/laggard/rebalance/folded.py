@@ -43,7 +43,7 @@ class Member:
         return Identity(self.member_id, self.group_instance_id, self.client_id, self.client_host)
 
     def is_reconciled(self, epoch: int | None) -> bool:
-        """Kafka's ConsumerGroupMember.isReconciledTo."""
+        """Return True if the member has reached its target, as in Kafka's ConsumerGroupMember.isReconciledTo."""
         return self.member_state == "Stable" and self.member_epoch == epoch
 
 
@@ -88,7 +88,7 @@ class Folded:
     was_number: int | None = None
 
     def to_row(self) -> dict[str, Any]:
-        """The struct, with lists in place of dicts."""
+        """Return the group as a struct, with lists in place of dicts."""
         return {
             **{name: getattr(self, name) for name in _PLAIN},
             "epoch": None if self.epoch is None else _row(self.epoch),
@@ -102,7 +102,7 @@ class Folded:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any] | None) -> Folded:
-        """The group that `to_row` was given; a new one for None."""
+        """Return the group that `to_row` was given; a new one for None."""
         if row is None:
             return cls()
         return cls(
@@ -143,7 +143,7 @@ class Folding:
     held: dict[str, Held | None] = field(default_factory=dict)  # places by name, of members that went in this batch
 
     def begin(self, group_type: str) -> Folded:
-        """The state for a record of this kind of group; of another kind nothing carries over without a tombstone."""
+        """Return the state for a record of this group type; another type resets it, even without a tombstone."""
         state = self.state
         if state.group_type is None:
             state.group_type = group_type
@@ -154,7 +154,7 @@ class Folding:
         return self.state
 
     def end(self, number: int | None) -> None:
-        """The group's own tombstone: what is left is what a group under another protocol may go on from."""
+        """End the group at its own tombstone; keep what a group under another protocol may go on from."""
         state = self.state
         self.state = Folded(was_type=state.group_type, was_number=number, roster=state.roster)
         self.classic = None

@@ -88,7 +88,7 @@ def _surroundings(group: str, row: Mapping[str, Any], tick: Tick) -> Surrounding
 
 
 def _read_until(row: Mapping[str, Any], tick: Tick) -> datetime:
-    """The records of some offsets partitions are not read up to the poll, and those of the past not to any time."""
+    """Return the time up to which the group's records are read: the poll's, or long ago if some are not read yet."""
     number = row.get("offsets_partition")
     is_blocked = number in tick.blocked_partitions or number in tick.unread_partitions
     # by the clock that the brokers should have as well, which is not held
@@ -98,7 +98,7 @@ def _read_until(row: Mapping[str, Any], tick: Tick) -> datetime:
 def _commits(
     edges: pa.Table, series: Series, commits: pa.Table, *, without: Iterable[str]
 ) -> dict[str, list[tuple[int, Commit]]]:
-    """Per group its commits with a number to order them by."""
+    """Return per group its commits, each with a number to order them by."""
     found: dict[str, list[tuple[int, Commit]]] = defaultdict(list)
     named = set(without)
     for row in edges.to_pylist():
@@ -112,7 +112,7 @@ def _commits(
 
 
 def _of_key(row: Row, series: Series) -> Iterable[tuple[int, Commit]]:
-    """First commit, the last that moved on, and last; without a record between them their time orders them."""
+    """Yield the first commit, the last with progress, and the last; without records between them, ordered by time."""
     committed = row["committed_offset"]
     places = (
         (row["first_committed_offset"], row["first_commit_timestamp"]),

@@ -30,7 +30,7 @@ _NO_BLOBS = {  # what the blobs of a member say; None is not known
 
 
 def describe_generation(value: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Columns of `generations` and, under `member_rows`, of `group_members` for one group record; times in ms.
+    """Return columns of `generations` and, under `member_rows`, of `group_members` for one group record; times in ms.
 
     None is a tombstone. Fields that cannot be derived are null and make the status partial.
     """
@@ -54,7 +54,7 @@ def describe_generation(value: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _of_blobs(rows: list[dict[str, Any]], protocol_type: str) -> dict[str, Any]:
-    """Columns that need the blobs of all members; only consumers have some that name topics."""
+    """Return columns that need the blobs of all members; only consumers have some that name topics."""
     is_consumer = protocol_type == "consumer"
     if not is_consumer or any(row["topics"] is None or row["assigned"] is None for row in rows):
         return {"status": "partial" if is_consumer else "ok", "idle_members": None, "topics": None}
@@ -86,7 +86,7 @@ def _member(member: Mapping[str, Any], value: Mapping[str, Any], mode: str | Non
 
 
 def _blobs(member: Mapping[str, Any], protocol_type: str, mode: str | None) -> dict[str, Any]:
-    """Decoded fields of the blobs; one that does not decode must not cost the group its record: they stay null."""
+    """Return decoded fields of the blobs; null for one that does not decode, so that the record is not lost."""
     subscription, assignment = decode_member(protocol_type, member)
     if protocol_type != "consumer":  # a Connect worker has connectors and tasks, no topics and partitions
         return {"subscription_version": subscription.get("version")}
@@ -110,7 +110,7 @@ def _blobs(member: Mapping[str, Any], protocol_type: str, mode: str | None) -> d
 def _to_revoke(
     owned: list[dict[str, Any]] | None, assigned: list[dict[str, Any]] | None
 ) -> list[dict[str, Any]] | None:
-    """Partitions that a cooperative member held and does not keep; by KIP-429 it revokes just those and joins again."""
+    """Return partitions that a cooperative member held and loses; it revokes just those and joins again (KIP-429)."""
     if owned is None or assigned is None:
         return None
     kept = {(each["topic"], each["partition"]) for each in assigned}
@@ -122,5 +122,5 @@ def _flat(by_topic: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _known(number: int) -> int | None:
-    """Kafka writes -1 for unknown."""
+    """Return the number, but None for Kafka's -1, which means unknown."""
     return None if number == -1 else number

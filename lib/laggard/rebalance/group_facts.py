@@ -20,7 +20,7 @@ MODES = {"consumer": "incremental", "streams": "incremental", "share": None}
 
 
 def modern_facts(group: Folded) -> dict[str, Any]:
-    """Columns of `group_status` for a modern group."""
+    """Return columns of `group_status` for a modern group."""
     members = list(group.members.values())
     sizes = [sum(len(each["partitions"]) for each in member.assigned or ()) for member in members]
     return {
@@ -40,13 +40,13 @@ def modern_facts(group: Folded) -> dict[str, Any]:
 
 
 def imbalance(partitions: Iterable[int]) -> float | None:
-    """Most partitions of one member / mean over members; None if nobody has any."""
+    """Return the largest number of partitions of a member / the mean over members; None if no member has any."""
     counts = list(partitions)
     return max(counts) * len(counts) / sum(counts) if any(counts) else None
 
 
 def derive_state(group: Folded) -> str:
-    """State by the broker's own rule, first match wins (maybeUpdateGroupState of ConsumerGroup and its siblings)."""
+    """Return state by the broker's own rule, first match wins (maybeUpdateGroupState of ConsumerGroup and siblings)."""
     if not group.members:
         return "Empty"
     if group.group_type == "share":
@@ -62,12 +62,12 @@ def derive_state(group: Folded) -> str:
 
 
 def is_reconciled(group: Folded) -> bool:
-    """True if every member has reached the target assignment."""
+    """Return True if every member has reached the target assignment."""
     return all(member.is_reconciled(group.assignment_epoch) for member in group.members.values())
 
 
 def group_topics(group: Folded) -> list[str] | None:
-    """Subscribed topics of all members; None while one of them is not known."""
+    """Return the subscribed topics of all members; None while one of them is unknown."""
     if group.group_type == "streams" and group.members:
         if not group.subtopologies or any(each["has_regex"] for each in group.subtopologies.values()):
             return None
@@ -82,7 +82,7 @@ def group_topics(group: Folded) -> list[str] | None:
 
 
 def member_topics(group: Folded, member: Member) -> list[str] | None:
-    """Topics named, and those the expression resolves to (type 16); None while it is not resolved."""
+    """Return the topics named, and those that the expression resolves to (type 16); None while it is not resolved."""
     if member.topics is None:
         return None
     if member.regex is None:
@@ -92,7 +92,7 @@ def member_topics(group: Folded, member: Member) -> list[str] | None:
 
 
 def resolve(group: Folded, held: list[dict[str, Any]] | None, topics: Topics) -> list[dict[str, Any]] | None:
-    """Partitions by name; where the name is not known its topic is None, and the partition stays."""
+    """Return partitions with their topic names; an unknown name is None, and the partition stays."""
     if held is None:
         return None
     find = _tasks if group.group_type == "streams" else _partitions
@@ -106,7 +106,7 @@ def _partitions(group: Folded, held: dict[str, Any], topics: Topics) -> list[tup
 
 
 def _tasks(group: Folded, held: dict[str, Any], topics: Topics) -> list[tuple[str | None, int]]:
-    """A task reads its number's partition of every topic of its subtopology that has so many."""
+    """Return the partitions of a task: its number in every topic of its subtopology that has that many."""
     found = group.subtopologies.get(held["source"], {"has_regex": True})  # without one, its topics are not known either
     sources = [] if found["has_regex"] else found["topics"]
     if not sources or (len(sources) > 1 and set(sources) - topics.partitions.keys()):
@@ -120,7 +120,7 @@ def _tasks(group: Folded, held: dict[str, Any], topics: Topics) -> list[tuple[st
 
 
 def preferred_assignor(group: Folded) -> str | None:
-    """The assignor that most members ask for (ConsumerGroup.preferredServerAssignor).
+    """Return the assignor that most members ask for (ConsumerGroup.preferredServerAssignor).
 
     When none asks, the broker's first one is used, and no record says which that is.
     """

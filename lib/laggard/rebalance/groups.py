@@ -26,13 +26,13 @@ class Listing:
 
 
 def generation_or_epoch(row: Mapping[str, Any]) -> int | None:
-    """The generation of a classic group, the epoch of a modern one: a group has one of them."""
+    """Return the generation of a classic group, the epoch of a modern one: a group has one of them."""
     number: int | None = row["generation"] if row["group_epoch"] is None else row["group_epoch"]
     return number
 
 
 def sum_partitions(rows: pa.Table) -> dict[str, dict[str, Any]]:
-    """Per group the fold of exactly these partition rows."""
+    """Fold exactly these partition rows by group."""
     rows = rows.select(["group", "status", "lag", "time_lag_seconds", "commit_source_partition"])
     for name in KNOWN_STATUSES:
         rows = rows.append_column(f"is_{name}", pc.cast(pc.equal(rows["status"], name), pa.int64()))
@@ -58,7 +58,7 @@ def group_rows(
     refused: Mapping[str, Sequence[tuple[str, int]]] | None = None,
     uncommitted: Mapping[str, int] | None = None,
 ) -> list[dict[str, Any]]:
-    """Rows of `group_status`; `refused`: by group, partitions with a commit and without a row.
+    """Return rows of `group_status`; `refused`: by group, partitions with a commit and without a row.
 
     `uncommitted`: number of those without either. A group lives as long as it has an offset, a subscription or a
     group record.
@@ -77,7 +77,7 @@ def group_rows(
 
 
 def refused_columns(names: Sequence[tuple[str, int]], uncommitted: int = 0) -> dict[str, Any]:
-    """Columns of `group_status` about partitions that were refused."""
+    """Return columns of `group_status` about partitions that were refused."""
     named = [{"topic": topic, "partition": partition} for topic, partition in names]
     return {"shed_keys": len(names) + uncommitted, "refused": named}
 
@@ -124,7 +124,7 @@ def _of_listing(
     listing: Listing,
     tick: Tick,
 ) -> dict[str, Any]:
-    """Columns that what the brokers list has a say in: type, state and coordinator."""
+    """Return columns that what the brokers list has a say in: type, state and coordinator."""
     listed = listing.groups.get(group, {})
     offsets_partition, coordinator, is_fresh = _coordinator(found, totals, listing)
     if tick.polls_commits:  # who is asked for the offsets is who listed the group
@@ -146,7 +146,7 @@ def _of_listing(
 def _coordinator(
     found: Mapping[str, Any], totals: Mapping[str, Any], listing: Listing
 ) -> tuple[int | None, int | None, bool]:
-    """The offsets partition and who leads it, as far as known; and if what is listed says anything of the group."""
+    """Return the offsets partition and its leader, None if unknown, and True if the listing covers the group."""
     partition = totals.get("commit_source_partition_max")
     if partition is None:
         partition = found.get("offsets_partition")
@@ -160,7 +160,7 @@ def _coordinator(
 def _state(
     before: Mapping[str, Any], found: Mapping[str, Any], listed: Mapping[str, Any], *, is_fresh: bool
 ) -> tuple[str, str]:
-    """State in Kafka's spelling and who says so: the broker, or the records by the broker's own rule on loading."""
+    """Return the state in Kafka's spelling and its source: the broker, or records by the broker's rule on loading."""
     if listed.get("group_state"):
         return listed["group_state"], "admin"
     is_unchanged = found.get("group_record_offset") == before.get("group_record_offset")
@@ -174,7 +174,7 @@ def _state(
 
 
 def _polled_state(before: Mapping[str, Any], listed: Mapping[str, Any], error: str | None) -> tuple[str, str]:
-    """State where coordinators are polled: the broker's last word stands unless the group is refused or fails."""
+    """Return the state if coordinators are polled: the broker's last one, unless the group is refused or fails."""
     if listed.get("group_state"):
         return listed["group_state"], "admin"
     if error is None and before.get("state_source") == "admin":

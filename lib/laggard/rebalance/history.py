@@ -30,7 +30,7 @@ class History:
         self.facts.setdefault(group, []).append((offset, generation))
 
     def place(self, group: str, kind: str, record: Row) -> Row:
-        """Columns that every row takes from its record; `kind`: generation_kind."""
+        """Return the columns that every row takes from its record; `kind` is the generation_kind."""
         at: datetime = record["record_timestamp"]
         return {
             "date": at.date(),
@@ -43,12 +43,12 @@ class History:
 
 
 def assigned_places(members: Iterable[Row]) -> set[tuple[str | None, int]]:
-    """Topic and partition of all that some rows of `group_members` have; a topic without a known name is None."""
+    """Return topic and partition of all that some rows of `group_members` have; None for a topic of unknown name."""
     return {(each["topic"], each["partition"]) for row in members for each in row["assigned"] or ()}
 
 
 def distance(number: int, before: int | None) -> int | None:
-    """Generations or epochs from one record to the next; None if it fits no column, which no broker writes."""
+    """Return the number of generations or epochs between two records; None if out of range, which no broker writes."""
     gap = None if before is None else number - before
     return gap if gap is not None and -(2**31) <= gap < 2**31 else None
 

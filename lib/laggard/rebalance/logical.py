@@ -30,7 +30,7 @@ def advance(
     read_until: datetime,
     parameters: RebalanceParameters,
 ) -> tuple[list[Closed], RebalanceState]:
-    """Rebalances that are over, and the state to go on from.
+    """Return the rebalances that are over, and the state to continue from.
 
     `events` are the group's records of a batch in log order, `partitions` what was known before them, `read_until` the
     record time up to which the group's part of the offsets topic has been read.
@@ -99,7 +99,7 @@ class _Work:
 
 
 def belongs_to(rebalance: OpenRebalance, generation: Generation, parameters: RebalanceParameters) -> bool:
-    """True if a generation goes on with a rebalance.
+    """Return True if a generation continues a rebalance.
 
     An epoch does until one is Stable; a generation where the one before took partitions away that nobody got yet, or
     where its join phase ended shortly after.
@@ -116,12 +116,12 @@ def belongs_to(rebalance: OpenRebalance, generation: Generation, parameters: Reb
 
 
 def has_reached_limit(rebalance: OpenRebalance, generation: Generation, parameters: RebalanceParameters) -> bool:
-    """True if a rebalance has gone on for so long that its row must not wait for the group to come to rest."""
+    """Return True if a rebalance has lasted so long that its row must not wait until the group is at rest."""
     return (generation.recorded_at - rebalance.opened_at).total_seconds() > parameters.merge_limit_seconds
 
 
 def merge_gap_seconds(generation: Generation, parameters: RebalanceParameters) -> float:
-    """The longest rest after a generation that is still a part of its rebalance."""
+    """Return the longest gap in seconds after a generation within one rebalance."""
     return max(parameters.merge_sync_times * (sync_seconds(generation) or 0.0), parameters.merge_seconds)
 
 
@@ -158,7 +158,7 @@ def _add_generation(work: _Work, generation: Generation) -> None:
 
 
 def _without_rebalance(standing: Standing | None, generation: Generation) -> Standing | None:
-    """The group after a record that no rebalance writes.
+    """Return the group after a record that no rebalance writes.
 
     The departure of the last member of the new protocol turns a group into a classic one, whose members then rebalance
     (KIP-848): that member is still part of what was before.
@@ -186,7 +186,7 @@ def _begin_or_go_on(work: _Work, rebalance: OpenRebalance | None, generation: Ge
 
 
 def _is_known(state: RebalanceState, generation: Generation) -> bool:
-    """True if the generation was recorded before: an epoch that is Stable now, or a static member's return."""
+    """Return True if the generation was recorded before: an epoch that is Stable now, or a static member's return."""
     known: list[int] = []
     if state.open is not None and state.open.last.generation_kind == generation.generation_kind:
         known += state.open.generations
@@ -196,7 +196,7 @@ def _is_known(state: RebalanceState, generation: Generation) -> bool:
 
 
 def _renew(work: _Work, generation: Generation) -> None:
-    """Members as they are now; within one generation only a static member's id changes (KIP-345)."""
+    """Update the members to those of now; within one generation only a static member's id changes (KIP-345)."""
     rebalance, standing = work.state.open, work.state.standing
     if rebalance is None:
         if standing is not None:
@@ -212,7 +212,7 @@ def _renew(work: _Work, generation: Generation) -> None:
 
 
 def _with_new_ids(before: Standing | None, last: Generation, now: Generation) -> Standing | None:
-    """A member that rejoined after the rebalance had been written is none that the rebalance replaced."""
+    """Return the former group with new ids of members that rejoined after the rebalance, which did not replace them."""
     ids = {each.group_instance_id: each.member_id for each in now.members}
     back = {each.member_id: ids.get(each.group_instance_id, "") for each in last.members if each.group_instance_id}
     if before is None or all(old == new for old, new in back.items()):

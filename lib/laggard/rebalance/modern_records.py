@@ -43,7 +43,7 @@ _STATES = {
 
 
 def describe_modern(record_type: int, key: Struct, value: Struct | None) -> dict[str, Any]:
-    """Content of one record, JSON-safe: `group_type`, `role`, the rest of its key, and the fields the fold needs."""
+    """Return a record's content, JSON-safe: `group_type`, `role`, the rest of its key, and fields the fold needs."""
     kind, role = ROLES[record_type]
     found = {"group_type": kind, "role": role, "is_tombstone": value is None}
     for name, column in (("member_id", "member_id"), ("regular_expression", "regex")):

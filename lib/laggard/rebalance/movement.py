@@ -42,7 +42,7 @@ class Movement:
 
 
 def find_moves(before: Held, after: Held, kept: Mapping[str, str]) -> tuple[Move, ...] | None:
-    """Partitions owned by one slot before and by another after; None if a partition has two owners.
+    """Return partitions owned by one slot before and by another after; None if a partition has two owners.
 
     `kept` is slot name before to name after. A partition never has two owners in one generation: then a record was
     read wrong, and nothing is known.
@@ -58,7 +58,7 @@ def find_moves(before: Held, after: Held, kept: Mapping[str, str]) -> tuple[Move
 
 
 def count_returns(moves: Iterable[Move], last: dict[TopicPartition, tuple[str, str]]) -> int:
-    """Moves, in time, that bring a partition back to the slot its last move took it from.
+    """Return the number of moves, in order of time, that return a partition to the slot its last move took it from.
 
     `last` is that move by partition, as (from, to), and is kept up to date.
     """
@@ -71,7 +71,7 @@ def count_returns(moves: Iterable[Move], last: dict[TopicPartition, tuple[str, s
 
 
 def count_movement(moved: int, before: Held, after: Held, kept: Mapping[str, str]) -> Movement:
-    """Counts around so many moves between two complete assignments of members that subscribe to the same topics.
+    """Return counts around so many moves between two complete assignments of members that subscribe to the same topics.
 
     `kept` is slot name before to name after. Necessary is what departed slots held and what the others held above the
     fair share: of P partitions and N slots after, the P mod N that held most may keep one more than ⌊P/N⌋. A deleted
@@ -97,7 +97,7 @@ def count_movement(moved: int, before: Held, after: Held, kept: Mapping[str, str
 
 
 def is_divergent(members: Iterable[MemberFacts]) -> bool | None:
-    """True if members subscribe to different topics; None while one subscription is not known."""
+    """Return True if members subscribe to different topics; None while one subscription is unknown."""
     found = {None if member.topics is None else frozenset(member.topics) for member in members}
     return None if None in found else len(found) > 1
 
@@ -133,7 +133,7 @@ class Departed:
 
 
 def compare_rosters(rebalance: OpenRebalance) -> Compared:
-    """The rosters before and after an open rebalance."""
+    """Return the rosters before and after an open rebalance."""
     before, last = rebalance.before, rebalance.last
     if before is None or not rebalance.live_read:
         return Compared()
@@ -159,7 +159,7 @@ def find_departed(
     ended_at: datetime,
     parameters: RebalanceParameters,
 ) -> Departed:
-    """Members that left; `known` are the departures kept so far."""
+    """Return members that left; `known` are the departures kept so far."""
     earlier = [each for each in known if (ended_at - each.at).total_seconds() <= parameters.deploy_horizon_seconds]
     before, last = rebalance.before, rebalance.last
     if compared.slots is None or before is None:
@@ -182,7 +182,7 @@ def find_departed(
 def add_returns(
     departed: Departed, rebalance: OpenRebalance, following: Generation | None, parameters: RebalanceParameters
 ) -> Departed:
-    """The departures with the returns that the following generation shows as well."""
+    """Return the departures with the returns that the following generation shows as well."""
     if following is None:
         return departed
     near = mark_returns(departed.near, rebalance.last.members, following.members, following.recorded_at, parameters)

@@ -28,7 +28,7 @@ Partitions = Mapping[TopicPartition, PartitionFacts]
 def open_rebalance(
     state: RebalanceState, generation: Generation, partitions: Partitions, parameters: RebalanceParameters
 ) -> OpenRebalance:
-    """The rebalance that a generation begins."""
+    """Return the rebalance that a generation begins."""
     standing, previous_at = _standing(state, generation)
     before = None if standing is None else standing.members
     last_commits = _last_commits(before or (), {place: facts.commit for place, facts in partitions.items()})
@@ -72,7 +72,7 @@ def _interrupted(generation: Generation) -> int | None:
 
 
 def add_generation(rebalance: OpenRebalance, generation: Generation, parameters: RebalanceParameters) -> OpenRebalance:
-    """The rebalance with one more generation; members that must join again do so at the end of the one before."""
+    """Return the rebalance with one more generation; members that must rejoin do so at the end of the one before."""
     before = rebalance.last.members
     join = seconds_between(generation.state_timestamp, rebalance.ended_at)
     last_commits = _last_commits(before, {pause.place: pause.newest for pause in rebalance.pauses})
@@ -102,7 +102,7 @@ def add_generation(rebalance: OpenRebalance, generation: Generation, parameters:
 
 
 def _has_guests(rebalance: OpenRebalance) -> bool:
-    """True if the newest generation has a member that was not there before."""
+    """Return True if the newest generation has a member that was not there before the rebalance."""
     if rebalance.before is None:
         return False
     last = rebalance.last
@@ -110,13 +110,13 @@ def _has_guests(rebalance: OpenRebalance) -> bool:
 
 
 def _absent(rebalance: OpenRebalance) -> set[str]:
-    """Static members that the newest generation lacks: who restarts in time is in every one (KIP-345, KIP-848)."""
+    """Return static members that the newest generation lacks: one restarted in time is in all (KIP-345, KIP-848)."""
     before = () if rebalance.before is None else rebalance.before.members
     return static_slots(before) - static_slots(rebalance.last.members)
 
 
 def _is_first(generation: Generation) -> bool:
-    """True if nothing of the group was written before: numbers begin with 1 for the first members."""
+    """Return True if no generation of the group was recorded before: the first members get number 1."""
     return generation.live_read and generation.generation == 1 and generation.generation_gap is None
 
 
@@ -131,7 +131,7 @@ def _add_sync(rebalance: OpenRebalance, generation: Generation) -> float | None:
 
 
 def is_whole(generation: Generation, before: Standing | None) -> bool:
-    """True if every partition that was taken from a member has a new owner.
+    """Return True if every partition that was taken from a member has a new owner.
 
     Only a cooperative generation can leave that to the next one; a partition that nobody ever had is another matter.
     """
@@ -143,14 +143,14 @@ def is_whole(generation: Generation, before: Standing | None) -> bool:
 
 
 def _taken(members: Iterable[MemberFacts], before: Iterable[MemberFacts]) -> set[TopicPartition] | None:
-    """Partitions that members are to revoke, or had before; None if nothing of that is known."""
+    """Return partitions that members are to revoke, or had before; None if nothing of that is known."""
     taken = [*(each.pending_revocation for each in members), *(each.assigned for each in before)]
     known = [places for places in taken if places is not None]
     return {*chain.from_iterable(known)} if known else None
 
 
 def _are_given(members: Sequence[MemberFacts], places: set[TopicPartition]) -> bool:
-    """True if each of the partitions has an owner, or is of a topic that nobody wants."""
+    """Return True if each of the partitions has an owner, or is of a topic that no member subscribes to."""
     wanted = {topic for each in members for topic in each.topics or ()}
     given = {place for each in members for place in each.assigned or ()}
     return all(place in given or place[0] not in wanted for place in places)
@@ -159,7 +159,7 @@ def _are_given(members: Sequence[MemberFacts], places: set[TopicPartition]) -> b
 def _begin_pauses(
     generation: Generation, standing: Standing | None, partitions: Partitions
 ) -> tuple[PartitionPause, ...]:
-    """Partitions that were being read, and are not given up for good; of history and empty groups none."""
+    """Return pauses of partitions that were read and are not given up for good; none for history and empty groups."""
     if not generation.live_read or standing is None or not standing.members:
         return ()
     places = {place for member in standing.members for place in member.assigned or ()}
@@ -181,7 +181,7 @@ def _wanted(places: set[TopicPartition], generation: Generation) -> set[TopicPar
 def _last_commits(
     members: Iterable[MemberFacts], newest: Mapping[TopicPartition, Commit | None]
 ) -> dict[str, datetime]:
-    """The time of each member's newest commit, if there is one; `newest` has those of the partitions."""
+    """Return the time of each member's newest commit, if there is one; `newest` has those of the partitions."""
     found = {}
     for member in members:
         commits = [newest.get(place) for place in member.assigned or ()]
@@ -198,7 +198,7 @@ def _straggler(
     last_commits: Mapping[str, datetime],
     parameters: RebalanceParameters,
 ) -> str | None:
-    """The slot that the join phase waited for and that did not come; of several the one that is silent for longest."""
+    """Return the slot that the join phase waited for in vain; of several, the one that is silent for longest."""
     if not generation.live_read or generation.generation_kind == "epoch":
         return None
     timeout = longest_rebalance_timeout(before)
@@ -215,7 +215,7 @@ def _straggler(
 def _longest_silent(
     before: Sequence[MemberFacts], generation: Generation, last_commits: Mapping[str, datetime]
 ) -> tuple[str | None, datetime | None]:
-    """The slot of the member that left and is silent for longest, and its last commit, if there is one."""
+    """Return the slot of the member that left and is silent for longest, and its last commit, if there is one."""
     slot_of = name_slots(before, by_member_id=False)
     missing = set(compare_slots(before, generation.members, by_member_id=False).left)
     never = datetime.min.replace(tzinfo=generation.recorded_at.tzinfo)

@@ -33,7 +33,7 @@ Place = tuple[str | None, int]  # topic, None while its name is not known, and p
 
 
 def find_owners(rows: pa.Table, groups: pa.Table, topics: Topics) -> dict[str, pa.ChunkedArray]:
-    """Columns `OWNERS`, parallel to rows with group, topic and partition; null if nobody has it or who is unknown.
+    """Return columns `OWNERS`, parallel to rows with group, topic and partition; null without an owner or if unknown.
 
     `groups`: rows of `group_status` at that time.
     """
@@ -56,7 +56,7 @@ def find_owners(rows: pa.Table, groups: pa.Table, topics: Topics) -> dict[str, p
 
 
 def _members(groups: pa.Table, topics: Topics) -> Iterator[tuple[str, Owner, list[Place]]]:
-    """Each group's members and what they have."""
+    """Yield each group's members and their partitions."""
     kind = pc.struct_field(groups["folded"], "group_type")
     classic = groups.filter(pc.equal(kind, "classic"))
     described = classic.filter(pc.is_null(classic["rebalance_state"]))  # by its coordinator: members are in `folded`
@@ -71,7 +71,7 @@ def _members(groups: pa.Table, topics: Topics) -> Iterator[tuple[str, Owner, lis
 
 
 def _classic(roster: Iterable[Mapping[str, Any]], text: str | None) -> Iterator[tuple[Owner, list[Place]]]:
-    """Only the analytics keep what was assigned; a member that left with another protocol is still in there."""
+    """Yield owners and partitions, which only the analytics keep, without members that left with another protocol."""
     newest = newest_generation(text)
     if newest is None:
         return

@@ -34,7 +34,7 @@ class Series:
     now: datetime
 
     def commit(self, row: Row, committed_offset: int, at: datetime) -> Commit:
-        """A commit with the lag at its instant, on the line between the two polls."""
+        """Return a commit with the lag at its time, interpolated between the two polls."""
         low, high = self.ends.get((row["group"], row["topic"], row["partition"]), (None, None))
         lag = None
         if high is not None:
@@ -56,7 +56,7 @@ def read_series(before: pa.Table, after: pa.Table, tick: Tick) -> Series:
 def read_partitions(
     before: pa.Table, tick: Tick, parameters: RebalanceParameters
 ) -> dict[str, dict[TopicPartition, PartitionFacts]]:
-    """Facts of each partition by group, as they were before the tick."""
+    """Return facts of each partition by group, as they were before the tick."""
     seconds = seconds_between(before["sampled_at"], before["base_at"])
     rates = {
         "arrival": window_rate(arrived_since_base(before), before["arrival_rate"], seconds),
@@ -97,12 +97,12 @@ def _keys(table: pa.Table) -> list[tuple[str, str, int]]:
 
 
 def arrived_since_base(rows: pa.Table) -> Any:
-    """Records that arrived since the last tick of the previous window, for rows of `partition_status`."""
+    """Return records that arrived since the last tick of the previous window, for rows of `partition_status`."""
     return pc.subtract(rows["log_end_offset"], rows["base_log_end_offset"])
 
 
 def window_rate(risen: Any, since_tick: Any, seconds: Any) -> Any:
-    """Rise per second since the last tick of the window before; a single tick's rate jumps with every commit.
+    """Return the rise per second since the last tick of the window before; the rate of one tick varies with commits.
 
     `risen`: records since that tick, so many `seconds` ago. `since_tick`: the rate of the newest tick, for where that
     is not known.
@@ -113,7 +113,7 @@ def window_rate(risen: Any, since_tick: Any, seconds: Any) -> Any:
 
 
 def floor_records(rows: pa.Table, arrival: Any, tick: Tick, parameters: RebalanceParameters) -> Any:
-    """Lag that the commit interval alone makes, two commit intervals of arrivals, and at least `min_lag_records`."""
+    """Return lag that the commit interval alone makes: two intervals of arrivals, at least `min_lag_records`."""
     interval = pc.coalesce(rows["commit_interval_seconds"], pa.scalar(float(tick.window_seconds)))
     floor = pc.add(pc.multiply(pc.multiply(arrival, interval), parameters.floor_intervals), 1.0)
     return pc.max_element_wise(floor, float(parameters.min_lag_records), skip_nulls=False)

@@ -61,7 +61,7 @@ class PartitionPause:
         return bool(self.has_traffic) and self.last_before is not None and self.commit_interval_seconds is not None
 
     def is_longer_than_interval(self, until: datetime) -> bool:
-        """True if the pause, without a commit up to a time, is longer than the commit interval."""
+        """Return True if the pause, without a commit up to a time, is longer than the commit interval."""
         seconds = self.excess_seconds if self.is_over else self.excess_seconds + self._excess(until)
         return self.commit_interval_seconds is not None and seconds > self.commit_interval_seconds
 
@@ -70,12 +70,12 @@ class PartitionPause:
         return self.still_since or (None if self.newest is None else self.newest.at)
 
     def _excess(self, at: datetime, unseen: int = 0) -> float:
-        """Excess of the gaps to a commit over one interval each; `unseen` commits lie in between."""
+        """Return the excess seconds of the gaps to a commit over one interval each; `unseen` commits lie in between."""
         gap, interval = seconds_between(at, self._since), self.commit_interval_seconds
         return 0.0 if gap is None or interval is None else max(self.stopped_seconds, gap - (unseen + 1) * interval)
 
     def _stands_still(self, commit: Commit) -> bool:
-        """True if a commit repeats the offset while more waits than can have come since: nobody reads.
+        """Return True if a commit repeats the offset while more records wait than can have arrived since: nobody reads.
 
         A commit interval is the longest that a commit waits for; a member that gives up commits sooner.
         """
@@ -86,7 +86,7 @@ class PartitionPause:
         return commit.committed_offset == self.newest.committed_offset and commit.lag > rate * seconds
 
     def after(self, commit: Commit, *, is_after_end: bool) -> PartitionPause:
-        """The pause with one more commit, in log order."""
+        """Return the pause after one more commit, in log order."""
         if self._stands_still(commit):
             return replace(self, newest=commit, still_since=self._since)
         if self.is_over:
@@ -104,7 +104,7 @@ class PartitionPause:
         )
 
     def going_on(self, given_at: datetime | None, recorded_at: datetime) -> PartitionPause:
-        """The pause when another generation, recorded at a time, joins the rebalance.
+        """Return the pause after another generation, recorded at a time, has joined the rebalance.
 
         `given_at` is when an eager group had it from the generation before, None in another group. The commit timer
         restarts then (ConsumerCoordinator.onJoinComplete), so a commit before an interval is over is the one with
@@ -137,7 +137,7 @@ class Cost:
 
 
 def begin_pause(place: TopicPartition, facts: PartitionFacts, began_at: datetime) -> PartitionPause:
-    """A partition at the begin of a rebalance; a commit of after the begin is too late to be the last one before."""
+    """Return a partition's pause as a rebalance starts; a commit after the start is too late to be the last before."""
     is_before = facts.commit is not None and facts.commit.at <= began_at
     commit = facts.commit if is_before else None
     return PartitionPause(
@@ -161,7 +161,7 @@ def measure_cost(
     started_est: datetime | None,
     closed_at: datetime,
 ) -> Cost:
-    """Pauses of all partitions of an eager rebalance; of another one those that moved or stopped for an interval."""
+    """Measure pauses of all partitions of an eager rebalance, else of those that moved or stopped for an interval."""
     busy = [pause for pause in pauses if pause.has_traffic is not False]
     flowing = [pause for pause in busy if pause.has_traffic]
     if not flowing:
@@ -181,7 +181,7 @@ def measure_cost(
 
 
 def nearest_rank(seconds: Iterable[float | None], share: float) -> float | None:
-    """The percentile as one of the values; an unknown pause counts as the longest, 0 if nothing stopped."""
+    """Return the percentile by nearest rank; an unknown pause counts as the longest, 0 if nothing stopped."""
     found = list(seconds)
     if not found:
         return 0.0
@@ -205,7 +205,7 @@ def _find_stopped(
 def _count_records(
     stopped: Sequence[PartitionPause], busy: Sequence[PartitionPause], started_est: datetime | None
 ) -> dict[str, Any]:
-    """Columns in records: of the partitions that stopped, and the lag of all that have traffic."""
+    """Return columns in records: of the partitions that stopped, and the lag of all that have traffic."""
     return {
         "records_delayed": _total_records(map(_delayed, stopped)),
         "records_replayed": _total_records(each.rewound_records if each.is_over else None for each in stopped),
@@ -221,13 +221,13 @@ def _delayed(pause: PartitionPause) -> float | None:
 
 
 def _replay_bound(pause: PartitionPause, started_est: datetime | None) -> float | None:
-    """Records read since the last commit, which the next owner reads again."""
+    """Return the number of records read since the last commit, which the next owner reads again."""
     gap = seconds_between(started_est, None if pause.last_before is None else pause.last_before.at)
     return None if gap is None or pause.consume_rate is None else pause.consume_rate * max(0.0, gap)
 
 
 def _total(values: Iterable[float | None]) -> float | None:
-    """The sum; None as soon as one value is not known."""
+    """Return the sum; None if any value is unknown."""
     found = list(values)
     known = [value for value in found if value is not None]
     return sum(known) if len(known) == len(found) else None

@@ -19,7 +19,7 @@ from laggard.rebalance.parameters import RebalanceParameters
 def gather_evidence(
     departure: Departure, others: Sequence[Departure], slots: int, until: datetime, parameters: RebalanceParameters
 ) -> dict[str, str]:
-    """Levels of the evidence known at a time; what is not known yet is left out, and then counts for nothing.
+    """Return the levels of the evidence known at a time; unknown evidence is left out and does not count.
 
     `others` are departures of the group around this one, `slots` is the number of members it had.
     """
@@ -42,7 +42,7 @@ def gather_evidence(
 
 
 def _idle(departure: Departure, parameters: RebalanceParameters) -> str:
-    """Evidence from its silence; a long join phase may have waited for it, so that it was there up to the end."""
+    """Return evidence of a member's silence; if a long join phase waited for it, it was there up to the end."""
     idle, at_end = departure.idle_seconds, departure.idle_at_end_seconds
     level, swift = _level(departure, idle, parameters), departure.commit_interval_seconds or 0.0
     swift += 2 * parameters.heartbeat_seconds
@@ -65,7 +65,7 @@ def _level(departure: Departure, idle: float | None, parameters: RebalanceParame
 
 
 def _timeouts(departure: Departure, parameters: RebalanceParameters) -> tuple[float | None, float]:
-    """Seconds of silence after which a member is missed: one that polls too late, and one whose session expires."""
+    """Return the seconds of silence after which a member is missed: by its poll interval, and by its session."""
     session = parameters.modern_session_seconds if departure.session_seconds is None else departure.session_seconds
     late = departure.rebalance_timeout_seconds
     if late is not None and departure.is_static:
@@ -74,7 +74,7 @@ def _timeouts(departure: Departure, parameters: RebalanceParameters) -> tuple[fl
 
 
 def _rough_level(departure: Departure, idle: float, parameters: RebalanceParameters) -> str:
-    """Evidence from a silence after which no timeout ran out just then: the one that it is about as long as."""
+    """Return evidence from a silence after which no timeout ran out just then: the one that it is about as long as."""
     late, session = _timeouts(departure, parameters)
     timeout, interval = departure.rebalance_timeout_seconds, departure.commit_interval_seconds or 0.0
     slack = interval + parameters.heartbeat_seconds
@@ -89,7 +89,7 @@ def _rough_level(departure: Departure, idle: float, parameters: RebalanceParamet
 
 
 def _is_just_over(idle: float, timeout: float | None, interval: float, parameters: RebalanceParameters) -> bool:
-    """True if a timeout ran out just then: the last commit was up to an interval before the last poll or heartbeat.
+    """Return True if a timeout just expired: the last commit was up to an interval before the last poll or heartbeat.
 
     The start is an estimate, hence off by as much, and late by a heartbeat.
     """
@@ -121,7 +121,7 @@ def _rotation(
 def _is_of_a_deploy(
     departure: Departure, near: Sequence[Departure], slots: int, parameters: RebalanceParameters
 ) -> bool:
-    """True if it left in order, as enough others did that were replaced, and not all at once."""
+    """Return True if it left in order, as enough others did that were replaced, and not all at once."""
     replaced = [
         each
         for each in near
@@ -133,14 +133,14 @@ def _is_of_a_deploy(
 
 
 def _near(departure: Departure, others: Sequence[Departure], parameters: RebalanceParameters) -> list[Departure]:
-    """Departures within the horizon of a deploy, this one among them, each once."""
+    """Return departures within the horizon of a deploy, this one included, each once."""
     known = {(each.slot, each.member_id, each.at): each for each in (*others, departure)}
     horizon = parameters.deploy_horizon_seconds
     return [each for each in known.values() if abs((each.at - departure.at).total_seconds()) <= horizon]
 
 
 def _befell_next_owners(departure: Departure, near: Sequence[Departure], parameters: RebalanceParameters) -> bool:
-    """True if a member of another slot stumbled over one of its partitions as well."""
+    """Return True if a member of another slot also failed on one of its partitions."""
     # one that left in order, or fell silent, did not stumble over what is in the partition
     stumbled = [each for each in near if _idle(each, parameters) not in {"orderly", "session"}]
     held = set(departure.partitions or ())
@@ -177,7 +177,7 @@ LIKELIHOOD: Mapping[str, Mapping[str, Weights]] = {
 
 
 def find_posterior(evidence: Mapping[str, str]) -> Posterior:
-    """Reason to probability; prior times likelihoods, sum 1."""
+    """Return a dict from reason to probability: prior times likelihoods, with sum 1."""
     weights = list(PRIOR)
     for kind, level in sorted(evidence.items()):
         weights = [weight * factor for weight, factor in zip(weights, LIKELIHOOD[kind][level], strict=True)]
@@ -204,7 +204,7 @@ def share_reasons(posteriors: Sequence[Posterior]) -> tuple[Posterior, list[Post
 
 
 def mix(posteriors: Iterable[Posterior]) -> Posterior | None:
-    """The posterior of a departure picked from several; None of none."""
+    """Return the mean of the posteriors of several departures; None without any."""
     found = list(posteriors)
     if not found:
         return None
@@ -212,7 +212,7 @@ def mix(posteriors: Iterable[Posterior]) -> Posterior | None:
 
 
 def claim_reason(posterior: Posterior | None, parameters: RebalanceParameters) -> str | None:
-    """The reason that is sure enough to be named, or None."""
+    """Return the reason that is probable enough to be claimed, or None."""
     if posterior is None:
         return None
     best = two_best(posterior)[0]
@@ -220,6 +220,6 @@ def claim_reason(posterior: Posterior | None, parameters: RebalanceParameters) -
 
 
 def two_best(posterior: Posterior) -> tuple[str, str]:
-    """The likeliest reasons, to be shown where none is claimed."""
+    """Return the two likeliest reasons, to be shown if none is claimed."""
     first, second, *_ = sorted(posterior, key=lambda reason: (-posterior[reason], reason))
     return first, second

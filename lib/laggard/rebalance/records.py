@@ -29,7 +29,7 @@ class Known:
 
 
 def touched_groups(facts: Mapping[str, Mapping[str, Any]], records: Iterable[Row]) -> list[str]:
-    """Groups whose `folded` a batch needs: those with records, and those still shown as before their newest ones."""
+    """Return groups whose `folded` a batch needs: those with records, and those not shown with their newest ones."""
     return sorted({row["group"] for row in records} | {group for group, found in facts.items() if found["is_held"]})
 
 
@@ -64,7 +64,7 @@ def fold_records(
 
 
 def _is_later(record: Row, known: Mapping[str, Any], newest_at: datetime | None) -> bool:
-    """True if a record was not folded yet; the offsets topic may have been read again, or got more partitions."""
+    """Return True if a record was not folded yet; the offsets topic may be read again or have more partitions."""
     if known.get("group_record_offset") is None:
         return True
     if record["source_partition"] == known["offsets_partition"]:
@@ -73,7 +73,7 @@ def _is_later(record: Row, known: Mapping[str, Any], newest_at: datetime | None)
 
 
 def _count_again(records: list[Row], known: Mapping[str, Any], newest_at: datetime | None) -> int:
-    """Records of a group whose rows of history are there: its newest one was cut off, and all are read once more."""
+    """Count records of a group whose history rows exist: its newest one was cut off, and all are read once more."""
     if known.get("group_record_offset") is not None or newest_at is None:
         return 0
     return sum(record["record_timestamp"] <= newest_at for record in records)
@@ -82,7 +82,7 @@ def _count_again(records: list[Row], known: Mapping[str, Any], newest_at: dateti
 def _fold_group(
     group: str, before: Mapping[str, Any], row: Row | None, records: list[Row], history: History, again: int
 ) -> tuple[dict[str, Any], Row | None]:
-    """Facts and state of a group after its new records, of which the first ones may be read `again`.
+    """Return facts and state of a group after its new records, of which the first `again` may be read a second time.
 
     The records of one operation may be cut by the end of a batch. What is shown stops at the last record that can end
     an operation, for one tick of grace; what is folded does not.
@@ -118,7 +118,7 @@ def _replay(
 
 
 def _is_cut(work: Folding, before: Mapping[str, Any], records: Sequence[Row], last_end: int | None, tick: Tick) -> bool:
-    """True if the records end within an operation, of a group that is there or was shown."""
+    """Return True if the records end within an operation, of a group that is there or was shown."""
     if not records or last_end == len(records) - 1 or work.classic is not None:
         return False
     # a job that begins meets groups of long ago
@@ -126,7 +126,7 @@ def _is_cut(work: Folding, before: Mapping[str, Any], records: Sequence[Row], la
 
 
 def place_of_newest(records: Sequence[Row], before: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns that say up to which of its records a group is folded; without new ones as before."""
+    """Return columns that say up to which of its records a group is folded; without new ones as before."""
     if not records:
         return {name: before.get(name) for name in ("offsets_partition", "group_record_offset")}
     return {"offsets_partition": records[-1]["source_partition"], "group_record_offset": records[-1]["source_offset"]}
@@ -142,7 +142,7 @@ def _resume(group: str, before: Mapping[str, Any], row: Row | None) -> Folding:
 
 
 def _last_end(described: Iterable[Mapping[str, Any]], members: Iterable[str]) -> int | None:
-    """The last record that can end an operation of the coordinator, if there is one.
+    """Return the index of the last record that can end an operation of the coordinator; None if there is none.
 
     No tombstone can, as a new epoch follows, or the group goes on under another protocol. Nor can a new member or a
     member's target, which the group's new epoch follows.

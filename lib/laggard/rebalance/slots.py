@@ -38,7 +38,7 @@ class SlotChanges:
 
 
 def name_slots(members: Iterable[Named], *, by_member_id: bool) -> dict[str, str]:
-    """Member id to slot: the instance id; else client id, host and ordinal; else, in modern groups, the member id.
+    """Return member id to slot: instance id; else client id, host and ordinal; else, in modern groups, member id.
 
     A modern member keeps its id as long as it lives (KIP-848), a classic one has a new id for each time it joins.
     """
@@ -55,12 +55,12 @@ def name_slots(members: Iterable[Named], *, by_member_id: bool) -> dict[str, str
 
 
 def static_slots(members: Iterable[Named]) -> set[str]:
-    """Slots of the static members, which are named as their instances."""
+    """Return slots of the static members, which are named as their instances."""
     return {member.group_instance_id for member in members if member.group_instance_id is not None}
 
 
 def compare_slots(before: Sequence[Named], now: Sequence[Named], *, by_member_id: bool) -> SlotChanges:
-    """Changes between two rosters.
+    """Return changes between two rosters.
 
     A member id that stays keeps its slot even if its ordinal moved, as the death of its neighbour on the host moves it;
     only the others are paired by place.
@@ -93,7 +93,7 @@ def _slots_of(members: Iterable[Named], slot_of: Mapping[str, str]) -> tuple[str
 
 
 def _find_followed(left: Iterable[Named], joined: Iterable[Named]) -> Iterator[Named]:
-    """Members that left while one of the same program joined, each of which follows one of them only."""
+    """Yield members that left while one of the same program joined, each of which follows one of them only."""
     free = Counter(client_id_pattern(member) for member in joined)
     for member in left:
         pattern = client_id_pattern(member)
@@ -103,12 +103,12 @@ def _find_followed(left: Iterable[Named], joined: Iterable[Named]) -> Iterator[N
 
 
 def slot_columns(changes: SlotChanges | None) -> dict[str, tuple[str, ...] | None]:
-    """Columns joined, left and replaced; None while the changes are not known."""
+    """Return columns joined, left and replaced; None while the changes are not known."""
     return {name: None if changes is None else getattr(changes, name) for name in ("joined", "left", "replaced")}
 
 
 def holdings(members: Iterable[MemberFacts], slot_of: Mapping[str, str]) -> Holdings | None:
-    """Slot to its partitions; None while one member's assignment is not known."""
+    """Return a dict from slot to its partitions; None while one member's assignment is unknown."""
     found: Holdings = {}
     for member in members:
         if member.assigned is None:
@@ -118,7 +118,7 @@ def holdings(members: Iterable[MemberFacts], slot_of: Mapping[str, str]) -> Hold
 
 
 def client_id_pattern(member: Named) -> str | None:
-    """The client id without the numbers that tell instances of one program apart."""
+    """Return the client id without the numbers that distinguish instances of one program."""
     return None if member.client_id is None else re.sub(r"\d+", "#", member.client_id)
 
 

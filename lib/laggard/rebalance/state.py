@@ -39,7 +39,7 @@ class Standing:
 
 
 def stand(generation: Generation, ended_at: datetime, *, is_complete: bool) -> Standing:
-    """The group as a generation leaves it."""
+    """Return the state of the group after a generation."""
     return Standing(
         generation_kind=generation.generation_kind,
         generation=generation.generation,
@@ -102,7 +102,7 @@ class RebalanceState:
 
 
 def to_text(state: RebalanceState) -> str:
-    """The state as JSON; what was before an open rebalance is most often where the group stands, and written once."""
+    """Return the state as JSON; what preceded an open rebalance is mostly where the group stands, and written once."""
     is_shared = state.open is not None and state.open.before is not None and state.open.before is state.standing
     if state.open is not None and is_shared:
         state = replace(state, open=replace(state.open, before=None))
@@ -110,7 +110,7 @@ def to_text(state: RebalanceState) -> str:
 
 
 def from_text(text: str | None) -> RebalanceState:
-    """The state that `to_text` was given; a new one for None."""
+    """Return the state that `to_text` was given; a new one for None."""
     if text is None:
         return RebalanceState()
     written = json.loads(text)
@@ -122,7 +122,7 @@ def from_text(text: str | None) -> RebalanceState:
 
 
 def newest_generation(text: str | None) -> Standing | Generation | None:
-    """The newest generation in the text, the one of an open rebalance included; None if there is none."""
+    """Return the newest generation in the text, the one of an open rebalance included; None if there is none."""
     state = from_text(text)
     return state.standing if state.open is None else state.open.last
 
@@ -140,7 +140,7 @@ class Codec:
 
 @cache
 def codec_of(kind: Any) -> Codec:
-    """For str, numbers, bool, datetime, dataclasses, tuples of these, and each of them or None."""
+    """Return the codec of str, numbers, bool, datetime, dataclasses, tuples of these, and each of them or None."""
     if get_origin(kind) in (types.UnionType, Union):
         (inner,) = set(get_args(kind)) - {type(None)}
         return codec_of(inner) if _is_plain(inner) else _optional(codec_of(inner))
@@ -160,7 +160,7 @@ def _is_plain(kind: Any) -> bool:
 
 
 def _scalar(to_json: Callable[[Any], Any] | None, to_value: Callable[[Any], Any] | None) -> Codec:
-    """None: as they are."""
+    """Return a codec of plain values; without functions they are written as they are."""
 
     def write(values: Values) -> Any:
         if values and values.count(values[0]) == len(values):
@@ -176,7 +176,7 @@ def _scalar(to_json: Callable[[Any], Any] | None, to_value: Callable[[Any], Any]
 
 
 def _optional(inner: Codec) -> Codec:
-    """A mask of the values that are known, and these."""
+    """Return a codec of values that may be None: a mask of the known ones, and their values."""
 
     def write(values: Values) -> Any:
         known = [each for each in values if each is not None]
@@ -209,7 +209,7 @@ def _list(inner: Codec) -> Codec:
 
 
 def _places(kinds: Sequence[Any]) -> Codec:
-    """A tuple of one type for each place."""
+    """Return a codec of tuples with one type for each position."""
     inner = list(map(codec_of, kinds))
 
     def write(values: Values) -> Any:

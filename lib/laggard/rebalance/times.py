@@ -56,7 +56,7 @@ def find_start(
 
 
 def sync_seconds(generation: Generation) -> float | None:
-    """Length of the sync phase; None for a record without state timestamp, or where a clock was set back."""
+    """Return the length of the sync phase in seconds; None without a state timestamp, or if a clock was set back."""
     if generation.generation_kind == "epoch" or generation.kind == "empty":
         return None
     seconds = seconds_between(generation.recorded_at, generation.state_timestamp)
@@ -64,7 +64,7 @@ def sync_seconds(generation: Generation) -> float | None:
 
 
 def longest_rebalance_timeout(members: Iterable[MemberFacts]) -> float | None:
-    """Seconds; before record version 1 the session timeout served as rebalance timeout (GroupMetadataManager)."""
+    """Return the longest timeout in seconds; in record version 0 it is the session timeout (GroupMetadataManager)."""
     found = [
         member.session_timeout_ms if member.rebalance_timeout_ms is None else member.rebalance_timeout_ms
         for member in members
@@ -79,7 +79,7 @@ def is_straggling(
     commit_gap_p95_seconds: float | None,
     parameters: RebalanceParameters,
 ) -> bool:
-    """True if the join phase lasted about as long as the longest rebalance timeout: it waited for a member in vain.
+    """Return True if the join phase lasted about the longest rebalance timeout: it waited for a member in vain.
 
     A join of one heartbeat and one batch is healthy, however short the timeout.
     """
@@ -97,7 +97,7 @@ def was_waited_for(
     commit_gap_p95_seconds: float | None,
     parameters: RebalanceParameters,
 ) -> bool:
-    """True if a member that did not come left in the end by its own poll interval, and most of it went into the join.
+    """Return True if a member that did not join left at its own poll interval, and most of it was in the join phase.
 
     It polled for the last time before the join phase began, so the join is shorter than the interval by as much.
     """
@@ -109,24 +109,24 @@ def was_waited_for(
 
 
 def lower_median(values: Iterable[datetime]) -> datetime | None:
-    """The middle value, of two the earlier."""
+    """Return the middle value, the earlier of two; None without any."""
     ordered = sorted(values)
     return ordered[(len(ordered) - 1) // 2] if ordered else None
 
 
 def seconds_between(later: datetime | None, earlier: datetime | None) -> float | None:
-    """Difference in seconds; None while one end is not known."""
+    """Return the difference in seconds; None while one end is unknown."""
     return None if later is None or earlier is None else (later - earlier).total_seconds()
 
 
 def length_seconds(ended_at: datetime | None, started_at: datetime | None) -> float | None:
-    """Seconds from begin to end; None while one is not known, or where clocks that differ put the end first."""
+    """Return the seconds from begin to end; None while one is unknown, or if different clocks put the end first."""
     seconds = seconds_between(ended_at, started_at)
     return None if seconds is None or seconds < 0 else seconds
 
 
 def union_seconds(intervals: Iterable[tuple[datetime, datetime]], begin: datetime, end: datetime) -> float:
-    """Length of the union of intervals within a range."""
+    """Return the length in seconds of the union of intervals within a range."""
     total, covered = 0.0, begin
     for start, stop in sorted(intervals):
         first, last = max(start, covered), min(stop, end)
@@ -162,7 +162,7 @@ def _earliest(
     previous_at: datetime | None,
     parameters: RebalanceParameters,
 ) -> datetime | None:
-    """The join phase waits for the old members no longer than the longest rebalance timeout."""
+    """Return the earliest start: the join phase waits for old members at most the longest rebalance timeout."""
     if (generation.generation_gap or 1) > 1:
         return previous_at  # of the rounds before this one no record tells how long they lasted
     timeout = longest_rebalance_timeout([*(before or ()), *generation.members])

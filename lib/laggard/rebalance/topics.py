@@ -36,7 +36,7 @@ class Topics:
         return dict(zip(counts["topic"].to_pylist(), counts["partition_count"].to_pylist(), strict=True))
 
     def unassigned(self, wanted: list[str] | None, assigned: set[tuple[str | None, int]]) -> int | None:
-        """Partitions of the wanted topics that nobody has; None while a topic is not known."""
+        """Return the number of partitions of the wanted topics that no member owns; None while a topic is unknown."""
         if wanted is None or any(topic not in self.partitions for topic in wanted):
             return None
         counts = {topic: self.partitions[topic] for topic in wanted}

@@ -58,7 +58,7 @@ class Brokers:
 
     @classmethod
     def of(cls, cluster: Cluster) -> Brokers:
-        """The brokers of a configured cluster."""
+        """Return the brokers of a configured cluster."""
         return cls(cluster.bootstrap_servers, cluster.request_timeout_seconds, cluster.security)
 
     def begin(self) -> None:
@@ -86,7 +86,7 @@ class Brokers:
         return self._connections.silent
 
     def metadata(self, topics: Sequence[str] | None) -> dict[str, Any]:
-        """Brokers, cluster id and topics with ids, partitions and leaders; None asks for all topics."""
+        """Return brokers, cluster id and topics with ids, partitions and leaders; None asks for all topics."""
         names = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=names, allow_auto_topic_creation=False)
         answer = self.ask("metadata", request)
@@ -108,13 +108,13 @@ class Brokers:
     def list_offsets(
         self, partitions: Mapping[int, Iterable[TopicPartition]], timestamp: int, isolation: int = READ_UNCOMMITTED
     ) -> dict[TopicPartition, Answer]:
-        """Offsets of partitions grouped by leader; one request per leader, all at once."""
+        """Return offsets of partitions grouped by leader; one request per leader, all at once."""
         return self.start_list_offsets(partitions, timestamp, isolation)()
 
     def start_list_offsets(
         self, partitions: Mapping[int, Iterable[TopicPartition]], timestamp: int, isolation: int = READ_UNCOMMITTED
     ) -> Callable[[], dict[TopicPartition, Answer]]:
-        """As `list_offsets`, but only the result waits; a broker works in the order in which it was asked."""
+        """Start `list_offsets`; the returned function waits for it. A broker works in the order it was asked."""
         asked = {leader: list(wanted) for leader, wanted in partitions.items()}
         pending = self.start(
             "list_offsets",
@@ -135,7 +135,7 @@ class Brokers:
     def configs(
         self, kind: int, names: Sequence[str], wanted: Sequence[str], broker: int | None = None
     ) -> dict[str, dict[str, str | None]] | None:
-        """Configuration by name of topic or broker, without those we may not see; None if nobody answered."""
+        """Return the configuration by name of topic or broker, without those we may not see; None without an answer."""
         resources = [
             DescribeConfigsRequest.DescribeConfigsResource(
                 resource_type=kind, resource_name=name, configuration_keys=list(wanted)
@@ -152,11 +152,11 @@ class Brokers:
         }
 
     def list_groups(self, brokers: Iterable[int]) -> list[dict[str, Any]]:
-        """Groups and their states from every broker that answered."""
+        """Return groups and their states from every broker that answered."""
         return self.start_list_groups(brokers)()[0]
 
     def start_list_groups(self, brokers: Iterable[int]) -> Callable[[], tuple[list[dict[str, Any]], list[int]]]:
-        """As `list_groups`, with the brokers whose groups are not among them; only the result waits."""
+        """Start `list_groups`; the returned function waits for it and also returns the brokers that failed."""
         pending = self.start("list_groups", {broker: ListGroupsRequest(min_version=0) for broker in brokers})
 
         def wait() -> tuple[list[dict[str, Any]], list[int]]:
@@ -169,7 +169,7 @@ class Brokers:
         return wait
 
     def ask(self, api: str, request: Any, broker: int | None = None) -> Any:
-        """The response of one broker, of any when None; an error name in its place."""
+        """Ask one broker, or any if None, and return its response, or the name of the error."""
         until = time.monotonic() + min(self._timeout_seconds, RETRY_LIMIT_SECONDS)
         while True:
             if broker is None:
@@ -217,7 +217,7 @@ def _answers(response: Any) -> dict[TopicPartition, Answer]:
 
 
 def error_name(code: int) -> str | None:
-    """Kafka's name of an error code, e.g. UNKNOWN_TOPIC_OR_PARTITION; None for no error."""
+    """Return Kafka's name of an error code, e.g. UNKNOWN_TOPIC_OR_PARTITION; None for no error."""
     if code == 0:
         return None
     found = kafka.errors.for_code(code)

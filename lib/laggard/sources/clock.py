@@ -27,24 +27,24 @@ class Reading:
     awake_ms: int = 0
 
     def seconds_since(self, earlier: Reading) -> float | None:
-        """True time between two readings; None across a reboot or between machines."""
+        """Return the true time in seconds between two readings; None across a reboot or between machines."""
         if not self.boot_id or self.boot_id != earlier.boot_id or self.boot_ms < earlier.boot_ms:
             return None
         return (self.boot_ms - earlier.boot_ms) / 1000
 
     def set_back_since(self, earlier: Reading) -> float:
-        """Seconds by which the wall clock is behind the time that truly passed; 0 if that is not known."""
+        """Return the seconds by which the wall clock is behind the true elapsed time; 0 if that is unknown."""
         whole = self.seconds_since(earlier)
         return 0.0 if whole is None else max(0.0, whole - (self.wall_ms - earlier.wall_ms) / 1000)
 
     def suspended_since(self, earlier: Reading) -> float:
-        """Seconds in which the machine was suspended; 0 if it is not known."""
+        """Return the seconds for which the machine was suspended; 0 if that is unknown."""
         whole = self.seconds_since(earlier)
         return 0.0 if whole is None else max(0.0, whole - (self.awake_ms - earlier.awake_ms) / 1000)
 
 
 def read_clock() -> Reading:
-    """The clocks now. Where the system has no id of its boot, readings compare within this process."""
+    """Return the clocks now. Without a boot id of the system, readings compare only within this process."""
     awake = time.monotonic_ns()
     boot = time.clock_gettime_ns(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else awake
     return Reading(time.time_ns() // 1_000_000, _boot_id(), boot // 1_000_000, awake // 1_000_000)
@@ -71,14 +71,14 @@ class Pulse:
         Thread(target=self._run, name="pulse", daemon=True).start()
 
     def longest_since(self, earlier: Reading) -> timedelta:
-        """The longest pause that ended after an earlier reading, the one that is ending now included."""
+        """Return the longest pause that ended after an earlier reading, including one that is ending now."""
         beat = self._beat  # first: a pause that is put down meanwhile is then seen here, or among the pauses
         own = [seconds for end, seconds in tuple(self._pauses) if (end.seconds_since(earlier) or 0.0) > 0]
         now = read_clock().seconds_since(beat) or 0.0
         return timedelta(seconds=max([*own, now if now > _PAUSE_SECONDS else 0.0]))
 
     def began_after(self, earlier: Reading) -> bool:
-        """True if this process started after an earlier reading."""
+        """Return True if this process started after an earlier reading."""
         if earlier.boot_id:
             return earlier.boot_id != self.started.boot_id or earlier.boot_ms < self.started.boot_ms
         return earlier.wall_ms < self.started.wall_ms

@@ -73,7 +73,7 @@ class Connections:
         self._fixed_deadline = time.monotonic() + self._seconds
 
     def forget_failure(self) -> None:
-        """After a refusal, connect again with what is in the files now."""
+        """Forget the failure; after a refusal, connect again with what is in the files now."""
         self.failure = None
         if self._is_refused:
             self.close()
@@ -101,7 +101,7 @@ class Connections:
         return wait
 
     def ask_any(self, request: Any) -> Any:
-        """The first response of any broker, or an error name when none answers."""
+        """Return the first response of any broker, or an error name when none answers."""
         deadline = self._deadline()
         try:
             self._renew()
@@ -167,7 +167,7 @@ class Connections:
             self.failure = error
 
     def _name(self, error: BaseException) -> str:
-        """The name of an error; keeps why, if it is about the login."""
+        """Return the name of an error; keep the error if it is about the login."""
         found = error if isinstance(error, LaggardError) else refusal(error)
         if found is None:
             return type(error).__name__
@@ -219,7 +219,7 @@ class Connections:
         return error
 
     def _candidates(self) -> list[Any]:
-        """Brokers, those last that are silent, and between them the bootstrap addresses."""
+        """Return the brokers, then the bootstrap addresses, then those of both that do not answer."""
         cluster = self._live().cluster
         brokers = [broker.node_id for broker in cluster.brokers()]
         addresses = [broker.node_id for broker in cluster.bootstrap_brokers()]

@@ -35,7 +35,7 @@ class Answers:
             self.errors[api, error] += 1
 
     def take_offsets(self, response: Any) -> None:
-        """Committed offsets; -1 is none, and a partition with an error is unknown."""
+        """Take the committed offsets; -1 is none, and a partition with an error is unknown."""
         for group in response.groups:
             if error := error_name(group.error_code):
                 self.fail("offset_fetch", [group.group_id], error)
@@ -68,7 +68,7 @@ class Answers:
                 self._details[group.group_id] = json.dumps(describe(group), separators=(",", ":"))
 
     def table(self, known: Mapping[str, bool]) -> pa.Table:
-        """Rows of `ANSWERS` for these groups, True for those that are new, and all that were asked."""
+        """Return rows of `ANSWERS` for these groups, True for new ones, and for all groups that were asked."""
         names = list(dict.fromkeys([*known, *self.error_of]))
         return shapes.table_of(
             shapes.ANSWERS,
@@ -80,13 +80,13 @@ class Answers:
         )
 
     def committed(self, names: NameFilter) -> pa.Table:
-        """Rows of `COMMITTED` of watched topics."""
+        """Return the rows of `COMMITTED` of watched topics."""
         watched = {topic for topic in {row[1] for row in self._rows} if names.watches_topic(topic)}
         return shapes.table_of_rows(shapes.COMMITTED, [row for row in self._rows if row[1] in watched])
 
 
 def _with_blobs(group: Any) -> dict[str, Any]:
-    """The group as a dict; `to_dict` makes text of bytes."""
+    """Return the group as a dict with its binary fields as bytes, which `to_dict` makes texts."""
     blobs = [
         {"member_metadata": each.member_metadata, "member_assignment": each.member_assignment} for each in group.members
     ]

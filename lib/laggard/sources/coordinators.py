@@ -157,7 +157,7 @@ class Coordinators:
                 answers.error_of |= dict.fromkeys([*part.get(broker, ()), *rest], error)
 
     def _queues(self, listed: Listed) -> dict[int, deque[str]]:
-        """Groups with offsets by coordinator; those whose turn was longest ago come first."""
+        """Return the groups with offsets by coordinator; those whose turn was longest ago come first."""
         queues: dict[int, deque[str]] = {}
         for group in sorted(listed, key=self._turn):
             if not has_no_offsets(listed[group]["group_type"]):
@@ -208,7 +208,7 @@ class Coordinators:
             known.is_settled = known.is_settled or not known.has_failed
 
     def _pending(self, listed: Listed) -> int:
-        """Groups to wait for. A group that first failed would be taken for new later, but none is waited for for ever.
+        """Count groups to wait for, but none forever. A group that failed at first would be taken for new later.
 
         Groups that nobody lists count until they were looked for once.
         """
@@ -220,5 +220,5 @@ class Coordinators:
 
 
 def has_no_offsets(group_type: str | None) -> bool:
-    """True for a type of group that commits no offsets."""
+    """Return True if groups of this type commit no offsets."""
     return (group_type or "").lower() == _WITHOUT_OFFSETS

@@ -55,7 +55,7 @@ def look_for(brokers: Brokers, groups: Sequence[str]) -> Found:
 
 
 def _not_described(brokers: Brokers, by_coordinator: dict[int, list[str]], found: Found) -> dict[int, list[str]]:
-    """Groups of which their coordinator knows neither as a classic group nor in its listing."""
+    """Return groups that their coordinator knows neither as a classic group nor in its listing."""
     describe = brokers.start("describe_groups", {key: describe_groups(each) for key, each in by_coordinator.items()})
     # after it, on the same connection: a coordinator that has loaded its groups lists them, of every type
     listing = brokers.start_list_groups(list(by_coordinator))
@@ -79,7 +79,7 @@ def _keep_without_offsets(brokers: Brokers, unseen: dict[int, list[str]], found:
 def _answered(
     api: str, responses: Mapping[int, Any], asked: Mapping[int, Sequence[str]], found: Found
 ) -> Iterator[tuple[int, Any, bool]]:
-    """Broker, answer on a group, and True if it says that the group is gone; all others become errors."""
+    """Yield broker, answer on a group, and True if it says that the group is gone; all others become errors."""
     for broker, response in responses.items():
         if isinstance(response, str):
             found.errors |= dict.fromkeys(asked[broker], (api, response))
@@ -108,7 +108,7 @@ class Reconcile:
         self._asked_at: float | None = None
 
     def ended(self, listed: Collection[str]) -> list[str]:
-        """Groups of which their coordinator last said that they are gone, and that this complete listing lacks."""
+        """Return groups that this complete listing lacks and whose coordinator last reported them as gone."""
         if not self._seconds:
             return []
         there, now = set(listed), time.monotonic()

@@ -98,12 +98,12 @@ class LogEndsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def options_to_json(options: PollOptions) -> str:
-    """The form in which poll options cross into Spark."""
+    """Return poll options as JSON, which is passed to Spark."""
     return json.dumps(asdict(options))
 
 
 def options_from_json(text: str) -> PollOptions:
-    """The inverse of `options_to_json`."""
+    """Return poll options from JSON, the inverse of `options_to_json`."""
     plain: dict[str, Any] = json.loads(text)
     values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()}
     security = values.pop("security")
@@ -116,7 +116,7 @@ ASK_SHARE = 0.5  # of a tick, for asking groups for their offsets; who is left w
 def stream_polls(
     spark: SparkSession, config: Config, after_poll: int, positions: Positions, known_groups: Sequence[str] = ()
 ) -> DataFrame:
-    """One row per poll. A new checkpoint begins after this poll and at these positions; an older one has its own.
+    """Return one row per poll. A new checkpoint starts after this poll at these positions; an older one has its own.
 
     `known_groups`: those that have rows.
     """
@@ -145,5 +145,5 @@ def stream_polls(
 
 
 def reconcile_seconds(cluster: Cluster) -> int:
-    """Seconds between two looks for groups that ended unseen; 0 for a copied topic: no coordinator has its groups."""
+    """Return seconds between looks for groups ended unseen; 0 for a copied topic: no coordinator has its groups."""
     return cluster.reconcile_hours * 3600 if cluster.offsets_topic == KAFKAS_OWN else 0

@@ -31,14 +31,14 @@ class Partition:
     leader_epoch: int = -1
 
     def succeeds(self, before: Partition) -> bool:
-        """False if a broker says this that has not heard of a later leader, as one that was frozen."""
+        """Return False if the answer is from a broker that does not know of a later leader, as one that was frozen."""
         # without ids (before Kafka 2.8) a topic that was recreated counts from 0 again, perhaps under the same leader
         is_as_known = self.topic_id == before.topic_id and self.leader != before.leader
         return not (is_as_known and 0 <= self.leader_epoch < before.leader_epoch)
 
 
 def read_partitions(topics: Sequence[Mapping[str, Any]]) -> dict[TopicPartition, Partition]:
-    """The partitions in an answer to a metadata request."""
+    """Return the partitions in an answer to a metadata request."""
     found: dict[TopicPartition, Partition] = {}
     for topic in topics:
         topic_id = topic_id_text(topic.get("topic_id"))
@@ -55,7 +55,7 @@ def read_partitions(topics: Sequence[Mapping[str, Any]]) -> dict[TopicPartition,
 
 
 def topic_id_text(value: Any) -> str:
-    """Kafka's 22 characters of URL-safe base64; "" for no id (brokers before 2.8)."""
+    """Return a topic id as Kafka's 22 characters of URL-safe base64; "" for no id (brokers before 2.8)."""
     if not value:
         return ""
     raw = value.bytes if isinstance(value, uuid.UUID) else uuid.UUID(str(value)).bytes
@@ -135,7 +135,7 @@ class Metadata:
         self.partitions = watched
 
     def _believed(self, found: Partitions) -> Partitions:
-        """Partitions by metadata, but as known where a later leader answers: an earlier one would give a lower end.
+        """Return partitions by metadata, or as known if a later leader answers: an earlier one would give a lower end.
 
         A broker that was frozen names itself for some 100 ms after it goes on, and gives the ends at which it froze.
         """

@@ -67,14 +67,14 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python carri
             raise self._failure
 
     def token(self) -> Secret:
-        """The token at hand: this runs in the thread of all connections, which must not wait."""
+        """Return the present token: this runs in the thread of all connections, which must not wait."""
         if self._token is None or time.monotonic() >= self._token.ends_at:
             raise SaslAuthenticationFailedError("the token has expired and the token server gave no other")
         return self._token.text
 
 
 def ask_token(oauth: OAuth, seconds: float) -> Token:
-    """One token; everything about it, from the name look-up to the last byte, takes at most `seconds`."""
+    """Request one token; everything about it, from the name look-up to the last byte, takes at most `seconds`."""
     secret = read_password(oauth.client_secret_file, "cluster.security.oauth.client_secret_file")
     context = trusting(oauth.ca_file, "cluster.security.oauth.ca_file")
     login = base64.b64encode(f"{oauth.client_id}:{secret}".encode()).decode("ascii")
@@ -87,7 +87,7 @@ def ask_token(oauth: OAuth, seconds: float) -> Token:
 
 
 def trusting(ca_file: str, key: str) -> ssl.SSLContext:
-    """A context that trusts the certificates of a file, else those of the machine."""
+    """Return a TLS context that trusts the certificates of a file, else those of the machine."""
     try:
         return ssl.create_default_context(cafile=ca_file or None)
     except (OSError, ssl.SSLError) as error:
@@ -97,7 +97,7 @@ def trusting(ca_file: str, key: str) -> ssl.SSLContext:
 
 
 def _within(seconds: float, oauth: OAuth, start: Callable[[], _Request]) -> tuple[int, bytes]:
-    """The answer of a request in a thread of its own: a server may send a byte now and then for ever."""
+    """Run a request in a thread of its own and return the answer: a server may send a byte now and then for ever."""
     request = start()
     thread = Thread(target=request.run, name="token", daemon=True)
     thread.start()
@@ -171,7 +171,7 @@ def _token_of(oauth: OAuth, body: bytes, asked: float) -> Token:
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    """True if JSON's value is a number in a reasonable range: 1e400 is infinite, and an integer has no limit."""
+    """Return True if a JSON value is a number in a reasonable range: 1e400 is infinite, and an integer has no limit."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and -1e15 < value < 1e15
 
 
@@ -184,7 +184,7 @@ def _json(raw: bytes) -> dict[str, Any]:
 
 
 def _claims(token: str) -> dict[str, Any]:
-    """The claims of a token that is a JWT; it is the broker that checks its signature."""
+    """Return the claims of a token that is a JWT; it is the broker that checks its signature."""
     parts = token.split(".")
     if len(parts) != 3:
         return {}
@@ -195,7 +195,7 @@ def _claims(token: str) -> dict[str, Any]:
 
 
 def _reason(body: bytes) -> str:
-    """The error code of RFC 6749, and nothing else of a text that could repeat what we sent."""
+    """Return the error code of RFC 6749 only, as the rest of the answer could repeat what we sent."""
     code = _json(body[: MAX_ANSWER_BYTES + 1]).get("error")
     return f" ({code})" if isinstance(code, str) and re.fullmatch(r"[a-z_]{1,40}", code) else ""
 

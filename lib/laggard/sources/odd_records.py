@@ -33,7 +33,7 @@ _POLL_MS = 1000
 
 
 def named_record(text: str) -> tuple[int, int] | None:
-    """Partition and offset of the record that a failure of Spark's Kafka source names."""
+    """Return the partition and offset of the record that an error of Spark's Kafka source names; None without one."""
     found = _NAMED.search(text)
     return (int(found[2]), int(found[3])) if found else None
 
@@ -47,7 +47,7 @@ def read_records(
     timeout_seconds: float,
     security: Security | None = None,
 ) -> pa.Table:
-    """Committed records from offset `begin` to before `end`; a timestamp beyond int64 microseconds is null.
+    """Return committed records from offset `begin` to before `end`; a timestamp beyond int64 microseconds is null.
 
     `timeout_seconds` limits the wait for the next records. They are held in memory: keep the range short.
     """

@@ -58,7 +58,7 @@ Positions = Mapping[int, int]  # offsets partition to next offset
 
 
 def next_positions(positions: Positions, parts: pa.Table, most_records: int) -> dict[int, int]:
-    """Positions after a batch that reads up to the last stable offsets of a poll, at most so many records.
+    """Return the positions after a batch that reads up to a poll's last stable offsets, at most `most_records` records.
 
     `parts` has the schema `OFFSETS_PARTITIONS`. A partition without an answer keeps its position; one whose last stable
     offset is below its position falls to it. Of a larger backlog every partition gets the same share.
@@ -81,12 +81,12 @@ def begin_positions(positions: Positions, ends: Positions, parts: pa.Table) -> d
 
 
 def is_read(positions: Positions, parts: pa.Table) -> bool:
-    """True if these positions are at the last stable offsets of a poll, as far as those are known."""
+    """Return True if these positions have reached the last stable offsets of a poll, as far as those are known."""
     return all(positions.get(number, 0) >= end for number, end in _known(parts, "last_stable_offset").items())
 
 
 def unanswered(parts: pa.Table) -> frozenset[int]:
-    """Offsets partitions whose leader did not answer a poll."""
+    """Return offsets partitions whose leader did not answer a poll."""
     return frozenset(parts["offsets_partition"].to_pylist()) - _known(parts, "last_stable_offset").keys()
 
 
@@ -106,7 +106,7 @@ class Piece:
 
 
 def rounds(begins: Positions, ends: Positions, pieces: Iterable[Piece] = ()) -> list[dict[int, tuple[int, int]]]:
-    """Ranges to read, with one range per partition in each round: more than one only where pieces are left out."""
+    """Return ranges to read, one per partition in each round: more than one round only if pieces are left out."""
     found: list[dict[int, tuple[int, int]]] = []
     for number, end in sorted(ends.items()):
         begin, place = begins.get(number, 0), 0
@@ -135,7 +135,7 @@ class OffsetsSource:
 
     @classmethod
     def of(cls, cluster: Cluster) -> OffsetsSource:
-        """The source of a configured cluster."""
+        """Return the source of a configured cluster."""
         servers = tuple(cluster.bootstrap_servers)
         return cls(servers, cluster.offsets_topic, cluster.request_timeout_seconds, cluster.security)
 
@@ -169,7 +169,7 @@ class OffsetsSource:
         pieces: Sequence[Piece] = (),
         silent: frozenset[int] = frozenset(),
     ) -> DataFrame:
-        """One row per record: partition, offset, timestamp, key, value; and one row of nulls, so that a task runs.
+        """Return one row per record: partition, offset, timestamp, key, value; and one of nulls, so that a task runs.
 
         `pieces` were read by `read_piece` and Spark does not read them again. `silent`: offsets partitions that do not
         answer since the poll. Before an action on the rows call `plan`.
@@ -185,7 +185,7 @@ class OffsetsSource:
         return rows.coalesce(1).sortWithinPartitions("partition", "offset") if pieces else rows
 
     def read_piece(self, partition: int, begin: int, end: int) -> Piece:
-        """Records that Spark's source fails on, read by another client; at most `PIECE_RECORDS`."""
+        """Return records on which Spark's source fails, read by another client; at most `PIECE_RECORDS`."""
         end, seconds = min(end, begin + PIECE_RECORDS), max(LEAST_FETCH_SECONDS, self.request_timeout_seconds)
         records = read_records(self.bootstrap_servers, self.topic, partition, begin, end, seconds, self.security)
         return Piece(partition, begin, end, records)
@@ -193,7 +193,7 @@ class OffsetsSource:
     def _read(
         self, spark: SparkSession, ranges: Mapping[int, tuple[int, int]], snapshot: Snapshot, silent: frozenset[int]
     ) -> DataFrame:
-        """Records of one range per partition.
+        """Return records of one range per partition.
 
         `assign` joins no consumer group on the watched cluster. With Spark 4.2's default offset reader the source
         resolves zero partitions of an internal topic, so the job sets the other one.
@@ -225,7 +225,7 @@ class OffsetsSource:
         return records.select(*COLUMNS)
 
     def silent(self, numbers: Iterable[int]) -> frozenset[int]:
-        """Those of the offsets partitions whose leader does not answer now."""
+        """Return those of these offsets partitions whose leader does not answer now."""
         wanted = frozenset(numbers)
         brokers = Brokers(self.bootstrap_servers, self.request_timeout_seconds, self.security)
         try:
@@ -242,7 +242,7 @@ class OffsetsSource:
         return snapshot.answering_brokers or self.bootstrap_servers
 
     def group(self, servers: Iterable[str], parts: pa.Table, silent: frozenset[int] = frozenset()) -> str:
-        """A group id whose coordinator answers; the same for the same brokers, as executors keep consumers by it."""
+        """Return a group id whose coordinator answers, equal for equal brokers, as executors keep consumers by it."""
         # of another name once a secret is exchanged: a kept consumer would go on with the old one
         known_by = ",".join([*servers, version_of(self.security)])
         name = f"{GROUP}-{zlib.crc32(known_by.encode()):08x}"
@@ -254,5 +254,5 @@ class OffsetsSource:
 
 
 def positions_in(offset: Mapping[str, Any]) -> dict[int, int]:
-    """Offsets partition to next offset, from a streaming offset."""
+    """Return a dict from offsets partition to next offset, from a streaming offset."""
     return {int(partition): int(position) for partition, position in offset[READ_TO].items()}

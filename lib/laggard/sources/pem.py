@@ -16,12 +16,12 @@ _ALGORITHM_AT = 40  # bytes: the algorithm is at the begin of a private key; fur
 
 
 def entries(text: str) -> list[tuple[str, str]]:
-    """Label and whole text of each entry, with plain line breaks; whatever stands between them is left out."""
+    """Return the label and text of each PEM entry, with LF line ends; text between the entries is left out."""
     return [(found[1], found[0].replace("\r\n", "\n") + "\n") for found in _ENTRY.finditer(text)]
 
 
 def certificates(text: str, path: str, key: str) -> str:
-    """The certificates of a file."""
+    """Return the certificates of a file."""
     found = [entry for label, entry in entries(text) if label in ("CERTIFICATE", "X509 CERTIFICATE")]
     if not found:
         raise _refused(path, f"{key}: it holds no certificate in PEM", "openssl x509 -in FILE -out FILE.pem")
@@ -29,7 +29,7 @@ def certificates(text: str, path: str, key: str) -> str:
 
 
 def private_key(text: str, path: str, key: str, *, has_password: bool) -> str:
-    """The private key of a file, as long as Spark's client can read it: PKCS #8, of RSA or an elliptic curve."""
+    """Return the private key of a file, if Spark's client can read it: PKCS #8, of RSA or an elliptic curve."""
     found = [(label, entry) for label, entry in entries(text) if label.endswith("PRIVATE KEY")]
     if len(found) != 1:
         raise _refused(path, f"{key}: it holds {len(found)} private keys in PEM", "name a file with one private key")
@@ -59,7 +59,7 @@ def _check_algorithm(entry: str, path: str, key: str, *, is_encrypted: bool) -> 
 
 
 def _algorithm(entry: str) -> bytes:
-    """The begin of a private key, which names its algorithm; nothing if it is not base64."""
+    """Return the begin of a private key, which names its algorithm; nothing if it is not base64."""
     body = "".join(line for line in entry.splitlines() if not line.startswith("-") and ":" not in line)
     try:
         return base64.b64decode(body)[:_ALGORITHM_AT]

@@ -74,7 +74,7 @@ class Poller:
         self._reconcile = Reconcile(self._brokers, options.reconcile_seconds, options.known_groups)
 
     def poll(self, poll_id: int) -> Snapshot:
-        """One complete snapshot; no failure of a broker raises, but that none lets us in, or to the offsets topic."""
+        """Take one complete snapshot; broker failures do not raise, unless none lets us in, or to the offsets topic."""
         started = time.monotonic()
         self._brokers.begin()
         self._metadata.refresh(poll_id)
@@ -168,7 +168,7 @@ class Poller:
         return ends | self._ask_ends(watched, offsets_topic, new_window=new_window)
 
     def _contradicts(self, ends: _Ends) -> bool:
-        """True if an answer contradicts the metadata: an error, or a log end that fell (recreated or truncated)."""
+        """Return True if an answer contradicts the metadata: an error, or a lower log end (recreated or truncated)."""
         known = self._metadata.everything
         return any(known[key].error is None for key, _ in ends.failures()) or any(
             answer.offset is not None and answer.offset < self._log_ends.get(key, 0)
@@ -176,7 +176,7 @@ class Poller:
         )
 
     def _ask_ends(self, partitions: Partitions, offsets_topic: Partitions, *, new_window: bool) -> _Ends:
-        """All that every poll asks about these partitions, in one round."""
+        """Return the answers to all that a poll asks about these partitions, in one round."""
         # last stable offsets first: taken later they could pass the ends read before them
         of_topics = partitions if self._options.reads_committed else {}
         stable = self._start_list({**of_topics, **offsets_topic}, kafka.LATEST, kafka.READ_COMMITTED)
@@ -237,7 +237,7 @@ class Poller:
         )
 
     def _blocked_since(self, partition: int, high: int | None, stable: int | None, now: Reading) -> int | None:
-        """Time in ms since which nothing new could be read, once that has lasted a window.
+        """Return the time in ms since which no new record could be read, once that has lasted a window.
 
         The last stable offset stopped behind the high watermark, or the leader did not give it.
         """
@@ -271,7 +271,7 @@ class Poller:
 
 
 def _offsets(answers: Answers, keys: Sequence[kafka.TopicPartition]) -> list[int | None]:
-    """Offsets of these partitions; None also for those that were not asked about."""
+    """Return offsets of these partitions; None also for those that were not asked about."""
     return [answers[key].offset if key in answers else None for key in keys]
 
 

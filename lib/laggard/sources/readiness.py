@@ -29,7 +29,7 @@ class NotReadyYet(Exception):  # noqa: N818 - not an error: it passes by itself
 
 
 def find_source(brokers: Brokers, cluster: Cluster) -> OffsetsTopic:
-    """The identity of what commits are read from; raises as `find_offsets_topic`.
+    """Return the identity of the source of commits; raise as `find_offsets_topic` does.
 
     Where coordinators are asked there is no topic, and the word for that stands in for its id: tables that were begun
     from the one source are continued from the other as from a topic that was created again.
@@ -40,7 +40,7 @@ def find_source(brokers: Brokers, cluster: Cluster) -> OffsetsTopic:
 
 
 def find_offsets_topic(brokers: Brokers, name: str) -> OffsetsTopic:
-    """The topic's identity; raises NotReadyYet while it or the cluster is away, LaggardError without rights."""
+    """Return the topic's identity; raise NotReadyYet if it or the cluster is not there, LaggardError without rights."""
     metadata = _metadata(brokers, [name])
     topic = metadata["topics"][0]
     problem = error_name(topic["error_code"])
@@ -65,13 +65,13 @@ def _metadata(brokers: Brokers, topics: list[str]) -> dict[str, Any]:
 
 
 def denied(name: str) -> LaggardError:
-    """The failure that we may not even know of the topic."""
+    """Return the failure for a topic that we may not even describe."""
     fix = f'allow Describe and Read on topic {name} for this principal, or set cluster.source = "admin"'
     return LaggardError(f"cannot read {name}", cause=DENIED_TOPIC, fix=fix, exit_code=errors.DENIED)
 
 
 def count_backlog(brokers: Brokers, name: str, positions: Mapping[int, int]) -> int:
-    """Records of the topic that wait to be read, given the next offset of each partition (none: from the start)."""
+    """Count the topic's records that wait to be read, given each partition's next offset (none: from the start)."""
     leaders: dict[int, list[tuple[str, int]]] = {}
     for part in brokers.metadata([name])["topics"][0]["partitions"]:
         leaders.setdefault(part["leader_id"], []).append((name, part["partition_index"]))

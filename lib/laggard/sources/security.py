@@ -42,7 +42,7 @@ class Login:
             self._tokens.renew()
 
     def settings(self) -> dict[str, Any]:
-        """Arguments for kafka-python; a LaggardError says which file is wrong."""
+        """Return the arguments for kafka-python; raise a LaggardError that says which file is wrong."""
         silence_client()
         security = self._security
         found: dict[str, Any] = {"security_protocol": security.protocol}
@@ -105,19 +105,19 @@ def warnings(security: Security) -> Iterator[str]:
 
 
 def files(security: Security) -> tuple[str, ...]:
-    """Every file of the login that is set."""
+    """Return every file that is set for the login."""
     oauth = security.oauth
     named = (security.ca_file, security.cert_file, security.key_file, security.key_password_file)
     return tuple(filter(None, (*named, security.password_file, oauth.client_secret_file, oauth.ca_file)))
 
 
 def version_of(security: Security) -> str:
-    """A text that changes when a file of the login does."""
+    """Return a text that changes when a file of the login changes."""
     return fingerprint(files(security))
 
 
 def refusal(error: BaseException) -> LaggardError | None:
-    """The failure if a broker refused us, or we refused its certificate; None if it is another one."""
+    """Return the failure if a broker refused us, or we refused its certificate; None for any other error."""
     found = _TLS_REFUSAL.search(str(error))
     if found is None and not isinstance(error, _SASL_REFUSALS):
         return None
@@ -160,7 +160,7 @@ def _made_context(security: Security) -> ssl.SSLContext:
 
 
 def own_key(security: Security) -> tuple[str, str]:
-    """Our private key in PEM, and its password or an empty text."""
+    """Return our private key in PEM, and its password or an empty text."""
     password = ""
     if security.key_password_file:
         password = read_password(security.key_password_file, f"{KEY}key_password_file")

@@ -148,19 +148,19 @@ class Snapshot:
 
 
 def table_of(schema: pa.Schema, *columns: Sequence[Any]) -> pa.Table:
-    """A table of this schema from one sequence of values per column."""
+    """Return a table of this schema from one sequence of values per column."""
     return pa.table(
         [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
     )
 
 
 def table_of_rows(schema: pa.Schema, rows: Collection[Sequence[Any]]) -> pa.Table:
-    """A table of this schema from one sequence of values per row."""
+    """Return a table of this schema from one sequence of values per row."""
     return table_of(schema, *zip(*rows, strict=True)) if rows else schema.empty_table()
 
 
 def group_table(listed: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Rows of `GROUPS` from entries of ListGroups responses; what is empty is null."""
+    """Return rows of `GROUPS` from entries of ListGroups responses; empty values are null."""
     rows = list(listed)
     names = ("group_id", "group_state", "protocol_type", "group_type")
     columns = ([row.get(name) or None for row in rows] for name in names)
@@ -168,13 +168,13 @@ def group_table(listed: Iterable[Mapping[str, Any]]) -> pa.Table:
 
 
 def pack(snapshot: Snapshot) -> dict[str, Any]:
-    """JSON-safe form: Arrow IPC, zstd, base64. 100,000 partitions need 0.7 MB, and 3.5 to 4.8 MB once a window."""
+    """Return a JSON-safe form (Arrow IPC, zstd, base64): 0.7 MB per 100,000 partitions, 3.5 to 4.8 MB once a window."""
     plain = {name: getattr(snapshot, name) for name in Snapshot.__slots__ if name not in _TABLES}
     return plain | {name: _pack_table(getattr(snapshot, name)) for name in _TABLES if getattr(snapshot, name).num_rows}
 
 
 def unpack(packed: dict[str, Any]) -> Snapshot:
-    """The snapshot that `pack` was given; other keys of an offset are passed over."""
+    """Return the snapshot that `pack` was given; other keys of an offset are ignored."""
     tables = {name: _unpack_table(packed[name], schema) for name, schema in _TABLES.items() if name in packed}
     plain = {name: packed[name] for name in Snapshot.__slots__ if name in packed and name not in _TABLES}
     return Snapshot(**plain, **tables)
@@ -195,7 +195,7 @@ def _pack_table(table: pa.Table) -> str:
 
 
 def _unpack_table(text: str, schema: pa.Schema) -> pa.Table:
-    """The table; columns that an older version did not have are null."""
+    """Return the table; columns that an older version did not have are null."""
     table = pa.ipc.open_stream(base64.b64decode(text)).read_all()
     found = dict(zip(table.column_names, table.columns, strict=True))
     return pa.table(

@@ -43,13 +43,13 @@ _IAM = "software.amazon.msk.auth.iam"  # of the jar aws-msk-iam-auth
 
 
 def jvm_properties(security: Security) -> dict[str, str]:
-    """System properties of every JVM that reads from Kafka."""
+    """Return system properties of every JVM that reads from Kafka."""
     found = {PROVIDERS_PROPERTY: PROVIDER}
     return found | ({URLS_PROPERTY: security.oauth.token_url} if security.has_tokens else {})
 
 
 def spark_options(security: Security, *, is_local: bool) -> dict[str, str]:
-    """Options for Spark's Kafka source; reads the files again. `is_local`: executors are in this machine's JVM."""
+    """Return Spark's Kafka source options; reads the files again. `is_local`: executors are in this machine's JVM."""
     if not (security.has_tls or security.has_sasl):
         return {}
     refer = _in_memory if is_local else _in_place
@@ -138,7 +138,7 @@ def _sasl(security: Security, *, is_local: bool) -> dict[str, str]:
 
 
 def _jaas(module: str, options: Mapping[str, str], secret: str, path: str, *, is_local: bool) -> str:
-    """A login in JAAS with a reference in the place of its secret, or a reference to the whole of it."""
+    """Return a JAAS login with a reference in place of its secret, or a reference to the whole login."""
     if is_local:
         quoted = " ".join(f'{name}="{_escaped(value)}"' for name, value in options.items())
         return _in_memory("login", path, f"{module} required {quoted};")
@@ -151,12 +151,12 @@ def _jaas(module: str, options: Mapping[str, str], secret: str, path: str, *, is
 
 
 def _escaped(text: str) -> str:
-    """A text between double quotes, as Java's StreamTokenizer reads it."""
+    """Escape a text between double quotes, as Java's StreamTokenizer reads it."""
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _in_place(_: str, path: str, text: str) -> str:
-    """Refer to a file of the configuration, which executors read as it stands."""
+    """Refer to a file of the configuration, which executors read unchanged."""
     whole = os.path.abspath(path)  # noqa: PTH100 - as above
     if set(whole) & set(":{},"):
         raise _refused(path, "Kafka takes a colon, a comma or a brace in the path for its own")
@@ -174,7 +174,7 @@ def _memory(name: str) -> int:
 
 
 def _in_memory(name: str, _: str, text: str) -> str:
-    """Refer to a file in memory, and put the text there; a reader gets the old text or the new one, never a part."""
+    """Write the text to a file in memory and refer to it; a reader gets the old text or the new one, never a part."""
     file = _memory(name)
     fresh = os.memfd_create(f"laggard-{name}")
     os.write(fresh, text.encode())

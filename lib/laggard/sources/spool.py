@@ -33,7 +33,7 @@ class Spool:
         return f"{self._checkpoint}.laggard.polls"
 
     def to_offset(self, snapshot: Snapshot) -> dict[str, Any]:
-        """The part of an offset that stands for a poll: the poll itself, or the name, size and checksum of its file."""
+        """Return the part of an offset for a poll: the poll itself, or the name, size and checksum of its file."""
         packed = pack(snapshot)
         data = json.dumps(packed).encode()
         if len(data) <= self._most_bytes:
@@ -53,7 +53,7 @@ class Spool:
         return {"poll_id": snapshot.poll_id, "file": file}
 
     def from_offset(self, offset: dict[str, Any]) -> Snapshot:
-        """The poll that `to_offset` was given; LaggardError (74) if its file is missing or not as it was written."""
+        """Return the poll given to `to_offset`; LaggardError (74) if its file is missing or not as it was written."""
         return unpack(json.loads(self._read(offset["file"])) if "file" in offset else offset)
 
     def check(self, wal_text: str) -> None:
@@ -98,13 +98,13 @@ class Spool:
 
 
 def poll_id_of(wal_text: str) -> int | None:
-    """The id of the poll in the text of a batch in Spark's write-ahead log; None if there is none."""
+    """Return the id of the poll in the text of a batch in Spark's write-ahead log; None if there is none."""
     found = offset_in(wal_text).get("poll_id")
     return None if found is None else int(found)
 
 
 def offset_in(wal_text: str) -> dict[str, Any]:
-    """The streaming offset in the text of a batch in Spark's write-ahead log; empty if there is none."""
+    """Return the streaming offset in the text of a batch in Spark's write-ahead log; empty if there is none."""
     for line in wal_text.splitlines():
         if line.startswith("{"):
             parsed: dict[str, Any] = json.loads(line)

@@ -41,7 +41,7 @@ class LogFacts:
         self.offsets_retention_minutes: int | None = None
 
     def ask(self, partitions: Partitions, ends: Answers) -> pa.Table:
-        """Rows of `FACTS` for every partition; ends and newest records of a share of them where they are many."""
+        """Return rows of `FACTS` for every partition; if they are many, ends and newest records of a share of them."""
         led = _by_leader(self._share(partitions), ends)
         pending = self._brokers.start_list_offsets(led, kafka.LATEST, kafka.READ_COMMITTED)
         newest = self._newest(led)
@@ -74,7 +74,7 @@ class LogFacts:
         return partitions if shares <= 1 else {key: partitions[key] for key in sorted(partitions)[turn::shares]}
 
     def probe(self, partitions: Partitions, ends: Answers, now_ms: int) -> pa.Table:
-        """Rows of `PROBES`: for each service level the first offset that is not older; the log end where all are."""
+        """Return rows of `PROBES`: per service level the first offset that is not older, the log end if all are."""
         led = _by_leader(partitions, ends) if self._slo_seconds else {}
         pending = [
             (seconds, self._brokers.start_list_offsets(led, now_ms - round(seconds * 1000)))
@@ -97,7 +97,7 @@ class LogFacts:
         return answers
 
     def _refresh_configs(self, partitions: Partitions) -> None:
-        """All after ten minutes, else those of topics not asked about yet; what we may not see has no values."""
+        """Refresh all configs after ten minutes, else those of new topics; one that we may not see has no values."""
         topics = {(key[0], each.topic_id) for key, each in partitions.items() if each.error is None}
         wanted = topics - set(self._configs)
         if time.monotonic() - self._configs_at >= CONFIG_SECONDS:
@@ -120,7 +120,7 @@ class LogFacts:
 
 
 def _by_leader(partitions: Partitions, ends: Answers) -> dict[int, list[TopicPartition]]:
-    """The partitions that just answered: who did not is not waited for again."""
+    """Return the partitions that just answered, by leader: a leader that did not answer is not waited for again."""
     led: dict[int, list[TopicPartition]] = {}
     for key, found in partitions.items():
         if found.leader is not None and key in ends and ends[key].offset is not None:
@@ -129,7 +129,7 @@ def _by_leader(partitions: Partitions, ends: Answers) -> dict[int, list[TopicPar
 
 
 def _limit(config: Mapping[str, str | None], name: str) -> int | None:
-    """A configured limit; null if it is unlimited (-1) or not known."""
+    """Return a configured limit; null if it is unlimited (-1) or unknown."""
     limit = int(config.get(name) or -1)
     return limit if limit >= 0 else None
 
@@ -152,11 +152,11 @@ class TopicWindow:
         self._base_at_ms = 0
 
     def is_new(self, now_ms: int) -> bool:
-        """True if a poll at this time opens a window."""
+        """Return True if a poll at this time opens a window."""
         return self._floor(now_ms) != self._start_ms
 
     def is_closed_by(self, now_ms: int) -> bool:
-        """True if a poll at this time closes a window right after its end, so that it may tell how that ended."""
+        """Return True if a poll at this time closes a window right after its end, so that it shows how that ended."""
         return self._last is not None and self._follows(now_ms)
 
     def add(

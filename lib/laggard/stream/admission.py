@@ -22,7 +22,7 @@ Partition = tuple[str, int]  # topic, partition
 
 
 def admit(inputs: Inputs, room: int, group_room: int) -> tuple[Inputs, int]:
-    """The same without the newest commits on partitions that have no row yet, as far as the table has no room.
+    """Return the inputs without newest commits on partitions without a row, as far as the table has no room.
 
     What has a row keeps it. The second result counts what is refused. `Batch.refused` names by group what was refused
     in this tick or before and got no row since: the lag of such a group is not whole. Groups without any row are
@@ -46,7 +46,7 @@ def admit(inputs: Inputs, room: int, group_room: int) -> tuple[Inputs, int]:
 
 
 def _without_row(inputs: Inputs, refused: pa.Table, taken: pa.Table) -> dict[str, list[Partition]]:
-    """By group, the partitions with a commit that was refused now or before; one that is taken now ends that."""
+    """Return by group the partitions with a commit that was refused now or before, and none taken since."""
     found = _refused_before(inputs)
     for group, *place in _places(refused):
         found.setdefault(group, {})[tuple(place)] = None
@@ -81,7 +81,7 @@ def _bounded(names: dict[Partition, None]) -> list[Partition]:
 
 
 def forget(inputs: Inputs, ended: Collection[str]) -> tuple[Inputs, int]:
-    """The same without the rows of groups that ended unseen, and how many rows that were; one that lives stays."""
+    """Return the same without rows of groups that ended unseen, and the number of these rows; live groups stay."""
     batch = inputs.batch
     alive = {*pc.unique(batch.commits["group"]).to_pylist(), *(row["group"] for row in batch.records)}
     gone = pa.array(sorted({*ended} - alive), pa.string())

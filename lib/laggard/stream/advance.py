@@ -61,7 +61,7 @@ def advance(
     policies: Policies | None = None,
     limits: RebalanceParameters = DEFAULTS,
 ) -> dict[str, pa.Table]:
-    """Rows per table; the status tables come whole, the others as rows to append."""
+    """Return rows per table; the status tables are complete, the others are rows to append."""
     partition_status = forget_truncated(partition_status, tick)
     ticked = partition_status  # windows end as their last tick left them
     partition_status = on_the_clock(partition_status, tick.shift)
@@ -135,14 +135,14 @@ def advance(
 
 
 def _without_truncated(row: dict[str, Any], tick: Tick) -> dict[str, Any]:
-    """A group's columns; where the offsets topic lost its newest record, the next one counts whatever its offset."""
+    """Return a group's columns; if the offsets topic lost its newest record, the next one counts at any offset."""
     log_end, offset = dict(tick.truncated_partitions).get(row["offsets_partition"]), row["group_record_offset"]
     is_lost = log_end is not None and offset is not None and offset >= log_end
     return row | {"group_record_offset": None} if is_lost else row
 
 
 def _with_readable_ends(merged: Merged, policies: Policies | None, tick: Tick) -> Merged:
-    """The same with the ends up to which groups can read that a policy declares to read committed records only."""
+    """Add the ends up to which groups can read that a policy declares to read committed records only."""
     if policies is None or not policies.reads_committed(tick.cluster):
         return merged
     of = {name: policies.of(tick.cluster, name, tick.now) for name in set(merged.keys["group"].to_pylist())}
@@ -150,13 +150,13 @@ def _with_readable_ends(merged: Merged, policies: Policies | None, tick: Tick) -
 
 
 def _lasting_errors(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Errors of the groups' newest answers, which say why they are not known until the next one."""
+    """Return errors of the groups' newest answers, which say why the groups are unknown until the next one."""
     found = {group: row["error"] for group, row in groups.items()}
     return {group: error for group, error in found.items() if error not in (None, ADVANCE_FAILED)}
 
 
 def _probed(keys: pa.Table, poll: Poll, policies: Policies | None, tick: Tick) -> Probed | None:
-    """The probe of each row by its group's service level, which planned maintenance suspends."""
+    """Return the probe of each row by its group's service level, which planned maintenance suspends."""
     if policies is None or not poll.probes.num_rows:
         return None
     declared = {name: policies.of(tick.cluster, name, tick.now) for name in set(keys["group"].to_pylist())}
@@ -165,7 +165,7 @@ def _probed(keys: pa.Table, poll: Poll, policies: Policies | None, tick: Tick) -
 
 
 def _empty(groups: Mapping[str, Mapping[str, Any]], records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Groups without members, with the time of the first of their records."""
+    """Return groups without members, with the time of the first of their records."""
     first = {row["group"]: row["record_timestamp"] for row in reversed(records)}
     return {group: first.get(group) for group, found in groups.items() if found.get("members") == 0}
 

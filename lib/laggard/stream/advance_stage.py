@@ -65,11 +65,11 @@ class State:
     rooms: Mapping[str, int] = field(default_factory=dict)
 
     def own(self, shard: int) -> Callable[[pa.ChunkedArray], pa.Array]:
-        """The function that gives True for names of a shard's groups."""
+        """Return the function that gives True for names of a shard's groups."""
         return lambda groups: pa.array(shards_of(groups, self.shards) == shard)
 
     def read(self, table: schemas.Table, shard: int) -> pa.Table:
-        """The rows of a shard's groups."""
+        """Return the rows of a shard's groups."""
         names = {uri: uri.rpartition("/")[2] for uri in self.files.get(table.name, ())}
         own = [uri for uri, name in names.items() if name.startswith(f"{_label(shard, self.shards)}-")]
         cut_otherwise = [uri for uri, name in names.items() if f"-of-{self.shards}-" not in name]
@@ -85,7 +85,7 @@ class State:
         )
 
     def room(self, table: schemas.Table, shard: int) -> int:
-        """Rows that a shard may add, beyond those that it has."""
+        """Return the number of rows that a shard may add to those that it has."""
         each, rest = divmod(self.rooms[table.name], self.shards)
         return each + (shard < rest)
 
@@ -100,7 +100,7 @@ def advance_frame(
     policies: Policies | None = None,
     limits: RebalanceParameters = DEFAULTS,
 ) -> DataFrame:
-    """Rows of `RESULT` for records with columns partition, offset, timestamp, key, value; to be collected once."""
+    """Return `RESULT` rows for records with columns partition, offset, timestamp, key, value; to be collected once."""
     decode = decode_stage(names, with_edges=tick.is_caught_up)
     advance = advance_stage(snapshot, tick, state, policies, names, limits)
     if readers == state.shards == 1:
@@ -111,7 +111,7 @@ def advance_frame(
 
 
 def carrying(stage: Stage) -> Stage:
-    """The stage with the driver's storage settings, whose failures keep their class on the way to the driver."""
+    """Wrap a stage: it uses the driver's storage settings, and its failures keep their class up to the driver."""
     chosen = storage.settings()
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -130,7 +130,7 @@ def advance_stage(
     names: NameFilter | None = None,
     limits: RebalanceParameters = DEFAULTS,
 ) -> Stage:
-    """The function for `mapInArrow`: decoded rows, all of a shard's groups together."""
+    """Return the function for `mapInArrow` that advances all groups of a shard together, by their decoded rows."""
     packed, names = json.dumps(pack(snapshot)), names or NameFilter()
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -165,7 +165,7 @@ def advance_stage(
 def advance_groups(
     inputs: Inputs, poll: Poll, tick: Tick, policies: Policies | None, limits: RebalanceParameters = DEFAULTS
 ) -> tuple[dict[str, pa.Table], Sequence[Failed]]:
-    """Rows per table after a tick, which can be written; groups whose tick raises are held back, and named."""
+    """Return rows per table after a tick, all of them writable; groups whose tick raises are held back, and named."""
 
     def run(part: Inputs) -> dict[str, pa.Table]:
         tables = advance(part.partition_status, part.group_status, part.batch, poll, tick, policies, limits)
@@ -183,7 +183,7 @@ def advance_groups(
 
 @functools.cache
 def spare_modules() -> None:
-    """Modules live as long as the worker: no collection walks them again, which was a third of a large group's tick."""
+    """Exclude modules, alive as long as the worker, from garbage collection: it took a third of a big group's tick."""
     gc.freeze()
 
 
@@ -201,7 +201,7 @@ class Advanced:
 
 
 def gather(results: Iterable[Row]) -> Advanced:
-    """The tasks' rows of `RESULT` together; the status tables are there even when no row is left in them."""
+    """Merge the tasks' rows of `RESULT`; the status tables are there even if they have no rows left."""
     files: dict[str, list[DataFile]] = {name: [] for name in STATUS_TABLES}
     counts: list[Mapping[str, Any]] = []
     decode_seconds, quarantine = 0.0, Quarantine()
@@ -242,7 +242,7 @@ def _with_shard(stage: Stage, shards: int) -> Stage:
 
 
 def shards_of(groups: pa.Array | pa.ChunkedArray, shards: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Shard of each group name, by CRC-32 as it is the same on every machine; rows without a group go to shard 0."""
+    """Return each group name's shard, by CRC-32, the same on every machine; rows without a group go to shard 0."""
     encoded = pc.dictionary_encode(pc.fill_null(one_chunk(groups), ""))
     each = [zlib.crc32(name.encode()) % shards if name else 0 for name in encoded.dictionary.to_pylist()]
     numbers: np.ndarray[Any, np.dtype[np.int64]] = np.array(each, np.int64)[encoded.indices.to_numpy()]
@@ -273,7 +273,7 @@ def _summary(decoded: pa.Table) -> dict[str, Any]:
 
 
 def _uncommitted(groups: pa.Table) -> int:
-    """Partitions without a commit that got no row in this tick."""
+    """Return the number of partitions without a commit that got no row in this tick."""
     named = pc.sum(pc.list_value_length(groups["refused"])).as_py() or 0
     return (pc.sum(groups["shed_keys"]).as_py() or 0) - named
 

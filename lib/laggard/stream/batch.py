@@ -95,7 +95,7 @@ class Batches:
         return dict(self.last["source_to"]) if self.last else {}
 
     def known_groups(self, *, are_asked: bool) -> list[str]:
-        """Groups that have rows; if they are asked for their offsets, those first whose newest answer is the oldest."""
+        """Return groups that have rows; if asked for their offsets, those first whose newest answer is the oldest."""
         if self.last is None or self._begins_again:
             return []
         versions, root = self.last["table_versions"], self._writer.root
@@ -165,7 +165,7 @@ class Batches:
     def _read(
         self, spark: SparkSession, batch_id: int, snapshot: Snapshot, source_to: dict[int, int]
     ) -> tuple[Tick, dict[int, int], Advanced]:
-        """The batch's tick, the positions it read to, and what came of it.
+        """Read the batch and return its tick, the positions it read to, and its result.
 
         Partitions of silent brokers are left to a later batch; a broker may also fall silent between poll and batch.
         """
@@ -197,17 +197,17 @@ class Batches:
                 source_to = self._without(late, source_to)
 
     def _without(self, left_out: frozenset[int], source_to: Mapping[int, int]) -> dict[int, int]:
-        """The positions to read to if these partitions are not read."""
+        """Return the positions to read to if these partitions are not read."""
         kept = {key: value for key, value in self.positions.items() if key in left_out}
         return {key: value for key, value in source_to.items() if key not in left_out} | kept
 
     def _silent(self, snapshot: Snapshot, failure: LaggardError) -> frozenset[int]:
-        """Partitions whose leader does not answer now, if that may be the cause of the failure."""
+        """Return partitions whose leader does not answer now, if that may be the cause of the failure."""
         numbers = snapshot.offsets_partitions["offsets_partition"].to_pylist()
         return self._options.source.silent(numbers) if failure.exit_code == TEMPORARY else frozenset()
 
     def _moved(self, source_to: Mapping[int, int]) -> frozenset[int]:
-        """Partitions of which records are to be read."""
+        """Return partitions that have records to read."""
         before = self.positions
         return frozenset(number for number, offset in source_to.items() if offset > before.get(number, 0))
 
@@ -284,7 +284,7 @@ class Batches:
         return self._versions() | written
 
     def _versions(self) -> dict[str, int]:
-        """The version of each table: the one that the row before names, or the newest after maintenance."""
+        """Return the version of each table: the one that the row before names, or the newest after maintenance."""
         found = dict(self.last["table_versions"]) if self.last and not self._is_maintained else {}
         self._is_maintained = False
         named = {name for name, table in schemas.TABLES.items() if name != "batches" and not table.is_of_diagnosis}

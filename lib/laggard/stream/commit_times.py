@@ -26,14 +26,14 @@ class CommitTimes:
     latest: float | None = None
 
     def __add__(self, other: CommitTimes) -> CommitTimes:
-        """The same of both: shards of groups share offsets partitions."""
+        """Return the commit times of both, as shards of groups share offsets partitions."""
         earliest = [each for each in (self.earliest, other.earliest) if each is not None]
         latest = [each for each in (self.latest, other.latest) if each is not None]
         return CommitTimes(self.commits + other.commits, min(earliest, default=None), max(latest, default=None))
 
 
 def commit_times(commits: pa.Table) -> list[list[Any]]:
-    """[offsets partition, commits, earliest, latest] of decoded rows of kind commit; as plain values."""
+    """Return [offsets partition, commits, earliest, latest] of decoded rows of kind commit; as plain values."""
     stamped = commits.select(["source_partition", "commits"])
     stamps = pc.divide(pc.cast(pc.cast(commits["commit_timestamp"], pa.int64()), pa.float64(), safe=False), 1e6)
     found = (
@@ -48,7 +48,7 @@ def commit_times(commits: pa.Table) -> list[list[Any]]:
 def clock_skew(
     last: Mapping[str, Any] | None, snapshot: Snapshot, found: Mapping[int, CommitTimes], *, is_live: bool
 ) -> float | None:
-    """The brokers' clock - ours in seconds: the smallest that explains all stamps; None without a stamp.
+    """Return the brokers' clock minus ours in seconds: the smallest that explains all stamps; None without a stamp.
 
     No commit of the batch was made after the poll ended. One of a partition that had been read to its end was made
     after the poll before, of which the time is known if that was since the same boot.
@@ -68,7 +68,7 @@ def clock_skew(
 
 
 def _polled_before(last: Mapping[str, Any], snapshot: Snapshot) -> float | None:
-    """Time of the poll of the tick before in seconds, by the clock as it is now; None if it is not known."""
+    """Return the poll time of the previous tick in seconds, by the clock as it is now; None if it is unknown."""
     clock = last["clock"] if last["kind"] == TICK else None
     if clock is None or clock["boot_id"] != snapshot.boot_id:
         return None

@@ -25,7 +25,7 @@ from laggard.wire.columnar import CommitColumns, decode_columns
 def decode_stage(
     names: NameFilter, *, with_edges: bool
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow`: records with columns partition, offset, timestamp, key, value."""
+    """Return the function for `mapInArrow` that decodes records with partition, offset, timestamp, key and value."""
 
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         started = time.perf_counter_ns()
@@ -41,7 +41,7 @@ def decode_stage(
 
 
 def decode_records(table: pa.Table, names: NameFilter, *, with_edges: bool = True) -> Iterator[pa.RecordBatch]:
-    """Rows of `DECODED` for records in Kafka's order within each partition; rows without a partition are polls."""
+    """Yield `DECODED` rows for records in Kafka's order within each partition; rows without a partition are polls."""
     rows = RareRows()
     table = table.filter(table["partition"].is_valid())
     if table.num_rows:
@@ -133,7 +133,7 @@ def _commits(records: Records, columns: CommitColumns, known: _Keys, chosen: Int
 
 
 def _of_past_places(records: Records, columns: CommitColumns) -> Bools:
-    """True for records of a group in other partitions than that of its newest record.
+    """Return a mask of records of a group in other partitions than that of its newest record.
 
     After the offsets topic got more partitions, a group's coordinator reads and writes another one; what lies in the
     one before was true once (GroupMetadataManager.partitionFor, with the number that the broker had at its start).
@@ -177,7 +177,7 @@ def _edges(records: Records, columns: CommitColumns, known: _Keys, chosen: Ints,
 
 
 def _group_records(columns: CommitColumns, is_past: Bools) -> dict[str, list[int]]:
-    """Rows of the groups' own records, by group."""
+    """Return rows of the groups' own records, by group."""
     found: dict[str, list[int]] = {}
     for row, outcome in columns.others.items():
         if outcome.group is not None and outcome.outcome in ("record", "tombstone") and not is_past[row]:
@@ -206,7 +206,7 @@ def _in_calendar(times: pa.Array) -> pa.Array:
 
 
 def _same_keys(columns: CommitColumns) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Per distinct key the first one that names the same partition of a group: types 0 and 1 both do."""
+    """Return per distinct key the index of the first for the same group and partition: types 0 and 1 both name it."""
     numbers = np.arange(len(columns.keys), dtype=np.int64)
     if any(key.record_type == 0 for key in columns.keys):
         seen: dict[tuple[Any, ...], int] = {}
@@ -228,7 +228,7 @@ def edge_rows(
     is_commit: Bools,
     offset: Ints,
 ) -> tuple[Ints, Ints]:
-    """Row numbers of the edges, ascending, and before each how many commits moved on that are no edges.
+    """Return the edges' row numbers, ascending, and for each how many commits before it moved on and are no edges.
 
     Edges are the commits next to a group's own records: where a rebalance stopped a partition, and where it went on.
     Between two records a key's first commit, its last, and the last that moved the offset tell all that the pauses

@@ -63,26 +63,26 @@ COLUMNS = {kind: pa.schema(list(SCHEMA.field(kind).type)) for kind in KINDS}
 
 
 def rows_of(kind: str, number: int, **columns: pa.Array) -> pa.RecordBatch:
-    """So many rows of a kind with these columns; all others are null."""
+    """Return `number` rows of a kind with these columns; all other columns are null."""
     found = [columns[each.name] if each.name in columns else pa.nulls(number, each.type) for each in COLUMNS[kind]]
     return pa.RecordBatch.from_arrays(found, schema=COLUMNS[kind])
 
 
 def as_decoded(kind: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of a kind as rows of `DECODED`."""
+    """Return rows of a kind as rows of `DECODED`."""
     number = rows.num_rows
     found = [rows.to_struct_array() if each.name == kind else pa.nulls(number, each.type) for each in SCHEMA]
     return pa.RecordBatch.from_arrays(found, schema=SCHEMA)
 
 
 def of_kind(decoded: pa.Table, kind: str) -> pa.Table:
-    """Rows of one kind, with its columns."""
+    """Return rows of one kind, with its columns."""
     found = [pa.RecordBatch.from_struct_array(chunk) for chunk in decoded[kind].drop_null().chunks]
     return pa.Table.from_batches(found, COLUMNS[kind])
 
 
 def groups_of(decoded: pa.RecordBatch) -> pa.Array:
-    """Group of each row; null in kinds that are of no group."""
+    """Return the group of each row; null for kinds without a group."""
     return pc.coalesce(*(decoded[kind].field("group") for kind in KINDS if "group" in COLUMNS[kind].names))
 
 
@@ -97,7 +97,7 @@ class Answers:
     new: Collection[str] = ()  # groups that were listed only after a complete listing that lacked them
 
     def of(self, groups: Collection[str]) -> Answers:
-        """The same of these groups only."""
+        """Return a copy with these groups only."""
         errors = {group: error for group, error in self.errors.items() if group in groups}
         described = {group: text for group, text in self.described.items() if group in groups}
         withheld = {place: error for place, error in self.withheld.items() if place[0] in groups}
@@ -125,7 +125,7 @@ class Batch:
 
 
 def read_batch(decoded: pa.Table) -> Batch:
-    """The rows of a task, by kind."""
+    """Return the rows of a task, by kind."""
     records = of_kind(decoded, "group_record").to_pylist()
     return Batch(
         commits=of_kind(decoded, "commit"),
@@ -136,7 +136,7 @@ def read_batch(decoded: pa.Table) -> Batch:
 
 
 def polled_batch(snapshot: Snapshot, partition_status: pa.Table, names: NameFilter, tick: Tick, own: Any) -> Batch:
-    """The batch of a shard: `own` gives a mask of its own groups, `partition_status` has its rows of before.
+    """Return the batch of a shard: `own` gives a mask of its own groups, `partition_status` has its earlier rows.
 
     A poll says where a group stands and not when it committed. So a change becomes one commit at an unknown time, which
     was made between the poll before that asked the group and this one, and what did not change becomes nothing.
@@ -194,20 +194,20 @@ def _changes(committed: pa.Table, before: pa.Table, fresh: Collection[str], tick
 
 
 def _left_out(committed: pa.Table, before: pa.Table, whole: Collection[str]) -> Any:
-    """True for rows of groups that answered, but for them."""
+    """Return a mask of rows that are missing in the answer of their group."""
     new, old = key_codes([committed, before], KEY)
     return (match(old, new) < 0) & flags(pc.is_in(before["group"], pa.array(list(whole), pa.string())))
 
 
 def _deletions(before: pa.Table, is_ended: Any, tick: Tick) -> pa.RecordBatch:
-    """Commits that are there no more."""
+    """Return deletions of the commits that no longer exist."""
     had_commit = pc.or_(pc.is_valid(before["committed_offset"]), pc.is_valid(before["commit_source_offset"]))
     rows = before.filter(pa.array(flags(had_commit) & is_ended))
     return _commits(rows, tick, is_deleted=repeat(True, pa.bool_(), rows.num_rows))
 
 
 def _withheld(committed: pa.Table, hidden: pa.Table) -> dict[Place, str | None]:
-    """Partitions that an answer says nothing of: those that failed in it, and those of topics it leaves out."""
+    """Return partitions that an answer does not give: those that failed in it, and those of topics it leaves out."""
     failed = committed.filter(pc.is_null(committed["committed_offset"])).select([*KEY, "error"])
     found: dict[Place, str | None] = dict.fromkeys(_places(hidden))
     return found | dict(zip(_places(failed), failed["error"].to_pylist(), strict=True))
@@ -218,7 +218,7 @@ def _places(rows: pa.Table) -> list[Place]:
 
 
 def _hidden(snapshot: Snapshot, before: pa.Table, names: NameFilter) -> Any:
-    """True for rows of topics that we may perhaps not describe: coordinators leave these out without a word."""
+    """Return a mask of rows of topics that we perhaps may not describe, which coordinators silently leave out."""
     topics = pc.unique(before["topic"]).to_pylist()
     pairs = snapshot.positions.select(["topic", "error"]).group_by(["topic", "error"]).aggregate([])
     errors: dict[str, set[str | None]] = {}

@@ -72,7 +72,7 @@ class Diagnosis:
             self.evaluate_closed(newest["polled_at"].timestamp(), newest["table_versions"])
 
     def evaluate_closed(self, now: float, versions: Mapping[str, int]) -> None:
-        """Every window that closed before the poll at this time and is not evaluated yet; versions are its batch's."""
+        """Evaluate windows closed before the poll at `now` and not evaluated yet; `versions` are those of its batch."""
         now_ms, step = round(now * 1000), 1000 * self._options.window_seconds
         if now_ms // step * step - step <= self._evaluated_ms:
             return
@@ -84,7 +84,7 @@ class Diagnosis:
             self.evaluate(window, versions)
 
     def evaluate(self, window: Window, versions: Mapping[str, int]) -> None:
-        """One window: all groups on the executors, the cluster and the findings here."""
+        """Evaluate one window: all groups on the executors, the cluster and the findings on the driver."""
         evaluated = self._evaluate_groups(window, versions)
         cluster = read_cluster(self._writer.root, versions, window, self._options)
         evaluated = [writable(each) for each in evaluated]
@@ -128,7 +128,7 @@ class Diagnosis:
         completed: Mapping[str, list[Row]],
         memories: Mapping[str, Memory],
     ) -> None:
-        """`finding_state` last: its newest window says how far the evaluation has come."""
+        """Write the rows, `finding_state` last: its newest window says how far the evaluation has come."""
         begin = pa.scalar(window.begin_ms * 1000, pa.timestamp("us", tz="UTC")).as_py()
         same = {"cluster": self._options.cluster, "batch_id": window.batch_id}
         states = [
@@ -275,12 +275,12 @@ def last_state(root: str) -> tuple[int, dict[str, Memory]]:
 
 
 def of_shard(rows: Piece, shard: int, shards: int) -> Piece:
-    """The rows of a shard's groups."""
+    """Return the rows of a shard's groups."""
     return rows if shards == 1 else kept(rows, pa.array(in_shard(rows["group"], shard, shards)))
 
 
 def in_shard(groups: pa.Array | pa.ChunkedArray, shard: int, shards: int) -> npt.NDArray[np.bool_]:
-    """True for rows of a shard's groups."""
+    """Return a mask of the rows of a shard's groups."""
     codes, names = coded(groups)
     mine: npt.NDArray[np.bool_] = shards_of(pa.array([*names, None], pa.string()), shards) == shard
     return mine[codes]  # without a group, -1, as the last one

@@ -32,7 +32,7 @@ _OF_GROUPS = (*RECENT, "group_history", "deploys", "places")
 def lay_out(
     tables: Mapping[str, pa.Table], begin_ms: int, end_ms: int, options: Options, is_own: IsOwn | None = None
 ) -> History:
-    """The tables made ready for the windows that begin from `begin_ms` to `end_ms`; of `lag_windows` some groups."""
+    """Make the tables ready for windows that start from `begin_ms` to `end_ms`; of `lag_windows` only some groups."""
     look_back = options.parameters.look_back_windows
     return History(tables, begin_ms, end_ms, window_seconds=options.window_seconds, look_back=look_back, is_own=is_own)
 
@@ -45,7 +45,7 @@ def evaluate_groups(
     memories: Mapping[str, Memory],
     options: Options,
 ) -> Iterator[Evaluated]:
-    """Each group in a window; `known` are the rows of `known_at`."""
+    """Yield the evaluation of each group in a window; `known` are the rows of `known_at`."""
     frames = history.frames(
         window.begin_ms,
         window.batch_id,
@@ -66,7 +66,7 @@ def evaluate_window(
     options: Options,
     is_own: IsOwn | None = None,
 ) -> list[Evaluated]:
-    """Each of one's own groups in a window; one whose rows raise is evaluated alone and set aside, the others are not.
+    """Evaluate each own group in a window; one whose rows raise is evaluated alone and set aside, the others are not.
 
     What goes wrong in an evaluation is caught there; here it is what comes before, as all groups' rows become frames.
     """
@@ -111,7 +111,7 @@ def apart(
 
 
 def _sound(tables: Mapping[str, pa.Table], window: Window, options: Options) -> dict[str, pa.Table]:
-    """The tables; one that all groups share is empty if its rows raise: then what it says is unknown to all."""
+    """Return the tables; one that all groups share is empty if its rows raise, and its values are then unknown."""
     found = dict(tables) | {"lag_windows": tables["lag_windows"].schema.empty_table()}
     found |= {name: found[name].schema.empty_table() for name in _OF_GROUPS if name in found}
     for name in ("topic_windows", "batches"):
@@ -150,7 +150,7 @@ def _among(names: Sequence[str]) -> IsOwn:
 
 
 def read_cluster(root: str, versions: Mapping[str, int], window: Window, options: Options) -> ClusterFrame:
-    """The window as the cluster's rules see it, with the cluster's own events up to its end."""
+    """Return the window for the cluster's rules, with the cluster's own events up to its end."""
     end_ms = window.begin_ms + 1000 * options.window_seconds
     span = end_ms - 1000 * OFFSETS_NEWS_WINDOWS * options.window_seconds, end_ms
     events = read_span(root, "group_events", versions.get("group_events"), *span, "event_at")
@@ -161,7 +161,7 @@ def read_cluster(root: str, versions: Mapping[str, int], window: Window, options
 
 
 def cluster_of(events: pa.Table, batches: pa.Table, window: Window, options: Options) -> ClusterFrame:
-    """The same from rows of `group_events` and `batches`; what is odd of a group is no matter of the cluster."""
+    """Return the window for the cluster's rules from rows of events and batches, without invalid rows of groups."""
     try:
         own = events.filter(pc.is_null(events["group"]))
         return cluster_frame(known_at(events_of({"group_events": own}), window, options), window, options, batches)
@@ -173,7 +173,7 @@ def cluster_of(events: pa.Table, batches: pa.Table, window: Window, options: Opt
 
 
 def cluster_frame(known: Rows, window: Window, options: Options, batches: pa.Table) -> ClusterFrame:
-    """The same from rows that are there already. `batches`: rows of that table; an older job's lack some columns."""
+    """Return the cluster's frame from rows at hand. `batches`: rows of that table; an older job's lack some columns."""
     rows = [row for row in known["group_events"] if row["group"] is None]
     frame = ClusterFrame(options.cluster, window.begin_ms, options.window_seconds, rows)
     closing = batches.filter(pc.equal(batches["batch_id"], window.batch_id)) if batches.num_rows else batches
@@ -193,7 +193,7 @@ class Baselines:
         self._places: dict[str, Ints] | None = None  # group -> rows of the table
 
     def of(self, group: str) -> Baseline:
-        """Baselines that a rule may request, by topic."""
+        """Return the baselines of a group that a rule may request, by topic."""
         return lambda: self._topics(group)
 
     def _topics(self, group: str) -> dict[str, list[Row]]:
@@ -208,7 +208,7 @@ class Baselines:
 
 
 def memories_of(rows: pa.Table) -> dict[str, Memory]:
-    """Memories of each group, from rows of `finding_state`; one that cannot be read is as if not there."""
+    """Return the memory of each group, from rows of `finding_state`; one that cannot be read is left out."""
     skipped = Skipped()
     found = sound_rows(rows, schemas.FINDING_STATE.name, skipped)
     for sentence in skipped.sentences().values():
@@ -225,7 +225,7 @@ def check_rows(windows: Sequence[Row], findings: Sequence[Row], memories: Mappin
 
 
 def writable(evaluated: Evaluated) -> Evaluated:
-    """The same with those rows of `deploys` and `scale_events` that can be written; a finding names the others."""
+    """Return the same, without its `deploys` and `scale_events` if they cannot be written: a finding then says so."""
     try:
         for name, rows in evaluated.completed.items():
             to_arrow(schemas.TABLES[name], rows)

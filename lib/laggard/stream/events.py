@@ -27,7 +27,7 @@ _OF_GROUP = ["group", "group_type", "coordinator", "empty_since", "offsets_parti
 def partition_events(
     merged: Merged, rows: pa.Table, changes: Mapping[str, Any], tick: Tick
 ) -> Iterable[dict[str, Any]]:
-    """Offsets that were deleted, jumped, or fell at the border of two batches, and topics that were recreated."""
+    """Yield events of offsets that were deleted, jumped, or fell between two batches, and of recreated topics."""
     held, nothing = merged.before["committed_offset"], pa.nulls(rows.num_rows, pa.int64())
     kinds = (
         # also by the commit of a negative offset
@@ -70,7 +70,7 @@ def partition_events(
 
 
 def _records(start: int, end: int, log_end: int | None) -> int:
-    """Records between two committed offsets; there are none beyond the log end."""
+    """Return the number of records between two committed offsets; there are none beyond the log end."""
     low, high = sorted((start, end))
     return high - low if log_end is None else max(0, min(high, log_end) - min(low, log_end))
 
@@ -78,7 +78,7 @@ def _records(start: int, end: int, log_end: int | None) -> int:
 def life_events(
     before: Mapping[str, Any], now: Sequence[Mapping[str, Any]], listed: Collection[str], tick: Tick
 ) -> Iterable[dict[str, Any]]:
-    """Groups that are new and groups that are gone.
+    """Yield events of groups that are new and of groups that have ended.
 
     Where coordinators are polled, a first row says only that the group answered: those `listed` as new are.
     """
@@ -95,7 +95,7 @@ def life_events(
 
 
 def new_rewinds(rewinds: Sequence[Mapping[str, Any]], before: pa.Table, now: pa.Table) -> list[Mapping[str, Any]]:
-    """Those that no earlier tick has seen: the offsets topic may be read twice.
+    """Return the rewinds that no earlier tick has seen, as the offsets topic may be read twice.
 
     `before`, `now`: rows of `partition_status`. Only records up to the log end can be read again.
     """
@@ -121,7 +121,7 @@ def new_rewinds(rewinds: Sequence[Mapping[str, Any]], before: pa.Table, now: pa.
 def record_events(
     rewinds: Sequence[Mapping[str, Any]], history: History, away: Sequence[float | None], tick: Tick
 ) -> Iterable[dict[str, Any]]:
-    """Rewinds inside the batch, and static members that rejoined within a generation (KIP-345) with their absences."""
+    """Yield the batch's rewinds, and static members that rejoined within a generation (KIP-345) with their absences."""
     for row in rewinds:
         yield event_row("offset_rewind", tick, {**row, "event_at": row["record_timestamp"] or tick.now})
     for row, seconds in zip(history.replacements, away, strict=True):
@@ -129,7 +129,7 @@ def record_events(
 
 
 def change_events(before: pa.Table, now: pa.Table, tick: Tick) -> Iterable[dict[str, Any]]:
-    """Groups under another protocol or coordinator, and those whose members left or rejoined."""
+    """Yield events of groups with another protocol or coordinator, and of those whose members left or rejoined."""
     prior = before.take(pc.index_in(now["group"], value_set=before["group"].combine_chunks()))
     had, has = (pc.greater(each["members"], 0) for each in (prior, now))
     is_known = pc.and_(*(pc.is_in(each["group_type"], value_set=pa.array(_GROUP_TYPES)) for each in (prior, now)))
@@ -161,7 +161,7 @@ def change_events(before: pa.Table, now: pa.Table, tick: Tick) -> Iterable[dict[
 def grown_topics(
     merged: Merged, before: pa.Table, facts_before: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, int]]:
-    """Group to the topics that got partitions since the tick before, and how many they have.
+    """Return a dict from group to topics that got partitions since the tick before, with the number they have.
 
     A new member may commit on a new partition before any poll has seen it; it counts when a poll has, as a commit may
     name a partition that is not there. Of a topic that the group subscribed to all partitions were known, of another
@@ -189,7 +189,7 @@ def grown_topics(
 
 
 def growth_events(grown: Mapping[str, Mapping[str, int]], tick: Tick) -> Iterable[dict[str, Any]]:
-    """Topics that got partitions, for each group that subscribes to them."""
+    """Yield events of topics that got partitions, for each group that subscribes to them."""
     for group, topics in grown.items():
         for topic, partitions in topics.items():
             columns = {
@@ -202,7 +202,7 @@ def growth_events(grown: Mapping[str, Mapping[str, int]], tick: Tick) -> Iterabl
 
 
 def expiry_events(closed: Iterable[Closed], tick: Tick) -> Iterable[dict[str, Any]]:
-    """Static members whose session ran out: nothing but a rebalance says so (KIP-345)."""
+    """Yield events of static members whose session expired, which only a rebalance shows (KIP-345)."""
     for each in closed:
         for gone in each.departures if each.row.cause == "static_expired" else ():
             columns = {"group": each.row.group, "event_at": gone.at, "member_id": gone.member_id, "slot": gone.slot}
@@ -210,7 +210,7 @@ def expiry_events(closed: Iterable[Closed], tick: Tick) -> Iterable[dict[str, An
 
 
 def event_row(kind: str, tick: Tick, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of `group_events`; the same event has the same id, whoever tells it again."""
+    """Return a row of `group_events`; the same event has the same id, however often it is recorded."""
     at = columns.get("source_offset")
     place = f"poll {tick.poll_id}" if at is None else f"{columns.get('source_partition')}/{at}"
     named = (columns.get(name) for name in ("topic", "partition", "from_offset", "to_offset", "slot"))

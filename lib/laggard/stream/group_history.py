@@ -21,7 +21,7 @@ _Pairs = list[tuple[str, float]]
 
 
 def add_state_seconds(prior: pa.Table, tick: Tick) -> pa.Array:
-    """The column window_state_seconds: how long each state has lasted in the window so far.
+    """Return the column window_state_seconds: how long each state has lasted in the window so far.
 
     `prior`: rows of `group_status` at the tick before. A state lasts from the tick that saw it to the next one; what
     came before the window before, or while catching up, was not seen.
@@ -37,7 +37,7 @@ def add_state_seconds(prior: pa.Table, tick: Tick) -> pa.Array:
 
 
 def group_history(groups: pa.Table, topics: Topics, tick: Tick) -> pa.Table:
-    """Rows for the window that ended, from `group_status` at its last tick; none of a group not read live."""
+    """Return rows for the window that ended, from `group_status` at its last tick; none for a group not read live."""
     groups = groups.filter(both(differ(groups["status"], "stale"), pc.is_valid(groups["watched_since"])))
     schema = arrow_schema(GROUP_HISTORY)
     if not tick.closes_windows or not groups.num_rows:
@@ -61,7 +61,7 @@ def group_history(groups: pa.Table, topics: Topics, tick: Tick) -> pa.Table:
 
 
 def _places(groups: pa.Table) -> dict[str, pa.ChunkedArray]:
-    """Place of the newest generation's rows; for those that an older job wrote it is taken from the group's records."""
+    """Return the record times of the newest generation's rows; if an older job wrote the group, from its records."""
     paths = (["epoch", "record_timestamp"], ["record_timestamp"])
     folded = [pc.struct_field(groups["folded"], path) for path in paths]
     return {name: pc.coalesce(groups[name], *folded) for name in ("generation_at", "roster_at")}

@@ -52,7 +52,7 @@ class Changed:
 
 
 def finish_group_status(table: pa.Table, changed: Changed, tick: Tick) -> tuple[pa.Table, list[Closed]]:
-    """The table with its carried columns, and the rebalances that are over."""
+    """Return the table with its carried columns, and the rebalances that are over."""
     before, history = changed.group_status, changed.known.history
     prior = before.take(pc.index_in(table["group"], value_set=before["group"].combine_chunks()))
     table = _put(table, _times(table, prior, changed.grown, history.generations, tick))
@@ -99,7 +99,7 @@ def _follow(table: pa.Table, changed: Changed, tick: Tick) -> Followed:
 
 
 def _topics_there(changed: Changed) -> pa.Array | None:
-    """Topics that the poll shows, a row is of or a member asks for; None if the poll shows none."""
+    """Return topics that the poll shows, that have a row, or that a member asks for; None if the poll shows none."""
     if not len(changed.polled_topics):
         return None
     asked = {topic for facts in changed.known.facts.values() for topic in facts.get("topics") or ()}
@@ -108,7 +108,7 @@ def _topics_there(changed: Changed) -> pa.Array | None:
 
 
 def column_of(table: pa.Table, name: str, groups: Iterable[str]) -> dict[str, Any]:
-    """A column's values for some groups, by group."""
+    """Return a column's values for some groups, by group."""
     wanted = list(groups)
     if not wanted:
         return {}
@@ -117,12 +117,12 @@ def column_of(table: pa.Table, name: str, groups: Iterable[str]) -> dict[str, An
 
 
 def rows_of(table: pa.Table, groups: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Rows of some groups, by group."""
+    """Return rows of some groups, by group."""
     return {row["group"]: row for row in of_groups(table, groups).to_pylist()}
 
 
 def overlay(groups: pa.ChunkedArray, before: pa.Table, name: str, values: Mapping[str, Any]) -> pa.Array:
-    """The column for these groups: a new value where there is one, else as before."""
+    """Return the column for these groups: a new value if there is one, else the one before."""
     column = before[name]
     if not values and groups.equals(before["group"]):
         return column
@@ -132,7 +132,7 @@ def overlay(groups: pa.ChunkedArray, before: pa.Table, name: str, values: Mappin
 
 
 def _is_next(prior: pa.Table, tick: Tick) -> Any:
-    """True for groups that were seen within the last window, by the time that truly passed."""
+    """Return a mask of groups that were seen within the last window, by the true elapsed time."""
     if tick.shift is None:
         return pa.scalar(False)
     seen = pc.add(prior["sampled_at"], pa.scalar(tick.shift, pa.duration("us")))
@@ -140,7 +140,7 @@ def _is_next(prior: pa.Table, tick: Tick) -> Any:
 
 
 def _has_other_generation(table: pa.Table, prior: pa.Table, generations: Sequence[Mapping[str, Any]]) -> Any:
-    """True for groups that rebalanced since the tick before, whatever their state is now."""
+    """Return a mask of groups that rebalanced since the tick before, whatever their state is now."""
     written = pc.is_in(table["group"], value_set=pa.array({row["group"] for row in generations}, pa.string()))
     numbers = (differ(prior[name], table[name]) for name in ("generation", "group_epoch"))
     return reduce(pc.or_, numbers, written)
@@ -153,7 +153,7 @@ def _times(
     generations: Sequence[Mapping[str, Any]],
     tick: Tick,
 ) -> dict[str, Any]:
-    """Times since which something holds, per group; what a poll finds may have changed at any time since the last."""
+    """Return times since which a fact holds, per group; what a poll finds may have changed any time since the last."""
     now = repeat(tick.now, TIMESTAMP, table.num_rows)
     has_grown = pc.is_in(table["group"], value_set=pa.array(list(grown), pa.string()))
     has_moved = differ(prior["coordinator"], table["coordinator"])
@@ -177,7 +177,7 @@ def _times(
 
 
 def _counted(table: pa.Table, changed: Changed, followed: Followed, tick: Tick) -> dict[str, dict[str, Any]]:
-    """The counters of groups that are new, or have something to count or to forget: column to group to value."""
+    """Return counters, by column and group, of groups that are new or have something to count or to forget."""
     history, before = changed.known.history, changed.group_status
     groups: dict[str, tuple[list[Any], list[int]]] = {}
     is_new = pc.is_null(pc.index_in(table["group"], value_set=before["group"].combine_chunks()))
@@ -211,7 +211,7 @@ def _pairs(value: Any) -> Any:
 
 
 def _measured(table: pa.Table, tick: Tick) -> dict[str, Any]:
-    """Ratios of groups with a rebalance in the last hour; of the others 0, as far as they are watched."""
+    """Return the ratios of groups with a rebalance in the last hour; 0 for the others, as far as they are watched."""
     is_watched = both(pc.less(table["watched_since"], pa.scalar(tick.now, TIMESTAMP)))
     quiet = {
         "time_in_rebalance_ratio": where(is_watched, repeat(0.0, pa.float64(), table.num_rows)),
@@ -230,7 +230,7 @@ def _measured(table: pa.Table, tick: Tick) -> dict[str, Any]:
 
 
 def _flows(changed: Changed) -> pa.Table:
-    """Per partition what flowed; the rewinds inside the batch are rows of their own."""
+    """Return the counts of each partition, by group and topic; rewinds inside the batch are rows of their own."""
     whole = _of_topics(changed, changed.flows).select(["group", "topic", *COUNTS])
     inside = pa.Table.from_pylist(
         [{"group": each["group"], "topic": each["topic"], "rewinds": 1} for each in changed.rewinds],

@@ -23,7 +23,7 @@ _NUMBERS = ("pid", "started_ticks", "boot_ms", "awake_ms", "limit_seconds", "pub
 
 
 def idle_limit(tick_seconds: float, request_timeout_seconds: float) -> float:
-    """Longest time between two batches: ticks that wait for silent brokers included."""
+    """Return the longest time in seconds between two batches, with ticks that wait for silent brokers."""
     return max(LEAST_IDLE_SECONDS, 6 * tick_seconds, 4 * request_timeout_seconds)
 
 
@@ -45,7 +45,7 @@ class Heartbeat:
         self._is_failing = False
 
     def batch(self, doing: str) -> None:
-        """Beat as work begins that may last as long as any."""
+        """Beat as work begins that may last up to the stuck limit."""
         self._beat(doing, self._stuck_seconds)
 
     def idle(self, doing: str, *, wait_seconds: float = 0.0) -> None:
@@ -108,7 +108,7 @@ def _write(file: Path, content: dict[str, Any]) -> None:
 
 
 def check(file: str, *, ready: bool) -> tuple[bool, str]:
-    """True if the job lives, or is ready: live and a batch of it was published; and why, in one line."""
+    """Return True if the job is live, or ready, which is live with a published batch; and the reason in one line."""
     try:
         beat = _read(Path(file).expanduser())
     except (OSError, ValueError, RecursionError) as error:

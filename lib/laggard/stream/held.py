@@ -46,7 +46,7 @@ _OF_COMMIT = {  # column of the row: of the commit
 
 
 def hold(inputs: Inputs, failed: Sequence[Failed], positions: Any, tick: Tick) -> Tables:
-    """Rows of the status tables and of history for groups whose tick raised; one that is new is an event.
+    """Return rows of the status tables and of history for groups whose tick raised; a newly failing group is an event.
 
     A group that its coordinator does not know any more has none: it says so once, and the poller forgets the group.
     """
@@ -59,13 +59,13 @@ def hold(inputs: Inputs, failed: Sequence[Failed], positions: Any, tick: Tick) -
 
 
 def recovery_events(groups: Iterable[str], tick: Tick) -> Tables:
-    """Rows of `group_events` for groups whose tick succeeded again."""
+    """Return rows of `group_events` for groups whose tick succeeded again."""
     rows = [event_row(RECOVERED, tick, {"group": group, "event_at": tick.now}) for group in groups]
     return {"group_events": to_arrow(schemas.GROUP_EVENTS, rows)}
 
 
 def unseen_ends(before: pa.Table, kept: pa.Table, tick: Tick) -> Tables:
-    """Rows of `group_events` for groups of `group_status` that ended though no tombstone was read."""
+    """Return rows of `group_events` for groups of `group_status` that ended although no tombstone was read."""
     known = {row["group"]: row for row in before.select(["group", "offsets_partition"]).to_pylist()}
     living = kept.select(["group", "offsets_partition"]).to_pylist()
     ended = [row for row in life_events(known, living, (), tick) if tick.has_history]
@@ -110,7 +110,7 @@ def _hold_group(inputs: Inputs, failed: Failed, positions: Any, tick: Tick) -> T
 
 
 def _partitions(inputs: Inputs, tick: Tick) -> list[Row]:
-    """The partitions' rows with the commits of the batch; nothing of them is computed, so that nothing can raise."""
+    """Return the partitions' rows with the batch's commits; nothing of them is computed, so nothing can raise."""
     before = forget_truncated(inputs.partition_status, tick).to_pylist()
     rows = {(row["topic"], row["partition"]): row for row in before}
     for commit in inputs.batch.commits.to_pylist():
@@ -138,7 +138,7 @@ def _sampled(tick: Tick) -> Row:
 
 
 def _is_later(commit: Row, row: Mapping[str, Any]) -> bool:
-    """As `lag.merged.merge` has it."""
+    """Return True if a commit is later than the row's, by the rule of `lag.merged.merge`."""
     known, at = row.get("commit_source_offset"), commit["record_timestamp"]
     if known is not None and row.get("commit_source_partition") != commit["source_partition"]:
         return bool(None in (at, row.get("commit_timestamp")) or at >= row["commit_timestamp"])
@@ -146,7 +146,7 @@ def _is_later(commit: Row, row: Mapping[str, Any]) -> bool:
 
 
 def _unknown_group(group: str, tick: Tick) -> Row:
-    """The columns that are never null of a group that no tick has seen yet."""
+    """Return the columns that are never null, for a group that no tick has seen yet."""
     counters = {
         column.name: 0
         for column in schemas.GROUP_STATUS.columns

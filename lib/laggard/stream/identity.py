@@ -73,22 +73,22 @@ class Found:
 
 
 def identity_path(checkpoint: str) -> str:
-    """The identity file beside a checkpoint."""
+    """Return the path of the identity file, which is beside a checkpoint."""
     return checkpoint.rstrip("/") + ".laggard.json"
 
 
 def to_json(identity: Identity) -> str:
-    """The identity file's text."""
+    """Return the text of the identity file."""
     return json.dumps(asdict(identity), indent=2, sort_keys=True) + "\n"
 
 
 def identity_of(values: Mapping[str, Any]) -> Identity:
-    """The identity that was written; TypeError if it is not one of this version or an older one."""
+    """Return the identity that was written; raise TypeError if it is not one of this version or an older one."""
     return Identity(**{"layout": 1, **values})
 
 
 def check_start(found: Found, wanted: Identity) -> Identity:
-    """The identity to run under: new on a first start or a rebuild, stored on a resume; otherwise refuses.
+    """Return the identity to run under: new on a first start or a rebuild, stored on a resume; otherwise refuse.
 
     Where nothing is published under the given identity yet (`follows_another`), a checkpoint is in the way.
     """
@@ -107,7 +107,7 @@ def check_start(found: Found, wanted: Identity) -> Identity:
 
 
 def _resumed(stored: Identity, found: Found, wanted: Identity) -> Identity:
-    """The stored identity, if tables and checkpoint are of one job; or a rebuild of what means nothing any more."""
+    """Return the stored identity if tables and checkpoint are of one job, or a rebuild of it; else refuse."""
     if stored.offsets_topic_id != wanted.offsets_topic_id:  # recreated: its positions mean nothing any more
         return rebuilt(found, wanted, replaced_topic_id=stored.offsets_topic_id, base=stored.base_batch_id)
     newest = -1 if found.newest_batch_id is None else found.newest_batch_id - stored.base_batch_id
@@ -164,7 +164,7 @@ def _again(stored: Identity, found: Found, wanted: Identity) -> Identity:
 
 
 def _without_checkpoint(found: Found, wanted: Identity) -> Identity:
-    """A first start, or a checkpoint that was on a scratch disk: the tables know what it knew."""
+    """Return the identity of a first start, or of a lost checkpoint on a scratch disk: the tables know what it knew."""
     if found.newest_batch_id is None:
         return replace(wanted, checkpoint_id=uuid.uuid4().hex)
     before = find_origin(found, wanted)
@@ -179,12 +179,12 @@ def _without_checkpoint(found: Found, wanted: Identity) -> Identity:
 
 
 def find_origin(found: Found, wanted: Identity) -> Identity | None:
-    """The identity under which the newest batch was read, as far as it is frozen; None if nothing says it."""
+    """Return the identity under which the newest batch was read, in its fixed parts; None if it is not recorded."""
     return readable(found) if found.origin is None else replace(wanted, **found.origin)
 
 
 def readable(found: Found) -> Identity | None:
-    """The stored identity, if there is one of this version that is of these tables' checkpoint."""
+    """Return the stored identity, if it is of this version and of these tables' checkpoint; else None."""
     try:
         stored = identity_of(found.identity) if found.identity else None
     except TypeError:
@@ -197,7 +197,7 @@ def readable(found: Found) -> Identity | None:
 
 
 def rebuilt(found: Found, wanted: Identity, *, replaced_topic_id: str = "", base: int = 0) -> Identity:
-    """A new checkpoint over the same tables; state and positions go on unless they are of a topic that is no more."""
+    """Return a new checkpoint over the same tables; state and positions go on unless their topic no longer exists."""
     return replace(
         wanted,
         checkpoint_id=uuid.uuid4().hex,
@@ -209,7 +209,7 @@ def rebuilt(found: Found, wanted: Identity, *, replaced_topic_id: str = "", base
 
 
 def follows_another(identity: Identity, batch_checkpoint_id: str | None) -> bool:
-    """True if nothing is published under this identity yet while something is under an earlier one."""
+    """Return True if nothing is published under this identity yet while something is under an earlier one."""
     return batch_checkpoint_id is not None and batch_checkpoint_id == identity.replaces
 
 
@@ -244,7 +244,7 @@ def _refusal(what: str, cause: str, fix: str = RESTORE) -> LaggardError:
 
 
 def find_state(root: str, checkpoint: str) -> Found:
-    """State on disk of this checkpoint and these tables."""
+    """Return the state on disk of this checkpoint and these tables."""
     newest = newest_batch(root) if has_table(root, BATCHES.name) else None
     path = identity_path(checkpoint)
     wal = files.newest_number(f"{checkpoint.rstrip('/')}/offsets")
@@ -262,7 +262,7 @@ def find_state(root: str, checkpoint: str) -> Found:
 
 
 def _with_newest(found: Found, newest: Batch, root: str) -> Found:
-    """The same with the newest published batch of the tables."""
+    """Return the same with the newest published batch of the tables."""
     checkpoint_id, stored = newest.values["checkpoint_id"], found.identity or {}
     is_another = stored.get("checkpoint_id") not in (None, checkpoint_id)
     published = newest_of_checkpoints(root) if is_another else {}
@@ -278,7 +278,7 @@ def _with_newest(found: Found, newest: Batch, root: str) -> Found:
 
 
 def _parsed(text: bytes) -> dict[str, Any]:
-    """The identity file's values; empty if it holds no JSON object."""
+    """Return the identity file's values; empty if it holds no JSON object."""
     try:
         found = json.loads(text)
     except ValueError:  # UnicodeDecodeError is one, too

@@ -66,7 +66,7 @@ def silence(spark: SparkSession) -> None:
 
 @contextmanager
 def session_of(start: Callable[[], SparkSession]) -> Iterator[Session]:
-    """A session that ends with the block."""
+    """Yield a session that ends with the block."""
     session = Session(start)
     try:
         yield session
@@ -104,7 +104,7 @@ def signals_ignored_below() -> Iterator[None]:
 
 
 def jvm_of(spark: SparkSession) -> subprocess.Popen[bytes] | None:
-    """The process of the session's JVM; None under spark-submit, which started it."""
+    """Return the process of the session's JVM; None under spark-submit, which started it."""
     found: subprocess.Popen[bytes] | None = spark.sparkContext._gateway.proc  # type: ignore[union-attr] # noqa: SLF001
     return found
 
@@ -157,7 +157,7 @@ def kill(processes: list[int]) -> None:
 
 
 def descendants(process: int) -> list[int]:
-    """All processes below one, by /proc; none on a system without it."""
+    """Return all processes below one, from /proc; none on a system without it."""
     found: list[int] = []
     waiting = [process]
     while waiting:
@@ -170,7 +170,7 @@ def descendants(process: int) -> list[int]:
 
 
 def is_alive(process: int) -> bool:
-    """True if it has not ended; one that nobody waited for stays in /proc, in a container perhaps for ever."""
+    """Return True if the process has not ended; an ended one may stay in /proc, in a container perhaps for ever."""
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

@@ -20,7 +20,7 @@ from laggard.tables.readers import table_uri
 def offsets_topic_events(
     last: Mapping[str, Any] | None, snapshot: Snapshot, tick: Tick, rebuild: Identity | None = None
 ) -> list[dict[str, Any]]:
-    """The row of `group_events`, without a group, of another number of partitions than at the last `batches` row or id.
+    """Return the group-less `group_events` row if partition count or topic id differs from the last `batches` row.
 
     `rebuild` is given for the first batch of a topic that was created again.
     """
@@ -45,7 +45,7 @@ def _new_id(rebuild: Identity) -> list[tuple[str, str]]:
 def with_events(
     found: Mapping[str, Sequence[DataFile]], events: Sequence[Mapping[str, Any]], root: str
 ) -> dict[str, Sequence[DataFile]]:
-    """The data files of a batch's tasks by table, and one with these rows of `group_events`."""
+    """Return the data files of a batch's tasks by table, with one more for these rows of `group_events`."""
     rows = to_arrow(schemas.GROUP_EVENTS, events)
     own = write_files(table_uri(root, "group_events"), schemas.GROUP_EVENTS, rows) if events else []
     return {**found, "group_events": [*found.get("group_events", ()), *own]} if own else dict(found)

@@ -36,7 +36,7 @@ class Totals:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any] | None) -> Totals:
-        """The totals after the batch of this row; zeros before the first."""
+        """Return the totals after the batch of this row; zeros for None."""
         if row is None:
             return cls()
         return cls(
@@ -58,7 +58,7 @@ class Totals:
         )
 
     def columns(self) -> dict[str, Any]:
-        """The `…_total` columns."""
+        """Return the `…_total` columns."""
         return {
             "batches_total": self.batches,
             "records_total": dict(self.records),
@@ -111,7 +111,7 @@ class Totals:
 def find_gaps(
     last: Mapping[str, Any] | None, snapshot: Snapshot, tick: Tick, *, reason: str = ""
 ) -> list[dict[str, Any]]:
-    """Gap rows for records that were removed before they were read, and for a source that is another one.
+    """Return gap rows for records that were removed before they were read, and for a source that was replaced.
 
     `reason` is that for which nothing goes on from the batch before, empty for none.
     """
@@ -150,7 +150,7 @@ class Stopwatch:
         self._since = now
 
     def times(self, not_before: datetime) -> dict[str, datetime]:
-        """Columns `started_at` and `published_at`: true seconds apart, and not before the time of the rows."""
+        """Return `started_at` and `published_at`: true elapsed seconds apart, and not before the time of the rows."""
         started_at = max(self._started_at, not_before)
         return {
             "started_at": started_at,

@@ -44,7 +44,7 @@ class Inputs:
         return sorted(found | named | batch.answers.groups | batch.refused.keys())
 
     def of(self, groups: Collection[str]) -> Inputs:
-        """The same of these groups only."""
+        """Return a copy with these groups only."""
         wanted = set(groups)
         batch = replace(
             self.batch,
@@ -96,7 +96,7 @@ class Quarantine:
 
     @classmethod
     def from_plain(cls, values: Mapping[str, Any]) -> Quarantine:
-        """From the dict that `asdict` gives."""
+        """Build a quarantine from the dict that `asdict` gives."""
         return cls(values["groups"], values["entered"], tuple(Failed(**each) for each in values["named"]))
 
     def __add__(self, other: Quarantine) -> Quarantine:
@@ -104,11 +104,11 @@ class Quarantine:
         return Quarantine(self.groups + other.groups, self.entered + other.entered, named)
 
     def columns(self) -> dict[str, Any]:
-        """Columns of `batches`."""
+        """Return the columns of `batches` about the quarantine."""
         return {"quarantined_groups": self.groups, "quarantined": {each.group: each.exception for each in self.named}}
 
     def log(self) -> None:
-        """One line per group that came into it, none while it stays."""
+        """Log one line per group that came into quarantine, none while it stays."""
         new = [each for each in self.named if each.is_new]
         for each in new:
             log.error(
@@ -120,7 +120,7 @@ class Quarantine:
 
 
 def _first(failed: Iterable[Failed]) -> tuple[Failed, ...]:
-    """Those that are new before the others."""
+    """Return the failed groups, the new ones first, at most `MAX_NAMED`."""
     return tuple(sorted(failed, key=lambda each: not each.is_new)[:MAX_NAMED])
 
 
@@ -159,7 +159,7 @@ def advance_apart(inputs: Inputs, run: Callable[[Inputs], Tables]) -> Settled:
 
 
 def join(found: Sequence[Tables]) -> Tables:
-    """Rows of parts, per table."""
+    """Join the rows of all parts, per table."""
     if len(found) == 1:
         return found[0]
     names = {name: None for tables in found for name in tables}
@@ -167,7 +167,7 @@ def join(found: Sequence[Tables]) -> Tables:
 
 
 def _is_of_no_group(error: Exception, part: Inputs, run: Callable[[Inputs], Tables], *, is_first: bool) -> bool:
-    """True for want of memory, and for an error that comes without any group as well, which the first one shows."""
+    """Return True if memory ran out, or the error comes without any group as well, which the first one shows."""
     if isinstance(error, MemoryError) or not part.groups:
         return True
     try:

@@ -74,11 +74,11 @@ class Job:
             self._stopping.set()
 
     def is_overdue(self) -> bool:
-        """True if it should have ended by now."""
+        """Return True if the query should have ended by now."""
         return self._stop_by is not None and (self._is_starting or time.monotonic() > self._stop_by)
 
     def is_stuck(self) -> bool:
-        """True if there was no progress for job.stuck_seconds; it then ends with 75. To be asked often."""
+        """Return True if there was no progress for job.stuck_seconds; the job then ends with 75. Call it often."""
         if self._stop_by is not None or not (what := self._heartbeat.stuck()):
             return False
         log.error("stuck: %s, more than job.stuck_seconds = %d", what, self._config.job.stuck_seconds)
@@ -213,7 +213,7 @@ class Job:
                 log.error("%s", failure.what, exc_info=failure)
 
     def _has_backlog(self, batches: Batches) -> bool:
-        """True if more records wait than one tick may read: those are read batch after batch, not tick by tick."""
+        """Return True if more records wait than a tick may read: they are read batch after batch, not tick by tick."""
         cluster = self._config.cluster
         if cluster.is_admin:
             return False
@@ -274,7 +274,7 @@ class Job:
             kill_below()  # stopping Spark under a query that hangs prints stacks
 
     def _say_progress(self, row: dict[str, Any]) -> None:
-        """A line for each batch of catching up and each of the first ticks, then one a minute."""
+        """Log a line for each batch while catching up and for each of the first ticks, then one a minute."""
         is_tick = row["kind"] == "tick"
         self._ticks += is_tick
         if is_tick and self._ticks > FIRST_TICKS and time.monotonic() - self._progress_said_at < 60:

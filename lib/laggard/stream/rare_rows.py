@@ -42,13 +42,13 @@ class RareRows:
         self._rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
 
     def add(self, kind: str, **columns: Any) -> None:
-        """One row of a kind; columns that are not given are null."""
+        """Add one row of a kind; columns that are not given are null."""
         self._rows[kind].append(columns)
 
     def add_others(
         self, records: Records, columns: CommitColumns, names: NameFilter, is_past: np.ndarray[Any, np.dtype[np.bool_]]
     ) -> None:
-        """Group records of the groups that are watched, without those of the past, and dead letters."""
+        """Add group records of the groups that are watched, without those of the past, and dead letters."""
         dead = 0
         for row in sorted(columns.others):
             outcome, detail = columns.others[row], None
@@ -74,7 +74,7 @@ class RareRows:
                     self.add("dead_letter", reason=outcome.error, field=outcome.field, **place, **evidence)
 
     def add_counts(self, columns: CommitColumns) -> None:
-        """One count row per outcome, type and version: records in = decoded + tombstones + unknown + dead."""
+        """Add one count row per outcome, type and version: records in = decoded + tombstones + unknown + dead."""
         counts: Counter[tuple[str, int | None, int | None, str | None]] = Counter()
         counts["record", 1, None, None] += int(columns.is_commit.sum())
         counts["tombstone", 1, None, None] += int(columns.is_tombstone.sum())
@@ -93,7 +93,7 @@ class RareRows:
                 )
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, as rows of `DECODED`."""
+        """Yield all rows, as rows of `DECODED`."""
         for kind, rows in self._rows.items():
             yield as_decoded(kind, pa.RecordBatch.from_pylist(rows, COLUMNS[kind]))
 

@@ -73,7 +73,7 @@ class Options:
 def read_history(
     root: str, versions: Mapping[str, int], begin_ms: int, end_ms: int, options: Options, group: str | None = None
 ) -> dict[str, pa.Table]:
-    """Rows that windows from `begin_ms` to `end_ms` are evaluated by; at the versions named, else the newest.
+    """Return the rows by which windows from `begin_ms` to `end_ms` are evaluated, at named versions, else the newest.
 
     With a group no rows of others. Of `lag_windows`, by far the largest, a scan: there is never room for all of it.
     """
@@ -103,7 +103,7 @@ def _read_standing(
     length_ms: int,
     group: str | None,
 ) -> dict[str, pa.Table]:
-    """The tables with the rows of generations from before the time that was read, and under "places" where they are.
+    """Return the tables with rows of generations older than the time that was read, and in "places" where they are.
 
     As many dates are read as groups have theirs on, whatever lies between.
     """
@@ -132,7 +132,7 @@ def read_span(
     columns: Sequence[str] = (),
     group: str | None = None,
 ) -> pa.Table:
-    """Rows of a table whose time is in a range, at a version or the newest; the columns that the evaluation needs."""
+    """Return rows of a table in a time range, at a version or the newest, with the columns the evaluation needs."""
     rows = scan_span(root, name, version, since_ms, last_ms, time, columns, group)
     return pa.Table.from_batches(rows.to_batches(), rows.schema)
 
@@ -147,7 +147,7 @@ def scan_span(
     columns: Sequence[str] = (),
     group: str | None = None,
 ) -> Scan:
-    """The same, to be read when it is wanted."""
+    """Return the rows of `read_span` as a scan, which reads them only when they are needed."""
     since, last = (datetime.fromtimestamp(ms / 1000, timezone.utc) for ms in (since_ms, last_ms))
     columns = columns or _COLUMNS.get(name, schemas.TABLES[name].names)
     wanted = (field(time) >= pa.scalar(since, _TIME)) & (field(time) <= pa.scalar(last, _TIME))
@@ -165,7 +165,7 @@ def scan_span(
 
 
 def read_baseline(root: str, begin_ms: int, options: Options) -> pa.Table:
-    """Rows of `group_windows` of the day before the window that begins at `begin_ms`.
+    """Return rows of `group_windows` of the day before the window that begins at `begin_ms`.
 
     The window's own rows are there when it is evaluated again after a failed write: they do not count.
     """
@@ -187,7 +187,7 @@ class Events:
 
 
 def events_of(tables: Mapping[str, pa.Table]) -> Events:
-    """Tables that were read."""
+    """Return the events in the tables that were read."""
     rows = {name: rows_of(_in_order(tables[name], name)) for name in (*RECENT, "deploys") if name in tables}
     named = tables.get("places")
     return Events(
@@ -196,7 +196,7 @@ def events_of(tables: Mapping[str, pa.Table]) -> Events:
 
 
 def known_at(events: Events, window: Window, options: Options) -> dict[str, list[Row]]:
-    """The rows that were published when the window closed.
+    """Return the rows that were published when the window closed.
 
     Of RECENT those of the 24 hours before its end, and of each group the newest generation from before them.
     """
@@ -218,14 +218,14 @@ def known_at(events: Events, window: Window, options: Options) -> dict[str, list
 
 
 def _in_order(rows: pa.Table, name: str) -> pa.Table:
-    """By time, as far as the table has one; most often rows are, and then nothing is copied."""
+    """Sort the rows of a table in `RECENT` by time, then by batch and key; return those of other tables as they are."""
     columns = (schemas.TABLES[name].time_column, "batch_id", *schemas.TABLES[name].key) if name in RECENT else ()
     order = [(column, "ascending") for column in columns if column in rows.column_names]
     return rows.sort_by(order) if order and rows.num_rows > 1 else rows
 
 
 def closed_windows(tables: Mapping[str, pa.Table], begin_ms: int, end_ms: int, window_seconds: int) -> list[Window]:
-    """Windows in a past range, each with the batch that closed it; also those in which there was no group any more."""
+    """Return windows in a past range, each with the batch that closed it, even those without any group left."""
     rows = tables["group_history"].group_by("window_start").aggregate([("batch_id", "max")])
     found = _closed_by_ticks(tables["batches"], 1000 * window_seconds) | {
         round(row["window_start"].timestamp() * 1000): row["batch_id_max"] for row in rows.to_pylist()
@@ -254,7 +254,7 @@ def _closed_by_ticks(batches: pa.Table, window_ms: int) -> dict[int, int]:
 def find_closed(
     root: str, versions: Mapping[str, int], begin_ms: int, end_ms: int, window_seconds: int, *, until_ms: int
 ) -> list[Window]:
-    """The same, from the tables; no tick after `until_ms` counts, as what it wrote is not in these versions."""
+    """Return closed windows from the tables; ticks after `until_ms` do not count, as these versions lack their rows."""
     wanted = "window_start", "batch_id"
     rows = read_span(root, "group_history", versions.get("group_history"), begin_ms, end_ms, "window_start", wanted)
     around_ms = 2000 * window_seconds  # the ticks before a window tell of it as well

@@ -46,7 +46,7 @@ class Repair:
     lease: Lease | None = None
 
     def carry_out(self) -> Iterator[str]:
-        """Do it; what is cut off is finished by the next start, or by another repair."""
+        """Carry out the repair; if it is interrupted, the next start or another repair finishes it."""
         if self.identity is None:
             put_aside(self.job.checkpoint, uuid.uuid4().hex)
             remove_unpublished(self.job.tables, -1, self.lease)

@@ -62,7 +62,7 @@ class Step:
 
 
 def memory_before(root: str, begin_ms: int, group: str | None = None) -> Remembered:
-    """Memory of the newest evaluated window that began before; with a group of no other."""
+    """Return the memory of the newest evaluated window that began before a time; for one group only, if it is given."""
     newest = newest_evaluated(root, datetime.fromtimestamp(begin_ms / 1000, timezone.utc))
     if newest is None:
         return Remembered(None, {})
@@ -72,7 +72,7 @@ def memory_before(root: str, begin_ms: int, group: str | None = None) -> Remembe
 
 
 def replay(root: str, begin_ms: int, end_ms: int, remembered: Remembered, options: Options) -> Iterator[Step]:
-    """Every window that begins from `begin_ms` to `end_ms` and has closed, in order; nothing is written."""
+    """Yield every closed window that begins from `begin_ms` to `end_ms`, in order; nothing is written."""
     memories, step = remembered.memories, 1000 * options.window_seconds
     baseline = _Baseline(root, begin_ms, options)
     for first_ms in range(begin_ms, end_ms + 1, _CHUNK * step):
@@ -95,7 +95,7 @@ def replay(root: str, begin_ms: int, end_ms: int, remembered: Remembered, option
 def _laid_out(
     tables: Mapping[str, pa.Table], first_ms: int, last_ms: int, options: Options
 ) -> tuple[History, Events] | None:
-    """The tables made ready for all windows at once; None if rows of some group raise."""
+    """Return the tables laid out for all windows at once; None if rows of some group raise."""
     try:
         return lay_out(tables, first_ms, last_ms, options), events_of(tables)
     except NOT_ODD:

@@ -46,13 +46,13 @@ def _places(job: Job) -> Iterator[tuple[str, Path]]:
 
 
 def local_folders(spark: Mapping[str, str]) -> list[str]:
-    """Folders of Spark's own files; without the right to write there the JVM ends and does not say why."""
+    """Return the folders of Spark's own files; if one cannot be written, the JVM ends without saying why."""
     given = os.environ.get("SPARK_LOCAL_DIRS") or spark.get("spark.local.dir") or tempfile.gettempdir()
     return [each.strip() for each in given.split(",")]
 
 
 def _refused_right(place: Path) -> tuple[Path, str] | None:
-    """The place, or the folder that it is to be made in, with the right that is missing."""
+    """Return the path, or the folder to create it in, with the right that is missing; None if none is."""
     while not os.path.lexists(place):  # without an exception where a folder above cannot be searched
         place = place.parent
         if os.path.lexists(place) and not place.is_dir():

@@ -63,7 +63,7 @@ _LOCAL_DRIVER_MEMORY = "2g"
 
 
 def start_session(master: str, extra: Mapping[str, str], security: Security | None = None) -> SparkSession:
-    """A session with the job's jars; under spark-submit it takes the master and the jars that were given there."""
+    """Start a session with the job's jars; under spark-submit it takes the master and the jars given there."""
     properties = jvm_properties(security or Security())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers otherwise take python3 from the path
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -90,7 +90,7 @@ def start_session(master: str, extra: Mapping[str, str], security: Security | No
 
 
 def own_settings(master: str, extra: Mapping[str, str]) -> dict[str, str]:
-    """Settings of a session whose JVM this process starts itself."""
+    """Return settings of a session whose JVM this process starts itself."""
     jvm = {
         "spark.master": master,
         "spark.jars": ",".join(str(jar) for jar in spark_jars()),
@@ -104,14 +104,14 @@ def own_settings(master: str, extra: Mapping[str, str]) -> dict[str, str]:
 
 
 def submitted_settings(given: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
-    """Settings to add to those that spark-submit was given; only what the job depends on overrides them."""
+    """Return settings to add to those of spark-submit; only what the job depends on overrides them."""
     # the master of the configuration says nothing here: executors elsewhere must find the driver
     ours = DEFAULTS | _local_settings(given["spark.master"])
     return {name: value for name, value in ours.items() if name not in given} | dict(extra) | FIXED
 
 
 def _executor_properties(settings: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str]:
-    """System properties for the JVMs of executors elsewhere, behind what was set for them."""
+    """Return system properties for the JVMs of remote executors, after those that are already set."""
     name = "spark.executor.extraJavaOptions"
     options = [settings.get(name, ""), *(f"-D{key}={value}" for key, value in properties.items())]
     return {name: " ".join(options).strip()}
@@ -122,12 +122,12 @@ def _local_settings(master: str) -> dict[str, str]:
 
 
 def is_submitted() -> bool:
-    """True if spark-submit started the JVM before us."""
+    """Return True if spark-submit started the JVM before us."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _given() -> dict[str, str]:
-    """Settings given to spark-submit by options, --conf and spark-defaults.conf."""
+    """Return settings given to spark-submit by options, --conf and spark-defaults.conf."""
     from pyspark import SparkConf, SparkContext
 
     SparkContext._ensure_initialized()  # noqa: SLF001 - without the JVM SparkConf is empty

@@ -28,7 +28,7 @@ def find_skips(
     tick: Tick,
     limits: RebalanceParameters = DEFAULTS,
 ) -> Any:
-    """The offsets that were skipped to in this tick, null if none was or a rate or the newest progress is unknown.
+    """Return the offsets skipped to in this tick; null if none, or if a rate or the newest progress is unknown.
 
     `was_empty` are the groups that had no member before the tick, with the time of their first group record in it.
     What is committed before that record comes from nobody who reads: every jump is a skip.

@@ -18,12 +18,12 @@ Positions = Mapping[int, int]  # offsets partition to next offset
 
 
 def truncated_partitions(before: Positions, after: Positions) -> tuple[int, ...]:
-    """Offsets partitions whose position fell."""
+    """Return offsets partitions whose position fell."""
     return tuple(sorted(number for number, offset in after.items() if offset < before.get(number, 0)))
 
 
 def fallen(row: Mapping[str, Any]) -> tuple[int, ...]:
-    """Offsets partitions whose position fell in the batch of this `batches` row."""
+    """Return offsets partitions whose position fell in the batch of this `batches` row."""
     return truncated_partitions(row["source_from"] or {}, row["source_to"] or {})
 
 
@@ -37,13 +37,13 @@ def positions_to_go_on(row: Mapping[str, Any]) -> dict[int, int]:
 
 
 def count_readers(before: Positions, after: Positions, cores: int) -> int:
-    """Tasks to read with, at least one: a partition that fell holds nothing to read."""
+    """Return the number of tasks to read with, at least one; a partition whose position fell has nothing to read."""
     records = sum(max(0, offset - before.get(number, 0)) for number, offset in after.items())
     return min(cores, 1 + records // RECORDS_PER_READER)
 
 
 def find_truncations(last: Mapping[str, Any] | None, after: Positions, tick: Tick) -> list[dict[str, Any]]:
-    """One gap row per position that fell; records between the two offsets were read and are no longer in the log."""
+    """Return a gap row per position that fell; records between the offsets were read and are no longer in the log."""
     before = last["source_to"] if last is not None else {}
     return [
         {

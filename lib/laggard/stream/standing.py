@@ -32,7 +32,7 @@ COLUMNS = tuple(_SCHEMA.names)
 
 
 def places(now: pa.Table, then: pa.Table, span: timedelta) -> pa.Table:
-    """Place of each group's generation, by the start of the window and the columns of `PLACES`.
+    """Return the record times of each group's generation, by the start of the window and the columns of `PLACES`.
 
     `now`: rows of `group_history` of the evaluated windows, `then`: those of the windows a span before them.
     """
@@ -49,7 +49,7 @@ def places(now: pa.Table, then: pa.Table, span: timedelta) -> pa.Table:
 
 
 def read_older(root: str, table: DeltaTable, near: pa.Table, name: str, named: pa.Table, before: datetime) -> pa.Table:
-    """`near`, the rows of a table from a time on, with those at places before it and some more of the same dates."""
+    """Return `near`, a table's rows from a time on, with older rows at the named times and some more of those dates."""
     older = named.filter(pc.less(named[PLACES[name]], pa.scalar(before, _TIME)))
     if not older.num_rows:
         return near
@@ -68,7 +68,7 @@ def _read_files(
     times: frozenset[datetime],
     columns: tuple[str, ...],
 ) -> pa.Table:
-    """Rows of these groups and times, at the newest version: what was published since no window is given."""
+    """Return rows of these groups and times at the newest version; no window evaluates what was published since."""
     is_wanted = field("record_timestamp").isin(pa.array(sorted(times), _TIME)) & field("group").isin(sorted(groups))
     rows = read_known(open_table(root, name), table_uri(root, name), columns, is_wanted, _of_dates(times))
     return rows.select(list(columns))
@@ -80,7 +80,7 @@ def _of_dates(times: Iterable[datetime]) -> str:
 
 
 def by_window(named: pa.Table, column: str) -> dict[datetime, dict[str, list[datetime]]]:
-    """Possible places of the groups' generations, by the start of the window and the group."""
+    """Return the possible times of the groups' newest generations, by the start of the window and the group."""
     found: dict[datetime, dict[str, list[datetime]]] = {}
     for start, group, at in zip(*(named[each].to_pylist() for each in ("window_start", "group", column)), strict=True):
         if at is not None:
@@ -89,6 +89,6 @@ def by_window(named: pa.Table, column: str) -> dict[datetime, dict[str, list[dat
 
 
 def newest(places: Mapping[str, Sequence[datetime]], before: datetime) -> dict[str, datetime]:
-    """Each group's newest place before a time."""
+    """Return the newest of each group's times before a given time."""
     older = {group: [at for at in times if at < before] for group, times in places.items()}
     return {group: max(times) for group, times in older.items() if times}

@@ -39,7 +39,7 @@ _KEPT_ASIDE = 2
 def wait_for_offsets_topic(
     cluster: Cluster, stopping: Event, beat: Callable[[str], None], *, once: bool = False
 ) -> OffsetsTopic | None:
-    """The offsets topic, or what stands in for it, once it is there; says every 10 s what is missing.
+    """Wait for the offsets topic, or what replaces it, and return it; log every 10 s what is missing.
 
     None when stopped meanwhile. With `once` a LaggardError after two minutes.
     """
@@ -69,7 +69,7 @@ def wait_for_offsets_topic(
 
 
 def look_up(cluster: Cluster) -> OffsetsTopic | None:
-    """The same by one question to the brokers; None if they do not answer it."""
+    """Return the source of commits by one request to the brokers; None if they do not answer it."""
     brokers = Brokers.of(cluster)
     try:
         return find_source(brokers, cluster)
@@ -168,7 +168,7 @@ class Retries:
         self._reset()
 
     def next_wait(self, failure: LaggardError) -> float:
-        """Seconds to wait before the next try; raises the failure if there is none."""
+        """Return the seconds to wait before the next try; raise the failure if there is none."""
         now = self._clock()
         if self._failing_since is None:
             self._failing_since = now
@@ -189,7 +189,7 @@ class Retries:
 
 
 def given_up(failure: LaggardError) -> LaggardError:
-    """The failure with the exit code of what has not passed."""
+    """Return the failure after the last try; if it should have passed, its exit code is TEMPORARY."""
     code = TEMPORARY if failure.exit_code in PASSING else failure.exit_code
     cause = f"{failure.cause}; no batch was published for {GIVE_UP_SECONDS / 60:.0f} minutes".removeprefix("; ")
     found = LaggardError(failure.what, cause=cause, fix=failure.fix, exit_code=code)

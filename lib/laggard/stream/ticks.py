@@ -33,7 +33,7 @@ def next_tick(
     written: Mapping[int, int] | None = None,
     silent: frozenset[int] = frozenset(),
 ) -> Tick:
-    """The tick of a batch that reads to these positions, after the newest published row.
+    """Return the tick of a batch that reads to these positions, after the newest published row.
 
     `rereads`: some of its records were read before. `written`: positions up to which history has their rows, though the
     topic is read again from its start. `silent`: offsets partitions that did not answer after the poll.
@@ -74,7 +74,7 @@ def next_tick(
 
 
 def _at_border(last: Mapping[str, Any] | None, tick: Tick) -> Tick:
-    """The same with the windows that it opens and closes."""
+    """Return the same with the windows that it opens and closes."""
     if last is None:
         return tick
     opens = tick.counts and last["polled_at"] < tick.window_start
@@ -98,7 +98,7 @@ def _blocked(parts: pa.Table, unread: frozenset[int]) -> tuple[tuple[int, ...], 
 def _has_read_all(
     snapshot: Snapshot, source_to: Mapping[int, int], silent: frozenset[int], *, was_live: bool, has_history: bool
 ) -> bool:
-    """True if everything is read that the poll found; without an answer about the offsets topic, as it was before."""
+    """Return True if all that the poll found is read; without an answer on the offsets topic, as it was before."""
     parts = snapshot.offsets_partitions
     if parts.num_rows:
         left_out = pc.is_in(parts["offsets_partition"], value_set=pa.array(sorted(silent), pa.int32()))
@@ -115,7 +115,7 @@ def batch_row(
     source_to: Mapping[int, int],
     versions: Mapping[str, int],
 ) -> dict[str, Any]:
-    """Columns of `batches` that the poll, the positions and the tables' versions give."""
+    """Return the columns of `batches` that come from the poll, the positions and the tables' versions."""
     parts = {part["offsets_partition"]: part for part in snapshot.offsets_partitions.to_pylist()}
     for part in parts.values():
         if part["last_stable_offset"] is None:  # it is unknown whether a transaction is in the way
@@ -143,7 +143,7 @@ def batch_row(
 
 
 def topic_windows(snapshot: Snapshot, tick: Tick) -> pa.Table:
-    """Rows of `topic_windows` for the window that this poll closed."""
+    """Return rows of `topic_windows` for the window that this poll closed."""
     closed = snapshot.closed
     start = pa.scalar(snapshot.window_start_ms * 1000, TIMESTAMP).as_py()
     is_missing = pc.fill_null(pc.equal(closed["error"], "UNKNOWN_TOPIC_OR_PARTITION"), False)

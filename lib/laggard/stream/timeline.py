@@ -44,7 +44,7 @@ class Moment:
 
 
 def place(last: Mapping[str, Any] | None, snapshot: Snapshot) -> Moment:
-    """The time of a poll after the tick before; `last` is the newest row of `batches`, the floor of all later ones."""
+    """Return the time of a poll after the last tick; `last` is the newest row of `batches`, the floor of all later."""
     reading = snapshot.reading
     wall = _time(reading.wall_ms)
     if last is None or last["polled_at"] is None:
@@ -65,7 +65,7 @@ def place(last: Mapping[str, Any] | None, snapshot: Snapshot) -> Moment:
 
 
 def reading_of(row: Mapping[str, Any]) -> Reading:
-    """The clocks at the poll of a `batches` row; rows of an older job have the wall clock only."""
+    """Return the clocks at the poll of a `batches` row; rows of an older job have the wall clock only."""
     clock = row.get("clock")
     if not clock:
         return Reading(round(row["polled_at"].timestamp() * 1000))
@@ -74,20 +74,20 @@ def reading_of(row: Mapping[str, Any]) -> Reading:
 
 
 def clock_column(reading: Reading) -> dict[str, Any]:
-    """The inverse, for the column `clock`."""
+    """Return the column `clock` of a reading, the inverse of `reading_of`."""
     known = (reading.boot_id, reading.boot_ms, reading.awake_ms) if reading.boot_id else (None, None, None)
     return {"wall": _time(reading.wall_ms), **dict(zip(("boot_id", "boot_ms", "awake_ms"), known, strict=True))}
 
 
 def was_held(row: Mapping[str, Any]) -> bool:
-    """True if time was held at a tick: its clock was behind the time of its rows."""
+    """Return True if a tick kept the time before, as its clock was behind the time of its rows."""
     return bool(row["polled_at"] - _time(reading_of(row).wall_ms) > SLACK)
 
 
 def time_gaps(
     last: Mapping[str, Any], moment: Moment, window: timedelta, *, was_down: bool, frozen: timedelta = timedelta(0)
 ) -> list[Gap]:
-    """Gap rows for time that no tick observed, and for time that the clock made up or takes back.
+    """Return gap rows for time that no tick observed, and for time that the clock skipped or repeated.
 
     `frozen`: seconds for which this process did not run since the poll before.
     """
@@ -111,7 +111,7 @@ def time_gaps(
 
 
 def backfill_gaps(last: Mapping[str, Any], tick: Tick) -> list[Gap]:
-    """The gap row after a batch that only caught up: windows that got no rows, or ended early, because of it.
+    """Return the gap row after a batch that only caught up: windows without rows, or that ended early, because of it.
 
     Nothing of it on a first start, before which there are no windows.
     """
@@ -134,13 +134,13 @@ def _gaps_while_held(last: Mapping[str, Any], moment: Moment) -> list[Gap]:
 
 
 def is_open(last: Mapping[str, Any] | None, window_seconds: int) -> bool:
-    """True if the window of the tick before was not closed yet."""
+    """Return True if the window of the tick before was not closed yet."""
     done = None if last is None else last.get("windows_closed_to")
     return last is not None and (done is None or _window_start(last["polled_at"], window_seconds) > done)
 
 
 def is_unwritten(window_start_ms: int, last: Mapping[str, Any] | None) -> bool:
-    """True if rows of a window that the poller closed are not there yet: its clock may have been set back."""
+    """Return True if rows of a window that the poller closed are not written yet: its clock may have been set back."""
     done = None if last is None else last.get("windows_closed_to")
     return done is None or _time(window_start_ms) > done
 

@@ -37,7 +37,7 @@ EMPTY = ("generations", "group_members", "rebalances", "dead_letters", "deploys"
 
 
 def hide_unknown(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """The tables with null in every column that is unknown."""
+    """Return the tables with null in every column that this source cannot know."""
     return {name: _without(rows, UNKNOWN.get(name, ())) for name, rows in tables.items()}
 
 
@@ -54,7 +54,7 @@ def _without(rows: pa.Table, columns: tuple[str, ...]) -> pa.Table:
 
 
 def _without_field(lists: Any, name: str) -> pa.Array:
-    """A column of lists of structs, with null in one field of the structs."""
+    """Return a column of lists of structs with one field of the structs set to null."""
     whole = lists.combine_chunks()
     flat, kinds = whole.flatten(), list(whole.type.value_type)
     fields = [pa.nulls(len(flat), kind.type) if kind.name == name else flat.field(kind.name) for kind in kinds]

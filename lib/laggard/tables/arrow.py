@@ -22,7 +22,7 @@ _SCALARS = {
 
 
 def arrow_type(ddl: str) -> pa.DataType:
-    """Arrow type of a Spark DDL type, for the types the tables use."""
+    """Return the Arrow type of a Spark DDL type, for the types that the tables use."""
     if ddl in _SCALARS:
         return _SCALARS[ddl]
     outer, _, rest = ddl.partition("<")
@@ -39,12 +39,12 @@ def arrow_type(ddl: str) -> pa.DataType:
 
 @cache
 def arrow_schema(table: Table) -> pa.Schema:
-    """Schema of a table; every column may be null, as in Delta."""
+    """Return the schema of a table; every column may be null, as in Delta."""
     return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in table.columns])
 
 
 def to_arrow(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Rows of a table from dicts; a column that a dict leaves out is null."""
+    """Return rows of a table from dicts; a column that a dict leaves out is null."""
     schema = arrow_schema(table)
     if not rows:
         return schema.empty_table()
@@ -52,7 +52,7 @@ def to_arrow(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def _split(text: str) -> list[str]:
-    """Parts between the commas that are not inside <…>."""
+    """Split a text at the commas that are not inside <…>."""
     parts, depth, start = [], 0, 0
     for place, letter in enumerate(text):
         depth += (letter == "<") - (letter == ">")

@@ -52,12 +52,12 @@ CarryOut = Callable[[Sequence[Merge]], Iterable[DataFile]]
 
 
 def carry_out_here(merges: Sequence[Merge]) -> Iterable[DataFile]:
-    """One after the other in this process: the ticks need the other cores."""
+    """Merge one after the other in this process: the ticks need the other cores."""
     return (each.carry_out() for each in merges)
 
 
 def carry_out_on(context: SparkContext) -> CarryOut:
-    """Side by side on Spark's executors; they need laggard and the settings of the store, and no connector."""
+    """Merge side by side on Spark's executors, which need laggard and the store's settings, but no connector."""
     chosen = storage.settings()
 
     def carry_out(each: Merge) -> DataFile:
@@ -93,7 +93,7 @@ def compact(
 
 
 def plan(root: str, name: str, delta: DeltaTable, before: str) -> dict[str, list[Merge]]:
-    """The merges of each date that has more than one small file, oldest date first."""
+    """Return the merges of each date that has more than one small file, oldest date first."""
     small = defaultdict(list)
     schema = pa.schema(delta.schema().to_arrow())
     for action in _files(delta).values():
@@ -108,7 +108,7 @@ def plan(root: str, name: str, delta: DeltaTable, before: str) -> dict[str, list
 
 
 def _packed(actions: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Files in the order they were written, in packs of the wanted size."""
+    """Return files in the order they were written, in groups of the wanted size."""
     packs: list[list[dict[str, Any]]] = [[]]
     size = 0
     for action in sorted(actions, key=lambda each: (each["modification_time"], each["path"])):

@@ -45,7 +45,7 @@ class DataFile:
     stats: str
 
     def to_json(self) -> str:
-        """For the way from an executor to the driver."""
+        """Return it as JSON, to send it from an executor to the driver."""
         return json.dumps(asdict(self))
 
 
@@ -62,7 +62,7 @@ def write_files(table_path: str, table: Table, rows: pa.Table, label: str = "par
 
 
 def read_files(table: Table, uris: Iterable[str], *, is_whole: bool = False) -> pa.Table:
-    """All rows of files; a column that an older file lacks is null, as is the partition column, which no file has.
+    """Return all rows of files; a column that an older file lacks is null, as is the partition column of all.
 
     If the files are to be whole, a column that is never null must be in them: KeyError.
     """
@@ -141,7 +141,7 @@ def _check_columns(uri: str, schema: pa.Schema) -> None:
 
 
 def _parts(uris: Iterable[str], schema: pa.Schema) -> Iterator[pa.Table]:
-    """The rows of files, part by part; a column that one lacks is null."""
+    """Yield the rows of files, part by part; a column that one lacks is null."""
     for uri in uris:
         system, where = open_uri(uri)
         with system.open_input_file(where) as source:
@@ -159,7 +159,7 @@ def _in_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _new_path(table_path: str, values: dict[str, str], label: str) -> str:
-    """Path in the table of a file to be written, whose folder is there."""
+    """Return the path in the table of a new file, whose folder exists."""
     folder = "/".join(f"{name}={value}" for name, value in values.items())  # dates: nothing to encode
     if folder and is_local(table_path):
         system, where = open_uri(f"{table_path}/{folder}")
@@ -191,7 +191,7 @@ def check_rows(table: Table, rows: pa.Table) -> None:
 
 
 def _bounds(rows: pa.Table) -> dict[str, Any]:
-    """Smallest and largest values, by which readers skip files (Delta protocol, per-file statistics)."""
+    """Return the smallest and largest values, by which readers skip files (Delta protocol, per-file statistics)."""
     stats: dict[str, dict[str, Any]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
     for name in rows.column_names[:INDEXED_COLUMNS]:
         column = rows[name]
@@ -207,7 +207,7 @@ def _bounds(rows: pa.Table) -> dict[str, Any]:
 
 
 def _merged(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """The statistics of a file by those of its parts; a bound that one of them leaves out is unknown."""
+    """Merge the statistics of the parts of a file; a bound that one of them leaves out is unknown."""
     found: dict[str, Any] = {"numRecords": sum(part["numRecords"] for part in parts)}
     found |= {"minValues": {}, "maxValues": {}, "nullCount": Counter()}
     for part in parts:

@@ -90,7 +90,7 @@ def _set_properties(delta: DeltaTable, table: Table, lease: Lease | None) -> Non
 
 
 def _commented(table: Table) -> pa.Schema:
-    """The Arrow schema with each column's comment, which ends up in Delta."""
+    """Return the Arrow schema with each column's comment, which Delta stores."""
     comments = {
         column.name: f"{column.comment}; null: {column.null}" if column.null else column.comment
         for column in table.columns
@@ -130,12 +130,12 @@ class Writer:
         return self.version(table.name)
 
     def has_written(self, batch_id: int) -> bool:
-        """True if some table has rows of this batch or a later one already, published or not."""
+        """Return True if some table has rows of this batch or a later one already, published or not."""
         # the diagnosis numbers its commits by itself
         return any(self._recorded(name) >= batch_id for name, table in TABLES.items() if not table.is_of_diagnosis)
 
     def _recorded(self, table: str) -> int:
-        """The newest batch that a table has of this checkpoint; -1 for none."""
+        """Return the newest batch of this checkpoint that a table has; -1 without any."""
         recorded = self._newest(table).transaction_version(self._app_id(table))
         return -1 if recorded is None else int(recorded)
 
@@ -143,15 +143,15 @@ class Writer:
         return f"laggard/{self._checkpoint_id}/{table}"
 
     def version(self, table: str) -> int:
-        """The newest version."""
+        """Return the newest version of a table."""
         return int(self._newest(table).version())
 
     def rows(self, table: str, version: int | None = None) -> int:
-        """Rows of a table's version, or of the newest, by its files' statistics."""
+        """Return the number of rows of a table at a version, or at the newest, from file statistics."""
         return int((self._newest(table) if version is None else self._at(table, version)).count())
 
     def file_uris(self, table: str, version: int) -> list[str]:
-        """The data files of a table's version."""
+        """Return the URIs of the data files of a table's version."""
         named, uri = self._at(table, version), table_uri(self.root, table)
         # not delta-rs' own URIs, which are encoded even where they are local paths
         return [f"{uri}/{path}" for path in pa.table(named.get_add_actions())["path"].to_pylist()]

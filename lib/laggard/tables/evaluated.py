@@ -43,7 +43,7 @@ def read_between(
     until: datetime,
     condition: Expression | None = None,
 ) -> pa.Table:
-    """Rows of an append table as it is now, by its time column from `since` to `until`; none if it is not there."""
+    """Return an append table's rows as it is now, by its time column from `since` to `until`; none if it is missing."""
     time = field(TABLES[name].time_column)
     wanted = (time >= pa.scalar(since, _TIME)) & (time <= pa.scalar(until, _TIME))
     try:

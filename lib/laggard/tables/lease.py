@@ -35,7 +35,7 @@ _REQUEST_SECONDS = 5.0
 
 
 def awake_seconds() -> float:
-    """Seconds of a clock that also runs while the machine sleeps, and that nobody sets."""
+    """Return the seconds of a clock that also runs while the machine sleeps and that nobody sets."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -59,7 +59,7 @@ def fenced(delta: DeltaTable, lease: Lease | None) -> Iterator[None]:
 
 
 def signed(lease: Lease | None, *transactions: Transaction) -> CommitProperties:
-    """Metadata of a commit: these transactions and the epoch."""
+    """Return the metadata of a commit: these transactions and the epoch of the lease."""
     own = [] if lease is None else [Transaction(_EPOCH, lease.epoch)]
     return CommitProperties(app_transactions=[*transactions, *own])
 
@@ -149,7 +149,7 @@ class Lease:
                 self._put(self._tag)
 
     def give_back(self) -> None:
-        """Free it for the next job; where that fails it is over by itself after its seconds."""
+        """Free the lease for the next job; if that fails, it is over by itself after its seconds."""
         self._is_over.set()
         with self._lock:  # a renewal in flight would take it again
             if self._lost is not None or not self._tag:
@@ -161,7 +161,7 @@ class Lease:
             self._tag, self._valid_until = {}, 0.0
 
     def taken(self, by: str) -> LaggardError:
-        """The refusal for one who is no longer the holder; it stays."""
+        """Return the error that another process holds the lease, and keep it."""
         self._lost = LaggardError(
             f"another process writes to {self.root}",
             cause=f"{self.root}/{NAME} was taken by {by}",
@@ -223,7 +223,7 @@ class Lease:
         raise LaggardError("the lease of the tables cannot be renewed", cause=self.root, exit_code=TEMPORARY)
 
     def _tag_after(self, tag: dict[str, str], error: Exception) -> dict[str, str]:
-        """The tag of the object after a refused put: our own where the answer of an earlier put was lost."""
+        """Return the tag of the object after a refused put: our own if the answer to an earlier put was lost."""
         now = self._read()
         if now is not None and now.tag == tag:  # refused for another reason, as two puts at once
             raise LaggardError(

@@ -17,7 +17,7 @@ from laggard.tables.schemas import TABLES
 
 
 def local_path(root: str) -> Path | None:
-    """The root as a local path; None for an object store or HDFS."""
+    """Return the root as a local path; None for an object store or HDFS."""
     place = locate(root)
     return Path(place) if is_local(place) else None
 

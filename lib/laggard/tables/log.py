@@ -16,7 +16,7 @@ from laggard import files
 
 
 def newest_version(uri: str) -> int:
-    """Version of the newest entry, by about a dozen looks for a file; OSError or ValueError where that is not plain."""
+    """Return the newest entry's version by about a dozen file look-ups; OSError or ValueError if it is not clear."""
     system, folder = files.open_uri(f"{uri}/_delta_log")
 
     def is_there(version: int) -> bool:
@@ -39,7 +39,7 @@ def newest_version(uri: str) -> int:
 
 
 def read_added(uri: str, version: int) -> dict[str, dict[str, str]]:
-    """Paths of the files that an entry appended, with their partition values; none if it also removed some."""
+    """Return the paths of the files that an entry added, with their partition values; none if it also removed some."""
     actions = _read_entry(uri, version)
     if any("remove" in action for action in actions):
         return {}
@@ -48,7 +48,7 @@ def read_added(uri: str, version: int) -> dict[str, dict[str, str]]:
 
 
 def adds_rows(uri: str, version: int) -> bool:
-    """True if an entry added rows; maintenance makes entries too.
+    """Return True if an entry added rows; maintenance writes entries too.
 
     Not by `DeltaTable.history`, which is empty below a folder with # or ? in its name.
     """

@@ -43,7 +43,7 @@ class Retention:
 
     @classmethod
     def from_config(cls, config: Config) -> Retention:
-        """The `[retention]` and `[maintenance]` sections."""
+        """Return the retention that the `[retention]` and `[maintenance]` sections set."""
         kept = config.retention
         return cls(
             kept.windows_days, kept.history_days, kept.dead_letters_days, kept.batches_days,
@@ -51,7 +51,7 @@ class Retention:
         )  # fmt: skip
 
     def days(self, table: str) -> int:
-        """Days that a table's rows are kept."""
+        """Return the number of days that a table's rows are kept."""
         if table in _WINDOWS:
             return self.windows_days
         return {"dead_letters": self.dead_letters_days, "batches": self.batches_days}.get(table, self.history_days)
@@ -97,7 +97,7 @@ def maintain(
 
 
 def _behind_the_last(root: str, names: Iterable[str]) -> list[str]:
-    """The tables in turn, from the one behind that which was begun last: a process may be killed at it each time."""
+    """Return the tables in turn, starting after the one begun last: a process may be killed at it each time."""
     order = list(TABLES)
     with suppress(OSError, ValueError):
         last = 1 + order.index(files.read_text(_begun_path(root)))
@@ -106,7 +106,7 @@ def _behind_the_last(root: str, names: Iterable[str]) -> list[str]:
 
 
 def _hours_behind(root: str) -> int:
-    """Whole hours, rounded up, by which the storage's clock is behind this machine's, after a write just now.
+    """Return the hours, rounded up, by which the storage's clock is behind this machine's, from a file just written.
 
     VACUUM subtracts the storage's times of files from the machine's: a file that a batch has just written, and that no
     version names yet, would be an old one where the clocks are apart, as on a file server or after the clock was set.
@@ -142,7 +142,7 @@ def _maintain_table(
 
 
 def _named_version(root: str, table: Table) -> int | None:
-    """The version that readers take and the job starts from, however old; None for a table that is read as it is now.
+    """Return the version that readers and the job start from, however old; None for a table that is read as it is now.
 
     It may be older than the newest: after a kill between two commits, or where a batch has no rows for the table.
     """

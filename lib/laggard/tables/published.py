@@ -58,7 +58,7 @@ class Batch:
 
 
 def newest_batch(root: str) -> Batch | None:
-    """The newest published tick or backfill; None while nothing is published.
+    """Return the newest published tick or backfill; None while nothing is published.
 
     By the newest entries of the Delta log, at a cost that does not grow. Where these do not say (a table that was
     rewritten, or is damaged), the table is loaded and the files' statistics choose which files are read.
@@ -90,13 +90,13 @@ def _newest_in_log(uri: str) -> Batch | None:
 
 
 def has_batch_where(root: str, column: str, value: str) -> bool:
-    """True if a batch with this value was ever published."""
+    """Return True if a batch with this value was ever published."""
     rows = read_declared(open_table(root, BATCHES.name), root, BATCHES.name, [column])
     return bool(pc.any(pc.equal(rows[column], value)).as_py())
 
 
 def newest_of_checkpoints(root: str) -> dict[str, int]:
-    """The newest batch that each checkpoint has published."""
+    """Return the newest batch that each checkpoint has published."""
     wanted = ["checkpoint_id", "batch_id", "kind"]
     rows = _published(read_declared(open_table(root, BATCHES.name), root, BATCHES.name, wanted))
     newest = rows.group_by("checkpoint_id").aggregate([("batch_id", "max")])

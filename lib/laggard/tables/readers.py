@@ -64,12 +64,12 @@ class TableUnreadable(LaggardError):  # noqa: N818 - a fact, and a reason of /-/
 
 
 def table_uri(root: str, name: str) -> str:
-    """Place of a table of this root, in the form that delta-rs, Arrow and Spark all take."""
+    """Return the URI of a table of this root, in the form that delta-rs, Arrow and Spark all take."""
     return f"{locate(root).rstrip('/')}/{name}"
 
 
 def open_table(root: str, name: str, version: int | None = None) -> DeltaTable:
-    """The Delta table, at a version or as it is now."""
+    """Return the Delta table, at a version or as it is now."""
     uri = table_uri(root, name)
     with naming_errors(uri, version):
         if is_local(uri) and not Path(uri, "_delta_log").is_dir():
@@ -79,19 +79,19 @@ def open_table(root: str, name: str, version: int | None = None) -> DeltaTable:
 
 
 def load_table(uri: str, version: int | None = None) -> DeltaTable:
-    """The same by its place, for those who write: failures are the library's own, which `failures` gives a class."""
+    """Open the table at a URI, for writers: errors are the library's own, which `failures` gives a class."""
     return DeltaTable(uri, version=version, storage_options=delta_options(uri))
 
 
 def has_table(root: str, name: str) -> bool:
-    """True if there is a Delta table."""
+    """Return True if there is a Delta table of this name."""
     uri = table_uri(root, name)
     with naming_errors(uri):
         return DeltaTable.is_deltatable(uri, delta_options(uri))
 
 
 def read_table(root: str, name: str, version: int, columns: Sequence[str] | None = None) -> pa.Table:
-    """All rows of a table as they were at a version; without `columns`, all that are declared."""
+    """Return all rows of a table as they were at a version; without `columns`, all that are declared."""
     wanted = list(columns or TABLES[name].names)
     return read_declared(open_table(root, name, version), root, name, wanted)
 
@@ -99,7 +99,7 @@ def read_table(root: str, name: str, version: int, columns: Sequence[str] | None
 def read_declared(
     table: DeltaTable, root: str, name: str, columns: Sequence[str], files: str | None = None
 ) -> pa.Table:
-    """Rows with these columns; one that may be null and that the table of an older job lacks is null."""
+    """Return rows with these columns; a nullable column that the table of an older job lacks is null."""
     uri = table_uri(root, name)
     rows = read_known(table, uri, columns, files=files or "")
     declared = {column.name: arrow_type(column.type) for column in TABLES[name].columns if column.null}
@@ -112,7 +112,7 @@ def read_declared(
 
 
 def read_newest(root: str, name: str, version: int, columns: Sequence[str]) -> pa.Table:
-    """Rows of the newest batch that wrote to an append table, without reading the older files."""
+    """Return rows of the newest batch that wrote to an append table, without reading the older files."""
     table = open_table(root, name, version)
     with naming_errors(table_uri(root, name), version):
         bounds = batch_bounds(table)
@@ -123,7 +123,7 @@ def read_newest(root: str, name: str, version: int, columns: Sequence[str]) -> p
 
 
 def batch_bounds(table: DeltaTable) -> list[int]:
-    """Largest batch ids of the files, newest first; empty when a file of the newest date has no statistics."""
+    """Return the files' largest batch ids, newest first; empty when a file of the newest date has no statistics."""
     actions = pa.table(table.get_add_actions(flatten=True))
     if "max.batch_id" not in actions.column_names or not actions.num_rows:
         return []
@@ -135,13 +135,13 @@ def batch_bounds(table: DeltaTable) -> list[int]:
 
 
 def newest_date(table: DeltaTable) -> str:
-    """Predicate for the files of the newest date; empty for an empty table."""
+    """Return a predicate for the files of the newest date; empty for an empty table."""
     dates = dates_of(table)
     return f"date >= '{dates[-1]}'" if dates else ""
 
 
 def dates_of(table: DeltaTable) -> list[str]:
-    """The dates of an append table, in order."""
+    """Return the dates of an append table, in order."""
     with naming_errors(table.table_uri, table.version()):
         return sorted({str(each["date"]) for each in table.partitions()})
 
@@ -161,11 +161,11 @@ class Scan:
         return pa.schema([self.dataset.schema.field(name) for name in self.column_names])
 
     def select(self, columns: Sequence[str]) -> Scan:
-        """The same rows with these columns."""
+        """Return a scan of the same rows with these columns."""
         return replace(self, column_names=columns)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """In the same order each time; there is never room for all."""
+        """Yield the rows in batches, in the same order each time; there is never room for all at once."""
         # what is read ahead is memory to be found first, and only from afar is it worth that
         ahead = {"batch_readahead": 2, "fragment_readahead": 1} if is_local(self.uri) else {}
         with naming_errors(self.uri, self.table.version()):
@@ -181,7 +181,7 @@ def scan_known(
     files: str = "",
     repeating: Collection[str] = (),
 ) -> Scan:
-    """Those of the columns that the table has, of the rows that meet a condition.
+    """Return a scan of the rows that meet a condition, with those of the columns that the table has.
 
     `files` is what the files' statistics can decide, as SQL; columns of `repeating` text come as dictionaries, which
     is several times as fast.
@@ -200,7 +200,7 @@ def scan_known(
 
 
 def _with_known_bounds(dataset: FileSystemDataset) -> FileSystemDataset:
-    """The same files; without their statistics where a bound is null.
+    """Return the same files, without their statistics if a bound is null.
 
     delta-rs gives null for a bound that it cannot hold: a time outside the calendar, bytes that are no text. Nothing
     compares with null, so Arrow would leave the file out, with the rows of all groups.
@@ -218,7 +218,7 @@ def _with_known_bounds(dataset: FileSystemDataset) -> FileSystemDataset:
 def read_known(
     table: DeltaTable, uri: str, columns: Sequence[str], condition: Expression | None = None, files: str = ""
 ) -> pa.Table:
-    """The rows of `scan_known` as a table."""
+    """Return the rows of `scan_known` as a table."""
     rows = scan_known(table, uri, columns, condition, files)
     with naming_errors(uri, table.version()):
         return rows.dataset.to_table(columns=rows.column_names, filter=condition)
@@ -239,6 +239,6 @@ def naming_errors(uri: str, version: int | None = None) -> Iterator[None]:
 
 
 def sentence_of(error: Exception) -> str:
-    """The error's text in one line: delta-rs colours some and adds a native backtrace to others."""
+    """Return the error's text in one line: delta-rs colours some and adds a native backtrace to others."""
     text = without_answer(str(error))
     return " ".join(takewhile(lambda word: not _FRAME.fullmatch(word), text.split()))[:_LONGEST_CAUSE]

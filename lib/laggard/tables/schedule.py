@@ -141,7 +141,7 @@ class Schedule:
 
 
 def run_child() -> None:
-    """The process: a request on standard input, an outcome per table on standard output; ends when its parent does."""
+    """Read a request from standard input, write an outcome per table to standard output, and end with the parent."""
     request = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(OSError):

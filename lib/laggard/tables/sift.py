@@ -44,7 +44,7 @@ class Skipped:
             self.examples.setdefault((table, reason), example)
 
     def sentences(self) -> dict[tuple[str, str], str]:
-        """By table and reason: how many were set apart, why, and which was the first."""
+        """Return a sentence by table and reason: how many rows were set apart, why, and which was the first."""
         return {
             (table, reason): f"{count} {'row' if count == 1 else 'rows'} of {table} skipped ({reason}), the first"
             f" {self.examples[table, reason]}"
@@ -53,7 +53,7 @@ class Skipped:
 
 
 def find_odd(count: int, check: Callable[[int, int], object]) -> list[int]:
-    """Positions for which `check(begin, end)` raises: a range that does is halved until they are alone."""
+    """Return the positions for which `check(begin, end)` raises: a range that raises is halved until each is alone."""
     odd, ranges = [], [(0, count)] if count else []
     while ranges:
         begin, end = ranges.pop()
@@ -69,7 +69,7 @@ def find_odd(count: int, check: Callable[[int, int], object]) -> list[int]:
 
 
 def error_of(check: Callable[[], object]) -> str:
-    """Class and message of what a call raises."""
+    """Return the class and message of the error that a call raises; empty without one."""
     try:
         check()
     except Exception as error:  # noqa: BLE001 - as in `find_odd`
@@ -96,7 +96,7 @@ def sift_columns(rows: pa.Table, table: str, key: Sequence[str], skipped: Skippe
 def plain_rows(
     rows: pa.Table, table: str, key: Sequence[str], skipped: Skipped, *, unique: Sequence[str] = ()
 ) -> list[Row]:
-    """Rows as dicts, without those that no dict can hold, that lack a part of their key, or that come again."""
+    """Return rows as dicts, without those that no dict can hold, that lack a part of their key, or that repeat."""
     odd = find_odd(len(rows), lambda begin, end: _as_dicts(rows, begin, end))
     if odd:
         skipped.add(table, VALUE, len(odd), error_of(lambda: _as_dicts(rows, odd[0], odd[0] + 1)))
@@ -115,7 +115,7 @@ def plain_rows(
 
 
 def sound_rows(rows: pa.Table, table: str, skipped: Skipped, *, unique: Sequence[str] = ()) -> list[Row]:
-    """Rows of a table as dicts, without those that lack a part of their key or hold no number, time or text.
+    """Return rows of a table as dicts, without those that lack a part of their key or hold an invalid value.
 
     Of an odd partition the key stays, with null in all other columns: what is summed over it is unknown.
     """
@@ -132,13 +132,13 @@ def sound_rows(rows: pa.Table, table: str, skipped: Skipped, *, unique: Sequence
 
 
 def holdable(rows: pa.Table) -> pa.Table:
-    """The rows whose texts and times Python can hold, and whose doubles are numbers."""
+    """Return the rows whose texts and times Python can hold, and whose doubles are numbers."""
     is_odd = _any(rows, _odd_columns(rows, _not_integers(rows)))
     return rows.filter(pc.invert(is_odd)) if _count(is_odd) else rows
 
 
 def _not_integers(rows: pa.Table) -> list[str]:
-    """Columns but the integers: which of those are possible differs by column, and none is too large to be shown."""
+    """Return the columns that are no integers: an integer is never too large to be shown."""
     return [each.name for each in rows.schema if not pa.types.is_integer(each.type)]
 
 
@@ -156,7 +156,7 @@ def _as_dicts(rows: pa.Table, begin: int, end: int) -> list[Row]:
 
 
 def _odd_columns(rows: pa.Table, names: Sequence[str], *, may_be_endless: bool = False) -> list[Any]:
-    """A mask per column; null is not odd."""
+    """Return masks of the invalid values of each column; null is not invalid."""
     return [
         pc.fill_null(mask, fill_value=False)
         for name in names
@@ -165,7 +165,7 @@ def _odd_columns(rows: pa.Table, names: Sequence[str], *, may_be_endless: bool =
 
 
 def _contradictions(rows: pa.Table) -> list[Any]:
-    """A partition's lag is known if and only if its status is ok."""
+    """Return a mask of rows whose lag is known although the status is not ok, or unknown although it is."""
     if not {"lag", "status"} <= set(rows.column_names):
         return []
     return [pc.xor(pc.is_valid(rows["lag"]), pc.fill_null(pc.equal(rows["status"], "ok"), fill_value=False))]
@@ -202,7 +202,7 @@ def _count(mask: Any) -> int:
 
 
 def _described(rows: pa.Table, key: Sequence[str]) -> str:
-    """The key of the first row; what Python cannot hold as Arrow prints it."""
+    """Return the key of the first row as text; what Python cannot hold is shown as Arrow prints it."""
     return ", ".join(f"{name} {_shown(rows[name][0])}" for name in key)
 
 

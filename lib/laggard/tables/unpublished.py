@@ -44,7 +44,7 @@ def _delete(uri: str, predicate: str, lease: Lease | None) -> None:
 
 
 def _find(root: str, newest_batch_id: int) -> dict[str, int]:
-    """Table with such rows, to the newest batch id that is published there."""
+    """Return a dict from table with unpublished rows to the newest batch id that is published there."""
     # a window's rows carry the batch that closed it; its state is written last
     state = _batches(root, FINDING_STATE.name)
     bounds = {}
@@ -62,7 +62,7 @@ def _find(root: str, newest_batch_id: int) -> dict[str, int]:
 
 
 def _batches(root: str, name: str) -> set[int]:
-    """Least and largest batch id of the table's files; none of files without statistics."""
+    """Return the least and largest batch id of a table's files; none without statistics."""
     actions = pa.table(load_table(table_uri(root, name)).get_add_actions(flatten=True))
     if "max.batch_id" not in actions.column_names:
         return set()

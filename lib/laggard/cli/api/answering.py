@@ -114,7 +114,7 @@ class Answering:
         shown: Sequence[Shown],
         fresh: Sequence[tuple[Shown, Snapshot]],
     ) -> Answer:
-        """The answer from the rows of the newest batches, or the same answer of before."""
+        """Return the answer from the rows of the newest batches, or the same answer of before."""
         # with the batch: a question that began at the batch before may end after the first one about this
         of = [(root.root, snapshot.batch.batch_id, snapshot.polled_at) for root, snapshot in fresh]
         key = (question.path, *question.parameters, *of)
@@ -163,7 +163,7 @@ ROUTES: Mapping[str, Callable[..., Found]] = {
 
 
 def _route(path: str) -> tuple[str, str | None]:
-    """The entry of the table, and the name of the group where the path has one: all behind the prefix."""
+    """Return the route of a path, and the name of the group if the path has one: all text behind the prefix."""
     if path in ROUTES:
         return path, None
     for each in ROUTES:
@@ -183,7 +183,7 @@ def _decoded(text: str) -> str:
 
 
 def _of_name(all_of: Sequence[T], name_of: Callable[[T], str], name: str, *, is_label: bool) -> list[T]:
-    """Those of a name as it is, or as in labels; one text may be both, of two names, so one form goes first."""
+    """Return items by name, exact or as in labels; one text may be both, so `is_label` says which is tried first."""
     forms = ("label", "name") if is_label else ("name", "label")
     for form in forms:
         found = [each for each in all_of if (escape_label(name_of(each)) if form == "label" else name_of(each)) == name]
@@ -208,7 +208,7 @@ def _chosen(roots: Sequence[Shown], cluster: str | Glob | None, *, is_label: boo
 def _named(
     boards: Sequence[Board], name: str, shown: Sequence[Shown], now: float, *, is_label: bool
 ) -> tuple[Board, str]:
-    """The board that has the group, and its name there."""
+    """Return the board that has the group, and its name there."""
     known = [(board, group) for board in boards for group in board.entries]
     exact = _of_name(known, lambda each: each[1], name, is_label=is_label)
     if len(exact) > 1:
@@ -230,7 +230,7 @@ def _stale(shown: Sequence[Shown], now: float) -> ApiError:
 
 
 def _clusters(shown: Sequence[Shown], now: float) -> list[Found]:
-    """Each cluster, and of when its newest batch is; `reason` says why its groups are not shown."""
+    """Return each cluster with the time of its newest batch; `reason` says why its groups are not shown."""
     return [
         {
             **named("cluster", root.cluster),
@@ -246,7 +246,7 @@ def _clusters(shown: Sequence[Shown], now: float) -> list[Found]:
 
 
 def _moment(boards: Sequence[Board]) -> Found:
-    """The batch of the answer; of several clusters the oldest time, and no number."""
+    """Return the batch and the time of the answer; for several clusters the oldest time, and no batch id."""
     batches = [board.snapshot.batch for board in boards]
     oldest = min(batch.polled_at for batch in batches)
     return {"batch_id": batches[0].batch_id if len(batches) == 1 else None, "data_timestamp": oldest}

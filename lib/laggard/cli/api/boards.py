@@ -100,7 +100,7 @@ def _facts(line: GroupLine, row: Row, topics: Sequence[Row]) -> dict[str, Any]:
 
 
 def is_censored(topics: Sequence[Row]) -> bool | None:
-    """True if the time lag of any partition is only a lower bound; None if none is known."""
+    """Return True if the time lag of any partition is only a lower bound; None if none is known."""
     known = [bool(topic["is_censored"]) for topic in topics if topic["is_censored"] is not None]
     return any(known) if known else None
 

@@ -30,7 +30,7 @@ class GroupSeries:
         self._by_window: dict[datetime, dict[str, Seen]] = {}
 
     def upto(self, end: datetime) -> dict[str, list[Seen]]:
-        """Each group's largest known time lag in the windows that ended by then, the newest last; None is unknown."""
+        """Return per group the largest known time lag of each window ended by `end`, newest last; None is unknown."""
         newest = end - self._window
         first = newest - (WINDOWS - 1) * self._window
         self._by_window = {start: rows for start, rows in self._by_window.items() if first <= start <= newest}
@@ -60,7 +60,7 @@ class GroupSeries:
 def partition_series(
     root: str, group: str, until: datetime, window_seconds: int, places: Sequence[Place]
 ) -> tuple[list[datetime], Mapping[Place, Series]]:
-    """Starts of the newest windows, and what some partitions of a group had in them; None if there is no row.
+    """Return starts of the newest windows, and what some partitions of a group had in them; None if there is no row.
 
     Only rows of these partitions become objects: of a group with 20,000 all took 20 s and 600 MB.
     """
@@ -86,7 +86,7 @@ def partition_series(
 
 
 def group_series(root: str, group: str, topic: str | None, starts: Sequence[datetime]) -> Series | None:
-    """Lag of a group, or of one of its topics, in these windows; None if the rules have evaluated none of them."""
+    """Return lag of a group, or of one of its topics, in these windows; None if the rules evaluated none of them."""
     names = ("topic", "window_start", "lag", "lag_known", "max_time_lag_seconds", "time_lag_censored", "status")
     condition = field("group") == group
     if topic is not None:
@@ -115,7 +115,7 @@ def _of_window(rows: Sequence[Mapping[str, Any]], *, lacks: bool) -> dict[str, A
 
 
 def _lacking(windows: Iterable[Sequence[Mapping[str, Any]]]) -> list[bool]:
-    """True of a window without a topic that was there before and came again: its sums are lower bounds."""
+    """Return True for each window without a topic that has rows before and after it: its sums are lower bounds."""
     topics = [{row["topic"] for row in rows} for rows in windows]
     before: list[set[str]] = []
     for each in topics:
@@ -138,14 +138,14 @@ def _known(rows: Sequence[Mapping[str, Any]], name: str, fold: Callable[[Any], A
 
 
 def newest_windows(until: datetime, window_seconds: int) -> list[datetime]:
-    """Starts of the newest windows that had closed by then, the newest last."""
+    """Return the starts of the newest windows that had closed by then, the newest last."""
     end = int(until.timestamp() // window_seconds) * window_seconds
     starts = (end - number * window_seconds for number in range(WINDOWS, 0, -1))
     return [datetime.fromtimestamp(start, timezone.utc) for start in starts]
 
 
 def _among(places: Sequence[Place]) -> Expression:
-    """Rows of these partitions."""
+    """Return a condition for the rows of these partitions."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in places:
         by_topic.setdefault(topic, []).append(partition)

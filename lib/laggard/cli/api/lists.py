@@ -31,7 +31,7 @@ _KINDS = {**dict.fromkeys(SORTS, ("nss",)), "severity": ("nnnss",), "findings": 
 
 
 def groups(boards: Sequence[Board], asked: Parameters, _window_seconds: int) -> dict[str, Any]:
-    """One object per group that fits, with its series for a small chart."""
+    """Return one object per group that fits, with its series for a small chart."""
     found = [
         ((*order_of_status(entry.line, asked["sort"]), board.snapshot.cluster), entry.row)
         for board in boards
@@ -70,17 +70,17 @@ def _fits(entry: Entry, asked: Parameters) -> bool:
 
 
 def _is_found(searched: str | None, names: Iterable[str | None]) -> bool:
-    """True if one of the names that are known holds the text, in any case, or none was asked for."""
+    """Return True if one of the names that are known holds the text, in any case, or none was asked for."""
     return searched is None or any(searched.casefold() in name.casefold() for name in names if name is not None)
 
 
 def _fits_one(glob: Glob | None, *names: str | None) -> bool:
-    """True if the glob fits one of the names that are known, or was not asked for."""
+    """Return True if the glob fits one of the names that are known, or was not asked for."""
     return glob is None or any(name is not None and glob.fits(name) for name in names)
 
 
 def findings(boards: Sequence[Board], asked: Parameters, window_seconds: int) -> dict[str, Any]:
-    """Findings that are open, then those that ended, each with its evidence and what to do."""
+    """Return findings that are open, then those that ended, each with its evidence and what to do."""
     window = timedelta(seconds=window_seconds)
     wanted = Namespace(
         all=asked["suppressed"], group="*", code=None, severity=asked["severity"], open=asked["state"] == "open"

@@ -73,7 +73,7 @@ def group(board: Board, group: str, asked: Mapping[str, Any], window_seconds: in
 
 
 def _page(explained: Explained, board: Board) -> list[str]:
-    """Lines of `laggard explain`, which shows the newest few rebalances, however old."""
+    """Return the lines of `laggard explain` with the newest few rebalances, however old."""
     newest = read_rebalances(board.root, explained.batch, explained.group, FEW)
     return page_lines(replace(explained, rebalances=newest, since=None, past=None))
 
@@ -109,7 +109,7 @@ def _place(row: Row) -> tuple[str, int]:
 
 
 def _partitions(explained: Explained, limit: int, series: Mapping[tuple[str, int], Row]) -> Sequence[Row]:
-    """Worst first, and no more than asked for; only the worst have a history, so that an answer stays small."""
+    """Return the worst partitions first, at most `limit`; only they have a history, which keeps the answer small."""
     owners = readers(explained)
     # a topic that was made again has two rows of one partition: the history is of the new one
     again = {place for place, rows in Counter(map(_place, explained.partitions)).items() if rows > 1}

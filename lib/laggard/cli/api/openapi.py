@@ -50,7 +50,7 @@ PARAMETERS = {path: known for path, _, _, known in _PATHS}
 
 @cache
 def openapi() -> dict[str, Any]:
-    """The whole document."""
+    """Return the whole OpenAPI document."""
     return {
         "openapi": "3.1.0",
         "info": {
@@ -67,7 +67,7 @@ def openapi() -> dict[str, Any]:
 
 
 def answer_schemas() -> dict[str, Any]:
-    """The schemas alone, as one JSON Schema document."""
+    """Return the schemas alone, as one JSON Schema document."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Answers of laggard's API v1",

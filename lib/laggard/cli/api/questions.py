@@ -58,7 +58,7 @@ class Glob:
             raise ArgumentTypeError(f"expected a glob, got {text!r}") from None
 
     def fits(self, name: str) -> bool:
-        """True if it matches a name as it is or as it is shown."""
+        """Return True if the pattern matches a name, either exact or as escaped for labels."""
         return bool(self._match(name) or self._match(escape_label(name)))
 
     def __str__(self) -> str:
@@ -185,7 +185,7 @@ def refuse_long(since: When | None, end: datetime) -> None:
 
 
 def read_parameters(pairs: Sequence[tuple[str, str]], known: Sequence[Parameter]) -> dict[str, Any]:
-    """Every parameter by its name, None if it is not given; what is odd is an error and never left out."""
+    """Return every parameter by its name, None if it is not given; an unknown or malformed one is an error."""
     by_name = {each.name: each for each in known}
     given = _given(pairs, by_name)
     found: dict[str, Any] = {}

@@ -46,7 +46,7 @@ def explain(args: argparse.Namespace) -> int:
 
 
 def _limit(asked: int | None) -> int | None:
-    """At most as many rebalances as an exporter answers with, and a line that says so."""
+    """Return `asked`, at most as many rebalances as an exporter answers with; print a line if it was more."""
     if asked is None or asked <= MAX_REBALANCES:
         return asked
     fix = f"without --url, where the tables are, --limit {asked:,} has all"
@@ -79,14 +79,14 @@ def findings(args: argparse.Namespace) -> int:
 
 
 def _is_any_known(remote: Remote, glob: str, group: str | None) -> bool:
-    """True if it is known of one of the groups whether it is in trouble; a glob that fits none is refused."""
+    """Return True if the health of one of the groups is known; a pattern that matches no group is an error."""
     groups = [row for page in remote.pages("groups", group=group) for row in page["groups"]]
     refuse_empty(glob, groups)
     return any(row["health"] != UNKNOWN for row in groups)
 
 
 def status(args: argparse.Namespace) -> Page:
-    """The table of groups, and the same as data."""
+    """Return the table of groups as text and as data."""
     remote = Remote(args)
     with remote.reading():
         group = None if args.group == "*" else args.group

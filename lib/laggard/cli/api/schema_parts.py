@@ -19,7 +19,7 @@ NUMBER_OR_NULL: Schema = {"type": ["number", "null"]}
 
 
 def or_null(schema: Schema) -> Schema:
-    """The schema, or null, which is not known."""
+    """Return the schema extended by null, which means unknown."""
     if "type" in schema and isinstance(schema["type"], str):
         enum = {"enum": [*schema["enum"], None]} if "enum" in schema else {}
         return schema | {"type": [schema["type"], "null"]} | enum
@@ -27,24 +27,24 @@ def or_null(schema: Schema) -> Schema:
 
 
 def list_of(items: Schema) -> Schema:
-    """A list of any length, also an empty one."""
+    """Return the schema of a list of any length, also an empty one."""
     return {"type": "array", "items": items}
 
 
 def ref(name: str) -> Schema:
-    """One of `SCHEMAS` by its name."""
+    """Return a reference to one of `SCHEMAS` by its name."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
 def object_of(properties: Mapping[str, Schema], optional: Iterable[str] = (), text: str = "") -> Schema:
-    """An object with these keys, all of them required but the optional ones."""
+    """Return the schema of an object with these keys, all required except the optional ones."""
     required = [name for name in properties if name not in set(optional)]
     found: Schema = {"type": "object", "properties": dict(properties), "required": required}
     return found | {"description": text} if text else found
 
 
 def of_type(ddl: str) -> Schema:
-    """Schema of a Spark DDL type; every value may be null, also those inside others."""
+    """Return the schema of a Spark DDL type; every value may be null, also nested ones."""
     if ddl in _FORMATS:
         return {"type": ["string", "null"], "format": _FORMATS[ddl]}
     if ddl in _SCALARS:
@@ -60,7 +60,7 @@ def of_type(ddl: str) -> Schema:
 
 
 def of_value(value: object) -> Schema:
-    """Schema of the type of a default."""
+    """Return the schema that fits the type of a default value."""
     if isinstance(value, tuple):
         return TEXTS
     if isinstance(value, Mapping):
@@ -70,7 +70,7 @@ def of_value(value: object) -> Schema:
 
 
 def columns(table: Table, names: Iterable[str]) -> dict[str, Schema]:
-    """Columns of a table with their comments."""
+    """Return the schemas of a table's columns, with their comments."""
     by_name = {column.name: column for column in table.columns}
     return {
         name: of_type(by_name[name].type)
@@ -80,5 +80,5 @@ def columns(table: Table, names: Iterable[str]) -> dict[str, Schema]:
 
 
 def without(table: Table, *left_out: str) -> dict[str, Schema]:
-    """All columns of a table but these."""
+    """Return the schemas of all columns of a table but these."""
     return columns(table, (name for name in table.names if name not in left_out))

@@ -43,7 +43,7 @@ class Asked:
 
 
 def _of_topic(explained: Explained, name: str) -> Explained:
-    """The same of one topic; what is said of the whole group stays: state, rebalances, verdict, its own findings."""
+    """Return the same for one topic; facts of the whole group stay: state, rebalances, verdict, its own findings."""
     chosen = _topic_named(explained, name)
     partitions = [row for row in explained.partitions if row["topic"] == chosen]
     diagnosis = explained.diagnosis

@@ -13,7 +13,7 @@ from laggard.cli.published import Row
 
 
 def to_data(explained: Explained, most: int | None = None) -> dict[str, Any]:
-    """All facts of the page, with exact numbers, also infinite ones; null is not known.
+    """Return all facts of the page with exact numbers, also infinite ones; null means unknown.
 
     Of the partitions, which are in order, so many at most.
     """
@@ -50,7 +50,7 @@ def _members(explained: Explained) -> list[Row]:
 
 
 def _diagnosis(explained: Explained) -> dict[str, Any]:
-    """All keys are always there; what is not known, as after a rule that is behind, is null."""
+    """Return the diagnosis with all keys always present; unknown values, as when the rules are behind, are null."""
     diagnosis = explained.diagnosis
     window = diagnosis.windows[0] if diagnosis.windows and diagnosis.is_current else {}
     found = leading(diagnosis) or {} if diagnosis.is_current else {}

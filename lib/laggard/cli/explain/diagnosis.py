@@ -30,7 +30,7 @@ from laggard.cli.words import UNKNOWN, count, duration, known, moment, paragraph
 
 
 def diagnosis_sections(explained: Explained) -> Iterator[tuple[str, Iterator[str]]]:
-    """Titles and lines; without trouble none."""
+    """Yield section titles and lines; none if there is no trouble."""
     diagnosis = explained.diagnosis
     if not diagnosis.is_current:
         yield "Diagnosis", _not_evaluated(explained)
@@ -138,7 +138,7 @@ def _evidence_title(found: Row, diagnosis: Diagnosis) -> str:
 
 
 def title(row: Row) -> str:
-    """Code, where, how sure, since when."""
+    """Return a finding's code, subject, severity, confidence and start time."""
     place = where(row)
     parts = [row["code"] + (f" on {place}" if place else ""), row["severity"]]
     parts += [f"confidence {row['confidence']:.2f}", f"since {moment(row['started_at'])}"]
@@ -195,7 +195,7 @@ def _forecasts(row: Row) -> Iterator[str]:
 
 
 def _drain(row: Row) -> str:
-    """The rates are those of the newest windows, the trend is of ten minutes: where they differ, say so."""
+    """Return the drain time at the newest rates, and say so if the ten-minute trend disagrees."""
     drain, low, high = row["drain_seconds"], row["drain_low_seconds"], row["drain_high_seconds"]
     text = _when(drain, "drains in {}", "does not drain at the current rate", "whether it drains is unknown")
     if drain is None or math.isinf(drain):

@@ -31,12 +31,12 @@ def headline(explained: Explained) -> str:
 
 
 def leading(diagnosis: Diagnosis) -> Row | None:
-    """The finding to act on: the primary one, else the first that is no note."""
+    """Return the finding to act on: the primary one, else the first that is not a note."""
     return next((row for row in diagnosis.findings if row["role"] != "note"), None)
 
 
 def is_overtaken(explained: Explained) -> bool:
-    """True if all members left, or some joined an empty group, since the window that the rules evaluated last."""
+    """Return True if all members left, or some joined an empty group, since the last window evaluated by the rules."""
     then = explained.diagnosis.windows[0]["members"] if explained.diagnosis.windows else None
     now = explained.group["members"]
     return None not in (then, now) and bool(then) != bool(now)
@@ -55,12 +55,12 @@ def _members(number: int) -> str:
 
 
 def has_trouble(diagnosis: Diagnosis) -> bool:
-    """Lag that counts, or a finding that is more than a note."""
+    """Return True if there is lag that counts, or a finding that is more than a note."""
     return diagnosis.has_lag or leading(diagnosis) is not None
 
 
 def _worst(explained: Explained) -> tuple[Row, LagNow]:
-    """Row and lag of the topic that is furthest behind now, of those with lag that counts."""
+    """Return the row and the lag of the topic that is furthest behind now, among those with lag that counts."""
     material = [(row, lag_of_topic(explained, row["topic"])) for row in explained.diagnosis.windows if is_behind(row)]
     return max(material, key=lambda each: (each[1].time_lag_seconds or 0.0, each[1].lag or 0))
 
@@ -132,7 +132,7 @@ def _keeps_up(diagnosis: Diagnosis, *, is_known: bool) -> str:
 
 
 def _place(row: Row) -> str:
-    """On how many partitions of how many the lag lies, or most of it."""
+    """Say on how many partitions, of how many of the topic, the lag is, or most of it."""
     total, material, top = row["partitions_total"], row["partitions_material"], len(row["top_partitions"] or ())
     if total == 1:
         return "on its only partition"

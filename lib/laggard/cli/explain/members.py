@@ -31,7 +31,7 @@ class MemberLine:
 
 
 def member_lines(explained: Explained) -> list[MemberLine]:
-    """The members, those with the oldest unread record first."""
+    """Return the lines of members, those with the oldest unread record first."""
     # a recreated topic has two rows for a partition: the one that is not of the old topic counts
     rows = sorted(explained.partitions, key=lambda row: row["status"] != "topic_recreated")
     now = {(row["topic"], row["partition"]): row for row in rows}
@@ -49,25 +49,25 @@ def _asked_for(explained: Explained) -> Iterator[Row]:
 
 
 def no_reader(explained: Explained, topic: str) -> str:
-    """Words for a partition without a known reader; without members, or one that subscribes to the topic, none is."""
+    """Return words for an unknown reader: "nobody" if no member subscribes to the topic, else "nobody known"."""
     subscribed = explained.group["topics"]
     return "nobody" if explained.group["members"] == 0 or (subscribed and topic not in subscribed) else "nobody known"
 
 
 def readers(explained: Explained) -> dict[Place, Row]:
-    """Partition to the member that has it; in a share group several have it, so none is named."""
+    """Return a dict from partition to the member that owns it; none for a share group, in which several may own it."""
     if explained.group["group_type"] == "share":
         return {}
     return {place: row for row in explained.members or () for place in places(row["assigned"]) or ()}
 
 
 def places(held: list[Row] | None) -> list[Place] | None:
-    """Partitions by name, without those whose topic is not known."""
+    """Return the partitions by topic name, without those whose topic name is unknown."""
     return None if held is None else sorted((each["topic"], each["partition"]) for each in held if each["topic"])
 
 
 def ranges(held: Iterable[Place]) -> str:
-    """Partitions in few letters: orders 0-3, 7; payments 1."""
+    """Return partitions in a short form: orders 0-3, 7; payments 1."""
     return "; ".join(
         f"{topic} {', '.join(_runs([partition for _, partition in group]))}"
         for topic, group in groupby(sorted(held), key=lambda place: place[0])
@@ -75,7 +75,7 @@ def ranges(held: Iterable[Place]) -> str:
 
 
 def time_lag_is_exact(rows: Iterable[Row]) -> bool:
-    """True if the largest time lag of these partitions is known and no lower bound."""
+    """Return True if the largest time lag of these partitions is known and not a lower bound."""
     return all(
         row["status"] == "ok" and row["time_lag_seconds"] is not None and not row["time_lag_censored"]
         for row in rows

@@ -47,7 +47,7 @@ def lag_of_topic(explained: Explained, topic: str) -> LagNow:
 
 
 def lag_of(partitions: Sequence[Row]) -> Row:
-    """The columns of group_status that are sums over partitions, with the nulls they have there."""
+    """Return the columns of group_status that are sums over partitions, null as they are there."""
     ok = [row for row in partitions if row["status"] == "ok"]
     bad = [row for row in partitions if row["status"] not in KNOWN_STATUSES]
     lag = sum(row["lag"] for row in ok) if ok else None

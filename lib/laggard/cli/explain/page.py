@@ -36,7 +36,7 @@ _WORST = 5
 
 
 def page_lines(explained: Explained) -> list[str]:
-    """The line that says it all, then all sections that have something to say, a blank line between them."""
+    """Return the headline, then all sections that have lines, separated by blank lines."""
     sections = (
         *diagnosis_sections(explained),
         *since_section(explained),
@@ -103,7 +103,7 @@ def _member_count(group: Row) -> str:
 
 
 def _lag(explained: Explained) -> Iterator[str]:
-    """The group's lag, and its worst partitions."""
+    """Yield the group's lag, and its worst partitions."""
     group = explained.group
     if group["group_type"] == "share":
         yield "  none here: a share group commits no offsets"
@@ -136,7 +136,7 @@ def _worst_partitions(explained: Explained) -> Iterator[str]:
 
 
 def _members(explained: Explained) -> Iterator[str]:
-    """Members with partitions, those that are furthest behind first, then the idle ones."""
+    """Yield members with partitions, those that are furthest behind first, then the idle ones."""
     if not explained.members:
         is_none = explained.group["members"] == 0 or explained.group["group_type"] == "simple"
         yield "  none" if is_none else f"  {UNKNOWN}"

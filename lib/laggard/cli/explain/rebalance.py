@@ -35,7 +35,7 @@ REASON_WORDS = {
 
 
 def events_and_cost(row: Row, names: Mapping[str, str], limits: RebalanceParameters = DEFAULTS) -> tuple[str, str]:
-    """A row of `rebalances` in two paragraphs; what it does not know is said to be unknown, never left out.
+    """Return a row of `rebalances` as two paragraphs; unknown values are stated, never left out.
 
     `names`: what to call a slot that is only an id.
     """
@@ -44,7 +44,7 @@ def events_and_cost(row: Row, names: Mapping[str, str], limits: RebalanceParamet
 
 
 def how_long(row: Row) -> str:
-    """Exact, or estimate and bounds, as far as the records tell."""
+    """Return the duration of a rebalance as text: exact, or an estimate with bounds if the records tell no more."""
     est, low, high = (seconds_between(row["ended_at"], row[f"started_{name}"]) for name in ("est", "low", "high"))
     if est is None or high is None or est < 0:
         return "after a time that is not known"
@@ -110,7 +110,7 @@ def _changes(row: Row, names: Mapping[str, str]) -> list[str]:
 
 
 def _reason(row: Row, limits: RebalanceParameters) -> Iterator[str]:
-    """No record says why a member left: a reason is claimed only where its posterior is high enough."""
+    """Yield why a member left, which is not recorded: a reason is claimed only if its posterior is high enough."""
     posterior = row["cause_posterior"]
     if not posterior:
         return

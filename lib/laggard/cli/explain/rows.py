@@ -82,7 +82,7 @@ def read_group(
     since: When | None = None,
     of: Batch | None = None,
 ) -> Explained:
-    """Rows of a group now or at a moment, from the newest batch or another; its name may be as `status` prints it.
+    """Return a group's rows now or at a moment, from the newest batch or another; `name` may be as `status` prints it.
 
     At most `limit` rebalances, none that ended before `since`.
     """
@@ -113,7 +113,7 @@ def read_group(
 
 
 def _named(name: str, read: Callable[[Expression | None], list[Row]], batch: Batch) -> Row:
-    """The row of a group by its name, else by how `status` prints it."""
+    """Return the row of a group by its exact name, else by its name as `status` prints it."""
     found = read(field("group") == name)
     if not found:
         names = sorted({row["group"] for row in read(None)})
@@ -125,7 +125,7 @@ def _named(name: str, read: Callable[[Expression | None], list[Row]], batch: Bat
 
 
 def _read_members(root: str, batch: Batch, group: Row, until: datetime | None) -> list[Row] | None:
-    """Rows of the dates up to the newest with any; None if there can be none."""
+    """Return the rows of the dates up to the newest one with rows; None if the tables cannot have any."""
     if group["members"] is None or GROUP_MEMBERS.name not in batch.table_versions:
         return None
     rows = read_newest_of(root, batch, GROUP_MEMBERS.name, MEMBER_COLUMNS, group["group"], bool, until)
@@ -133,7 +133,7 @@ def _read_members(root: str, batch: Batch, group: Row, until: datetime | None) -
 
 
 def _newest_members(rows: list[Row] | None, group: Row) -> list[Row] | None:
-    """Of each member the newest row, without those that another one took over from within the epoch."""
+    """Return the newest row of each member, without members that another one took over from within the epoch."""
     if not rows or not group["members"]:
         return rows and []
     last = _last_rows(rows)
@@ -153,7 +153,7 @@ def _last_rows(rows: list[Row]) -> dict[str, Row]:
 
 
 def _names(rows: Iterable[Row]) -> dict[str, str]:
-    """Names for members whose slot is their id, with its end, as several may share a host."""
+    """Return names for members whose slot is the member id, with the id's end, as several may share a host."""
     return {
         row["slot"]: f"{row['client_id']} on {(row['client_host'] or UNKNOWN).removeprefix('/')} (…{row['slot'][-6:]})"
         for row in rows
@@ -164,7 +164,7 @@ def _names(rows: Iterable[Row]) -> dict[str, str]:
 def read_rebalances(
     root: str, batch: Batch, group: Row, limit: int, until: datetime | None = None, since: datetime | None = None
 ) -> list[Row] | None:
-    """The newest ones of a group; None if the tables cannot have any."""
+    """Return the newest rebalances of a group; None if the tables cannot have any."""
     if REBALANCES.name not in batch.table_versions:
         return None
     counts = group["rebalances_total"]
@@ -200,7 +200,7 @@ def _no_such_group(name: str, names: list[str], batch: Batch) -> LaggardError:
 
 
 def near_names(name: str, names: Iterable[str]) -> list[str]:
-    """The few that hold the name or differ little from it."""
+    """Return the few names that contain the name or differ little from it."""
     by_folded = {each.casefold(): each for each in sorted(names)}
     near = [each for folded, each in by_folded.items() if name.casefold() in folded]
     near += [by_folded[each] for each in get_close_matches(name.casefold(), by_folded, n=_NEAR)]

@@ -24,7 +24,7 @@ _SHOWN = 5
 
 
 def shape_lines(explained: Explained) -> Iterator[str]:
-    """Per topic with lag that counts: how it lies, and who reads the partitions that carry most of it."""
+    """Yield lines per topic with significant lag: its shape, and who reads the partitions that carry most of it."""
     reader, windows = readers(explained), explained.diagnosis.windows
     for row in windows:
         if is_behind(row):
@@ -37,7 +37,7 @@ def shape_lines(explained: Explained) -> Iterator[str]:
 
 
 def _carriers(explained: Explained, row: Row, reader: Mapping[Place, Row]) -> Iterator[str]:
-    """A line for each reader: of all partitions where lag is spread, else of those that hold 70 % of it."""
+    """Yield a line per reader: for spread lag of all partitions, else of those that hold 70 % of the lag."""
     rows = {each["partition"]: each for each in explained.partitions if each["topic"] == row["topic"]}
     total = sum(each["lag"] or 0 for each in rows.values())  # of those known
     worst = _by_reader(map(rows.get, _carrying(row, rows)), reader, no_reader(explained, row["topic"]))
@@ -57,7 +57,7 @@ def _carrying(row: Row, partitions: Iterable[int]) -> list[int]:
 def _by_reader(
     partitions: Iterable[Row | None], reader: Mapping[Place, Row], nobody: str
 ) -> list[tuple[tuple[str, str], list[Row]]]:
-    """Group rows with lag by name and member id of the reader, most lag first; several may share client id and host."""
+    """Collect rows with lag by name and member id of the reader, most lag first; some share client id and host."""
     found: dict[tuple[str, str], list[Row]] = {}
     for row in partitions:
         if row is not None and row["lag"]:
@@ -68,7 +68,7 @@ def _by_reader(
 
 
 def _is_new_spread(row: Row) -> bool:
-    """True if lag is even by this window alone; the name is `mixed` until two of three windows are so."""
+    """Return True if lag is spread in this window but not yet in two of three, so that the shape's name is `mixed`."""
     return bool(row["shape"] == "mixed" and row["shape_raw"] == "spread")
 
 

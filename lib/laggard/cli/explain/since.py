@@ -17,7 +17,7 @@ from laggard.errors import USAGE, LaggardError
 
 
 def read_past(root: str, group: str, since: datetime, until: datetime) -> list[Row]:
-    """The newest row of each finding that opened or ended in the range, by when it opened; suppressed ones, too."""
+    """Return the newest row of each finding opened or ended in the range, suppressed ones too, by time of opening."""
     if since > until:
         raise LaggardError(
             f"nothing lies between {moment(since)} and {moment(until)}",
@@ -33,7 +33,7 @@ def read_past(root: str, group: str, since: datetime, until: datetime) -> list[R
 
 
 def since_section(explained: Explained) -> Iterator[tuple[str, Iterator[str]]]:
-    """Title and lines, where they were asked for."""
+    """Yield the section's title and lines, if --since was given."""
     if explained.past is not None and explained.since is not None:
         yield f"Since {moment(explained.since)}", _lines(explained.past)
 

@@ -22,7 +22,7 @@ _COLUMNS = tuple(name for name in GROUP_HISTORY.names if name not in {"date", "c
 
 
 def group_then(root: str, batch: Batch, at: datetime, only: Expression | None) -> list[Row]:
-    """Rows of `group_history` of the windows that ended in the 24 hours up to a moment, the newest first."""
+    """Return rows of `group_history` of the windows that ended in the 24 hours up to a moment, the newest first."""
     ended = (field("window_end") <= pa.scalar(at, _TIME)) & (field("window_end") > pa.scalar(at - _BACK, _TIME))
     dates = {str(day.date()) for day in (at - _BACK, at)}
     rows = read_dates(root, batch, GROUP_HISTORY.name, _COLUMNS, dates, ended if only is None else ended & only)
@@ -32,7 +32,7 @@ def group_then(root: str, batch: Batch, at: datetime, only: Expression | None) -
 
 
 def window_end_then(root: str, batch: Batch, at: datetime) -> datetime:
-    """The end of the newest window that had ended by a moment."""
+    """Return the end of the newest window that had ended by a moment."""
     ended = (field("window_end") <= pa.scalar(at, _TIME)) & (field("window_end") > pa.scalar(at - _BACK, _TIME))
     name = GROUP_HISTORY.name
     files = f"date >= '{(at - _BACK).date()}' AND date <= '{at.date()}'"
@@ -55,13 +55,13 @@ def _nothing_before(at: datetime) -> LaggardError:
 
 
 def partitions_then(root: str, batch: Batch, group: Row, columns: Sequence[str]) -> list[Row]:
-    """Rows of `lag_windows` of the same window, as if of partition_status."""
+    """Return the rows of `lag_windows` of the same window, with the columns of partition_status."""
     start = group["window_start"]
     only = (field("group") == group["group"]) & (field("window_start") == pa.scalar(start, _TIME))
     return read_dates(root, batch, LAG_WINDOWS.name, columns, {str(start.date())}, only)
 
 
 def group_of_then(row: Row, partitions: Sequence[Row], columns: Sequence[str]) -> Row:
-    """A row of `group_history` as if of group_status; the largest time lag is that of the partitions."""
+    """Return a row of `group_history` as a row of group_status, with the largest time lag of the partitions."""
     seconds = [each["time_lag_seconds"] for each in partitions if each["time_lag_seconds"] is not None]
     return {name: row.get(name) for name in columns} | {"max_time_lag_seconds": max(seconds, default=None)}

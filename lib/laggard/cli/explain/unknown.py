@@ -89,7 +89,7 @@ _SHOWN = 3
 
 
 def not_known(explained: Explained) -> list[Gap]:
-    """Every gap once: of the group, its lag, its members and its rebalances."""
+    """Return every gap once: of the group, its lag, its members and its rebalances."""
     parts = (_of_diagnosis, _of_group, _of_lag, _of_members, _of_rebalances, _without_flag, _of_flags)
     return [each for part in parts for each in part(explained)]
 
@@ -99,7 +99,7 @@ def _gap(code: str, **values: object) -> Gap:
 
 
 def _of_diagnosis(explained: Explained) -> Iterator[Gap]:
-    """Inputs that the rules lacked, if there is lag to evaluate."""
+    """Yield the inputs that the rules lacked, if there is lag to evaluate."""
     diagnosis = explained.diagnosis
     if not diagnosis.is_current:
         yield _gap("not_evaluated")

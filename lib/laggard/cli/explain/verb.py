@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The verb and its options."""
+    """Add the verb and its options."""
     parser = subparsers.add_parser(
         "explain",
         help="one group in plain words: state, lag, members, rebalances and what is not known",

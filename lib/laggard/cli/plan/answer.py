@@ -54,7 +54,7 @@ class Answer:
 
 
 def answer(explained: Explained, verdict: Row, recorded: Recorded, change: Change, *, is_sweep: bool) -> Answer:
-    """Work out the plan; without a number of members it is for those of now."""
+    """Work out the plan; without a number of members it is for the present ones."""
     signals = recorded.signals
     rates = rates_of(signals, recorded.busy_rates)
     now = signals.member_count
@@ -90,7 +90,7 @@ def answer(explained: Explained, verdict: Row, recorded: Recorded, change: Chang
 
 
 def _wider(found: Outcome, other: Outcome) -> Outcome:
-    """With the latest end of both, as how keys fall on partitions is not recorded."""
+    """Return `found` with the later drain end of both outcomes, as how keys fall on partitions is not recorded."""
     if not is_known(found.drain):
         return found
     high = max(each for each in (found.drain.high, other.drain.high, other.drain.value) if not isnan(each))
@@ -98,13 +98,13 @@ def _wider(found: Outcome, other: Outcome) -> Outcome:
 
 
 def _counts(ceiling: int, named: Iterable[int]) -> list[int]:
-    """Numbers of members for a sweep: all up to the ceiling and one that idles, or some of them evenly spread."""
+    """Return member counts for a sweep: all up to the ceiling and one that idles, or some of them evenly spread."""
     step = max(1, -(-ceiling // _ROWS))
     return sorted({*range(step, ceiling + 1, step), 1, ceiling, ceiling + 1, *named} - {0})
 
 
 def not_known(found: Answer) -> Iterator[tuple[str, str]]:
-    """Codes and texts of the gaps, and of what the forecast takes for granted."""
+    """Yield codes and texts of the gaps, and of the assumptions of the forecast."""
     signals = found.signals
     yield from _of_owners(found)
     yield from _of_rates(found)
@@ -178,7 +178,7 @@ def _of_way(found: Answer) -> Iterator[tuple[str, str]]:
 
 
 def to_data(found: Answer) -> dict[str, Any]:
-    """The facts of the page with exact numbers, as `laggard plan --json` gives them.
+    """Return the facts of the page with exact numbers, as `laggard plan --json` gives them.
 
     All keys are always there; null is not known, and no number of seconds is infinite but as the text Infinity.
     """

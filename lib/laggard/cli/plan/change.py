@@ -70,13 +70,13 @@ def apply(signals: Signals, change: Change, *, is_one_key: bool = False) -> Sign
 
 
 def partition_count(signals: Signals, topic: TopicSignals) -> int:
-    """Partitions of a topic, also if some have no rows."""
+    """Return the number of partitions of a topic, counting those without rows."""
     recorded = (signals.frame.fact.get("topic_partitions") or {}).get(topic.frame.topic) or 0
     return max(int(recorded), int(topic.frame.partitions.max(initial=-1)) + 1)
 
 
 def _repartitioned(topic: TopicSignals, change: Change, before: int, *, is_one_key: bool) -> TopicSignals:
-    """More partitions, with the numbers after those of before; a partition without rows stays without them."""
+    """Return the topic with partitions added, numbered after the present ones; partitions without rows get none."""
     if topic.frame.topic != change.topic or (change.partitions or 0) <= before:
         return topic
     added = np.arange(before, change.partitions)
@@ -112,7 +112,7 @@ class Cost:
 
 
 def cost_of(now: Signals, plan: Plan, change: Change, members: int, rebalances: Sequence[dict[str, Any]]) -> Cost:
-    """Cost of going from the group as it is to so many members; `rebalances` are recorded rows, whatever their age."""
+    """Return the cost of going from the group as it is to `members`; `rebalances` are recorded rows of any age."""
     pause, recorded = pauses_of(rebalances)
     if now.member_count is None:
         return Cost(None, None, Span(nan), nan, pause, recorded, Span(nan))
@@ -140,7 +140,7 @@ def _delayed(plan: Plan, pause: Span, paused: float, whole: int) -> Span:
 
 
 def _restarts(now: Signals, change: Change, members: int) -> int:
-    """Restarts that another assignor takes: two of each member towards cooperative-sticky (KIP-429)."""
+    """Return the number of restarts to change the assignor: two per member towards cooperative-sticky (KIP-429)."""
     if change.assignor is None:
         return 0
     is_leaving = now.frame.fact.get("assignor") != change.assignor == "cooperative-sticky"
@@ -148,13 +148,13 @@ def _restarts(now: Signals, change: Change, members: int) -> int:
 
 
 def pauses_of(rebalances: Sequence[dict[str, Any]]) -> tuple[Span, int]:
-    """Longest pause of a partition in each rebalance, in seconds, and in how many it is known."""
+    """Return the longest pause of a partition per rebalance, in seconds, and in how many rebalances it is known."""
     pauses = [row["pause_max_seconds"] for row in rebalances if row["pause_max_seconds"] is not None]
     return Span(lower_median(pauses), percentile(pauses, LOW), percentile(pauses, HIGH)), len(pauses)
 
 
 def _moved(now: Signals, plan: Plan, members: int) -> Span:
-    """Partitions that move, as the verdict counts them, and over orders of members: Kafka draws their ids."""
+    """Return the number of partitions that move, with bounds over the orders of members, whose ids are random."""
     value = plan.replay.moved(members)
     if value is None:
         return Span(nan)
@@ -188,5 +188,5 @@ def _drawn_moves(now: Signals, plan: Plan, members: int, assignor: str) -> list[
 
 
 def is_known(span: Span) -> bool:
-    """True if there is a value."""
+    """Return True if the span has a value."""
     return not isnan(span.value)

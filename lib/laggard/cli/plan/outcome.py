@@ -98,7 +98,7 @@ def _spread(value: float, seen: Sequence[float]) -> Span:
 
 
 def _level(signals: Signals) -> list[float]:
-    """Arrivals of each window over the rate of now, from the newest back to where another rate arrived."""
+    """Return the arrivals of each window over the present rate, back to the newest window with another rate."""
     now = sum(known_sum(each.arriving) for each in signals.topics)
     if not now > 0:
         return []
@@ -110,7 +110,7 @@ def _level(signals: Signals) -> list[float]:
 
 
 def _unread(topics: Sequence[TopicSignals]) -> dict[TopicPartition, float]:
-    """Records that are unread now: the lag without what was done since the newest commit.
+    """Return the records unread now: the lag without what was consumed since the newest commit.
 
     The lag at that commit, by which the rules go, is up to a tick of arrivals too low: it says how lag develops.
     """
@@ -135,7 +135,7 @@ class Plan:
     def __init__(
         self, signals: Signals, rates: Rates, *, now: int | None, keeps_owners: bool, pause: float = nan
     ) -> None:
-        """`pause` is the longest that a rebalance is expected to take, in seconds."""
+        """Build the plan; `pause` is the longest time that a rebalance is expected to take, in seconds."""
         self.signals, self.rates = signals, rates
         loads, self.estimated = partition_loads(signals)
         self.loads = {place: replace(load, lag=rates.unread.get(place, load.lag)) for place, load in loads.items()}
@@ -175,11 +175,11 @@ class Plan:
         return left, Span(*(_latest(each) for each in zip(*(share.drain for share in shares), strict=True)))
 
     def capacity(self, name: str) -> Span:
-        """Records/s of a member: its own if it is one of today, else that of the others."""
+        """Return the records/s that a member can consume: its own if it is a present one, else that of the others."""
         return self.rates.own.get(name, self.rates.capacity)
 
     def hot(self) -> list[TopicPartition]:
-        """Partitions that get more than any member has shown to do, the busiest first: they are never split."""
+        """Return partitions that get more than any member has shown to consume, busiest first: they are never split."""
         return list(self._hot)
 
     def least_drain(self) -> tuple[TopicPartition | None, float]:
@@ -210,7 +210,7 @@ class Plan:
         return Share(name, places, arrival, lag, drain)
 
     def _drain(self, load: Load, capacity: Span, seconds: float) -> Span:
-        """Of one member, with an interval in which it does `seconds` of work more or less."""
+        """Return one member's drain time in seconds; its interval allows for `seconds` of work more or less."""
         times = self.rates.arrival
         if isnan(capacity.value):
             return Span(nan)
@@ -224,7 +224,7 @@ class Plan:
 
 
 def _latest(ends: Sequence[float]) -> float:
-    """The latest end; NaN if one is not known."""
+    """Return the latest end; NaN if any end is unknown."""
     return nan if any(map(isnan, ends)) else max(ends, default=nan)
 
 

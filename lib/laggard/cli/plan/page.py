@@ -29,7 +29,7 @@ _SWEEP = ("MEMBERS", "HIGHEST LOAD", "OF CAPACITY", "DRAINS IN", "BETWEEN")
 
 
 def page_lines(found: Answer) -> Iterator[str]:
-    """All lines."""
+    """Yield all lines of the page."""
     yield f"{short(found.explained.group['group'], 1000)}: {_question(found)}"
     for title, lines in (
         ("Now", _now(found)),

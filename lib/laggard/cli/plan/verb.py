@@ -25,7 +25,7 @@ _TIMES = re.compile(r"[x×]?(\d+(?:\.\d+)?)", re.ASCII)
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The verb and its options."""
+    """Add the verb and its options."""
     parser = subparsers.add_parser(
         "plan",
         help="what if: load, drain time and cost with other members, assignor, rate or partitions",
@@ -141,7 +141,7 @@ def _no_members(explained: Explained, count: int | None) -> LaggardError:
 
 
 def _check_assignor(assignor: str | None, group_type: str | None) -> None:
-    """Only the broker of a KIP-848 group assigns with `uniform`, and no other client assignor exists there."""
+    """Check that the protocol has the assignor: KIP-848 groups have range and uniform, classic ones no uniform."""
     if assignor is None or group_type not in {"classic", "consumer"}:
         return
     possible = ("range", "uniform") if group_type == "consumer" else tuple(sorted(set(ASSIGNORS) - {"uniform"}))

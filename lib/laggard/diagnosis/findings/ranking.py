@@ -38,7 +38,7 @@ class Open:
 def roles(
     findings: Sequence[Open], conditions: Collection[str], shared: Mapping[str, str] = NOTHING_SHARED
 ) -> tuple[dict[str, str], str | None]:
-    """Role of each finding by id, and the id of the primary one.
+    """Return the role of each finding by id, and the id of the primary one.
 
     `shared` are open findings of the cluster that reach the group, code to id: where one of them explains all that is
     open, it is the primary one.
@@ -64,7 +64,7 @@ def roles(
 
 
 def _role(finding: Open, edges: Sequence[Edge]) -> str:
-    """Role of a finding by the edges that bear on it, before the primary one is chosen among the causes."""
+    """Return the role of a finding by the edges that apply to it, before the primary one is chosen among the causes."""
     if any(edge.inhibition.hides for edge in edges):
         return SUPPRESSED
     if finding.kind in (CAUSE, META):
@@ -73,20 +73,20 @@ def _role(finding: Open, edges: Sequence[Edge]) -> str:
 
 
 def strongest(causes: Sequence[Open]) -> Open:
-    """The one that explains clearly more of the lag, else the first in the order, else the most certain."""
+    """Return the cause that explains clearly more of the lag, else the first in the order, else the most certain."""
     most = max(each.explained for each in causes)
     clear = [each for each in causes if not each.explained or each.explained > most - _CLEARLY_MORE]
     return min(clear, key=lambda each: (_weakness(each.code), -each.confidence, each.finding_id))
 
 
 def _weakness(code: str) -> float:
-    """Place in the order of strength, the strongest lowest; after all others without one."""
+    """Return the rank of a code's rule, lowest for the strongest; infinity if it has none."""
     rule = BY_CODE.get(code)
     return inf if rule is None or rule.rank is None else rule.rank
 
 
 def _against(finding: Open, others: Sequence[Open], conditions: Collection[str]) -> Iterator[Edge]:
-    """Edges that bear on a finding."""
+    """Yield the edges that apply to a finding."""
     for edge in EDGES:
         needs, kinds = edge.inhibition.needs, edge.inhibition.stall_kinds
         if finding.code not in edge.codes or (needs and needs not in conditions):

@@ -38,7 +38,7 @@ def finding_rows(
     rules: Mapping[str, Rule],
     shared: Mapping[str, str] = NOTHING_SHARED,
 ) -> tuple[list[Row], list[Track], str | None]:
-    """Rows to append, the tracks to go on with, and the code of the primary finding.
+    """Return the rows to append, the tracks after the window, and the code of the primary finding.
 
     `shared` are open findings of the cluster that reach the group, code to id.
     """
@@ -62,7 +62,7 @@ def finding_rows(
 def _reported(
     evaluation: Evaluation, step: Step, finding_id: str, role: str, primary: str | None, rule: Rule
 ) -> tuple[list[Row], Track]:
-    """The row of a finding, none if there is nothing new to report, and its track after that."""
+    """Return the row of a finding, none if there is nothing new to report, and its track after that."""
     track, observed = step.track, step.observed
     above = primary if primary != finding_id and role not in ("note", "primary") else None
     severity = track.severity if observed is None else observed.severity
@@ -149,7 +149,7 @@ def _row(
 
 
 def _episode_id(evaluation: Evaluation, role: str) -> str | None:
-    """Hash of the group and the begin of its period of trouble; None outside one, and for a note."""
+    """Return hash of the group and the begin of its period of trouble; None outside one, and for a note."""
     if evaluation.episode_ms is None or role == "note":
         return None
     return digest(evaluation.cluster, evaluation.group, "episode", str(evaluation.episode_ms))

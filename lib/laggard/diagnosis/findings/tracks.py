@@ -31,7 +31,7 @@ def advance_tracks(
     end_ms: int,
     parameters: Parameters,
 ) -> list[Step]:
-    """All tracks after a window that began at `window_ms` and ended at `end_ms`, those that ended in it included."""
+    """Return all tracks after the window from `window_ms` to `end_ms`, those that ended in it included."""
     holding = sorted((each for each in observations if each.state == HOLDS), key=_scope_of)
     abstaining = [each for each in observations if each.state == ABSTAINS]
     steps = []
@@ -62,7 +62,7 @@ def _step(
     *,
     is_abstaining: bool,
 ) -> Step | None:
-    """The track after the window; None when a condition that never became a finding is forgotten."""
+    """Return the track after the window; None when a condition that never became a finding is forgotten."""
     if found is not None:
         falsified = track.falsified + 1 if found.is_falsified else 0
         track = replace(track, held=track.held + 1, missed=0, abstained=0, falsified=falsified)
@@ -85,7 +85,7 @@ def _step(
 
 
 def _is_of(track: Track, each: Observation) -> bool:
-    """The same condition: partitions may change as long as one stays."""
+    """Return True if an observation is of the track's condition: its partitions may change as long as one stays."""
     if (track.code, track.topic, track.subject) != (each.code, each.topic, each.subject):
         return False
     if bool(track.partitions) != bool(each.partitions):
@@ -94,7 +94,7 @@ def _is_of(track: Track, each: Observation) -> bool:
 
 
 def _is_unknown(track: Track, each: Observation) -> bool:
-    """True if an abstention is about this condition; one without a scope is about all of its rule."""
+    """Return True if an abstention is about this condition; one without a scope is about all of its rule."""
     is_of_all = not (each.topic or each.partitions or each.subject)
     return _is_of(track, each) or (is_of_all and track.code == each.code)
 

@@ -18,7 +18,7 @@ from laggard.diagnosis.signals.statistics import known_sum, lower_median
 
 
 def group_rows(signals: Signals) -> list[Row]:
-    """One row per topic; what is not known is None. The verdict's columns are not in them."""
+    """Return one row per topic, with None for unknown values and without the verdict's columns."""
     group = _group_columns(signals)
     left = {"flags": sorted({*signals.flags, LEFT})}
     rows = [_topic_columns(signals, each) | group for each in signals.topics]
@@ -121,7 +121,7 @@ def _shape_columns(shape: Shape) -> Row:
 
 
 def _is_censored(each: TopicSignals) -> bool | None:
-    """True if the largest time lag is only a lower bound: it has no error bound."""
+    """Return True if the largest time lag is only a lower bound, which has no error bound; None if none is known."""
     ages = np.where(each.is_ok, each.frame["time_lag"][:, -1], np.nan)
     if np.isnan(ages).all():
         return None
@@ -152,7 +152,7 @@ def _sum_known(values: Floats) -> int | None:
 
 
 def _known(row: Row) -> Row:
-    """The row with None for each number that is NaN."""
+    """Return the row with None for each number that is NaN."""
     return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
 
 
@@ -170,7 +170,7 @@ _AFTER = timedelta(seconds=_COMPLETE_SECONDS)
 
 
 def completed(signals: Signals) -> dict[str, list[Row]]:
-    """Rows by table."""
+    """Return the rows of deploys and scale events that are complete in this window, by table."""
     deploys = [
         deploy_row(signals, each)
         for each in signals.membership.deploys
@@ -186,6 +186,6 @@ def completed(signals: Signals) -> dict[str, list[Row]]:
 
 
 def _is_now(signals: Signals, at: datetime) -> bool:
-    """True if a moment lies in the evaluated window."""
+    """Return True if a moment lies in the evaluated window."""
     end = signals.frame.now
     return end - timedelta(seconds=signals.frame.window_seconds) <= at < end

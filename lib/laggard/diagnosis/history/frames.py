@@ -66,11 +66,11 @@ class TopicFrame:
     facts: Row = field(default_factory=dict)  # newest topic_windows and configuration, per topic
 
     def __getitem__(self, name: str) -> Floats:
-        """The array of a number, [partitions, windows]."""
+        """Return the array of a numeric column, [partitions, windows]."""
         return self.numbers[name]
 
     def named(self, name: str) -> Names:
-        """The array of a name, [partitions, windows]."""
+        """Return the array of a text column, [partitions, windows]."""
         return self.names[name]
 
 
@@ -156,7 +156,7 @@ class Track:
     confidence: float = 0.0
 
     def finding_id(self, cluster: str, group: str) -> str:
-        """Hash of what it is about and since when; replays and restarts give the same."""
+        """Return a hash of the finding's scope and start; replays and restarts give the same one."""
         scope = "|".join((self.topic, ",".join(map(str, self.partitions)), self.subject))
         return digest(cluster, group, self.code, scope, str(self.since_ms))
 
@@ -185,11 +185,11 @@ class Memory:
     lost: str = ""  # why what was remembered could not be read; not remembered itself
 
     def is_open(self, code: str) -> bool:
-        """True if a finding with this code is open."""
+        """Return True if a finding with this code is open."""
         return any(each.code == code and each.opened_ms is not None for each in self.tracks)
 
     def to_json(self) -> str | None:
-        """None when there is nothing to remember."""
+        """Return the memory as JSON; None if there is nothing to remember."""
         found: dict[str, Any] = {
             "trends": self.trends,
             "busy": self.busy,
@@ -207,7 +207,7 @@ class Memory:
 
 
 def digest(*parts: str) -> str:
-    """First 32 hex digits of the SHA-256 over the length-prefixed parts."""
+    """Return the first 32 hex digits of the SHA-256 over the length-prefixed parts."""
     hashed = hashlib.sha256()
     for part in parts:
         encoded = part.encode()
@@ -216,7 +216,7 @@ def digest(*parts: str) -> str:
 
 
 def from_json(text: str | None) -> Memory:
-    """The memory that `to_json` wrote; an empty one for None, and for what cannot be read, which says so."""
+    """Return the memory that `to_json` wrote; an empty one for None, and for unreadable text, with the error."""
     if text is None:
         return Memory()
     try:

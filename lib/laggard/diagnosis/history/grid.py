@@ -18,7 +18,7 @@ Piece = TypeVar("Piece", bound=pa.Table | pa.RecordBatch)
 
 
 def kept(rows: Piece, condition: pa.Array | pa.ChunkedArray) -> Piece:
-    """The rows that meet a condition; nothing is copied where they are next to each other, as those of a time are."""
+    """Return the rows that meet a condition, without a copy if they are adjacent, as those of a time range are."""
     is_kept = pc.fill_null(condition, False).to_numpy(zero_copy_only=False)
     count, first = int(np.count_nonzero(is_kept)), int(np.argmax(is_kept)) if len(is_kept) else 0
     is_run = bool(is_kept[first : first + count].all())
@@ -27,13 +27,13 @@ def kept(rows: Piece, condition: pa.Array | pa.ChunkedArray) -> Piece:
 
 
 def milliseconds(column: pa.ChunkedArray) -> Ints:
-    """Times since the epoch."""
+    """Return times in ms since the epoch."""
     found: Ints = pc.cast(column, pa.int64()).to_numpy() // 1000
     return found
 
 
 def coded(column: pa.Array | pa.ChunkedArray) -> tuple[Ints, list[Any]]:
-    """Text, or other values, as places in a list of the distinct ones, -1 where there is none; None is no text."""
+    """Return values as indices into a list of the distinct ones, -1 if null; None in the list is undecodable text."""
     whole = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     if isinstance(whole, pa.ChunkedArray):
         whole = whole.unify_dictionaries().combine_chunks()
@@ -55,7 +55,7 @@ def _text(value: pa.Scalar) -> Any:
 
 
 def listed(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """As `to_pylist`, several times as fast where values repeat: each is made once."""
+    """Return the values as `to_pylist` does, several times as fast if values repeat: each is made once."""
     if not len(column):
         return []  # Arrow makes no empty dictionary of times
     codes, values = coded(column)
@@ -66,7 +66,7 @@ def listed(column: pa.Array | pa.ChunkedArray) -> list[Any]:
 
 
 def places_of(column: pa.ChunkedArray) -> dict[str, Ints]:
-    """The rows of each text, in order."""
+    """Return the row numbers of each text, in order."""
     codes, texts = coded(column)
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(texts) + 1))
@@ -74,7 +74,7 @@ def places_of(column: pa.ChunkedArray) -> dict[str, Ints]:
 
 
 def ranked(column: pa.ChunkedArray) -> tuple[list[str], Ints]:
-    """The distinct texts in order, and the place of each row's among them."""
+    """Return the distinct texts in order, and the index of each row's text among them."""
     codes, texts = coded(column)
     if None in texts:  # perhaps of rows that are not among these
         if any(texts[code] is None for code in np.unique(codes).tolist()):
@@ -87,7 +87,7 @@ def ranked(column: pa.ChunkedArray) -> tuple[list[str], Ints]:
 
 
 def distinct(keys: Ints) -> tuple[Ints, Ints]:
-    """As np.unique with the inverse, by hashes: rows are many more than keys."""
+    """Return unique keys and the inverse as np.unique does, by hashes: there are many more rows than keys."""
     encoded = pa.array(keys).dictionary_encode()
     found = encoded.dictionary.to_numpy()
     order = np.argsort(found)
@@ -186,7 +186,7 @@ class Grid:
         return self._parts.keys()
 
     def parts(self, leader: str, first: int, last: int, batch_id: int) -> Iterator[Part]:
-        """Keys with a row in the windows numbered `first` to before `last`, by what was published up to a batch."""
+        """Yield a part per key with a row in the windows `first` to `last` - 1, as published up to a batch."""
         for key, low, high in self._parts.get(leader, ()):
             batches = self._batches[first:last, low:high].T
             is_known = batches <= batch_id
@@ -211,7 +211,7 @@ class Grid:
 
 
 def _placed(rows: Rows, leader: str, is_own: IsOwn | None) -> tuple[pa.Table, npt.NDArray[np.bool_]]:
-    """The rows that are one's own, and which of all these are; those of others are never there all at once."""
+    """Return the own rows, and a mask of them among all rows; the others are never in memory all at once."""
     pieces, flags, known = [], [np.empty(0, np.bool_)], dict[str, bool]()
     for batch in rows.to_batches():
         if is_own is None:
@@ -228,7 +228,7 @@ def _placed(rows: Rows, leader: str, is_own: IsOwn | None) -> tuple[pa.Table, np
 
 
 def _is_keyed(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-    """Rows that have all of their key."""
+    """Return a mask of the rows that have all of their key."""
     found = np.ones(batch.num_rows, np.bool_)
     for column in batch.columns:
         if column.null_count:
@@ -239,7 +239,7 @@ def _is_keyed(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
 def _series(
     rows: pa.Table, keys: Sequence[str]
 ) -> tuple[dict[str, list[tuple[tuple[str, ...], int, int]]], Ints, Ints]:
-    """Keys in order with begin and end of their series, the partition of each series, the series of each row."""
+    """Return keys in order with begin and end of their series, each series' partition, and each row's series."""
     if not rows.num_rows:
         return {}, np.empty(0, np.int64), np.empty(0, np.int64)
     texts, ranks = zip(*(ranked(rows[name]) for name in keys), strict=True)

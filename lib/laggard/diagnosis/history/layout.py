@@ -50,7 +50,7 @@ def hidden_commits(
 
 
 def _by_partition(column: pa.ChunkedArray) -> dict[int, Floats]:
-    """A column of maps as an array over the rows per key, NaN if a row has none."""
+    """Return a column of maps as one array per key with a value for each row, NaN if a row has none."""
     found: dict[int, Floats] = {}
     place = 0
     for chunk in column.chunks:
@@ -116,7 +116,7 @@ class History:
         policy: Callable[[str, datetime], Policy] = lambda *_: Policy(),
         baseline: Callable[[str], Baseline] = lambda _: dict,
     ) -> Iterator[GroupFrame]:
-        """Frames of all groups with a row of `lag_windows` or `group_history` in the window that begins at `window_ms`.
+        """Yield frames of all groups with a row of `lag_windows` or `group_history` in the window from `window_ms`.
 
         A group that was deleted in the window has no such row any more, and a frame a last time. Rows of the tables
         are those that were published up to a batch.
@@ -156,7 +156,7 @@ class History:
             )
 
     def _retention_minutes(self, batch_id: int) -> float | None:
-        """The brokers' retention of offsets by the newest batch that reports it; None if none does."""
+        """Return the brokers' retention of offsets by the newest batch that reports it; None if none does."""
         recorded = [each["offsets_retention_minutes"] for each in self._retentions if each["batch_id"] <= batch_id]
         return next((float(each) for each in reversed(recorded) if each is not None), None)
 
@@ -165,7 +165,7 @@ class History:
         return None if hidden is None else Hidden(hidden.least[first:last], hidden.most[first:last])
 
     def _topic_facts(self, first: int, last: int, batch_id: int) -> dict[tuple[str, ...], Row]:
-        """Of each topic its newest configuration, and under "windows" the log ends of partitions that are held back."""
+        """Return each topic's newest configuration, and under "windows" what `_held_back` returns."""
         grid = self._topics
         parts = [part for topic in grid.leaders for part in grid.parts(topic, first, last, batch_id)]
         configured = self._configured.take([_newest_row(part) for part in parts]).to_pylist() if parts else []
@@ -197,7 +197,7 @@ class _Facts:
         self._whole = {(row["group"], row["window_start"]): row for row in rows_of(evaluated)}
 
     def of(self, first: int, last: int, batch_id: int) -> dict[str, list[Row | None]]:
-        """By group the rows of these windows that were published up to a batch."""
+        """Return by group its rows of these windows that were published up to a batch; None if there is none."""
         found = {}
         for group, cells in self._rows.items():
             known = [row if batch <= batch_id else None for batch, row in cells[first:last]]
@@ -209,7 +209,7 @@ class _Facts:
 
 
 def rows_of(table: pa.Table) -> list[Row]:
-    """Rows with maps as dicts, which Arrow gives as lists of pairs."""
+    """Return rows with maps as dicts, which Arrow gives as lists of pairs."""
     found: list[Row] = table.to_pylist(maps_as_pydicts="strict") if table.num_rows else []  # none cost a millisecond
     return found
 
@@ -226,13 +226,13 @@ def _topic_frame(part: Part, facts: Mapping[tuple[str, ...], Row]) -> TopicFrame
 
 
 def _newest_row(part: Part) -> int:
-    """The place in the table of a row of the newest window that has one; a topic's configuration is in all of them."""
+    """Return the table index of a row of the newest window that has one; each of them has the topic's configuration."""
     window = int(np.nonzero(part.is_known)[1].max())
     return int(np.fmax.reduce(part.numbers["row"][:, window]))
 
 
 def _held_back(part: Part) -> dict[int, list[Row]]:
-    """By partition the known ends of its log, of partitions whose end lay beyond what was stable, in order."""
+    """Return by partition the last stable offset and log end of each known window, if they differ in any window."""
     stable, end = part.numbers["stable"], part.numbers["end"]
     return {
         int(part.partitions[row]): [
@@ -255,14 +255,14 @@ def _by_group(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def _deleted(events: Mapping[str, Sequence[Row]], window_ms: int) -> set[str]:
-    """Groups that were deleted in the window, by the events of each."""
+    """Return groups that were deleted in the window, by the events of each."""
     window = datetime.fromtimestamp(window_ms / 1000, timezone.utc)
     newest = ((group, row) for group, rows in events.items() for row in rows[-3:])
     return {group for group, row in newest if row["kind"] == "group_deleted" and row["event_at"] >= window}
 
 
 def _living(topics: Sequence[TopicFrame]) -> list[TopicFrame]:
-    """Topics with a row in the newest window, each once: of a topic that was recreated in it the one that is read.
+    """Return topics with a row in the newest window, each once: of a topic recreated in it, the one that is read.
 
     A topic that the group had under another id before says so in its facts.
     """

@@ -190,7 +190,7 @@ class PingPong:
 
 
 def find_ping_pong(membership: Membership) -> PingPong:
-    """Returns among the moves of the last seconds; a member that keeps its id keeps what it has, whatever its slot.
+    """Find returns among the moves of the last 30 min; a member that keeps its id keeps what it has, whatever its slot.
 
     Moves in a deploy do not count.
     """
@@ -211,7 +211,7 @@ def find_ping_pong(membership: Membership) -> PingPong:
 
 
 def _moves(rosters: Sequence[Roster]) -> Iterator[tuple[Roster, TopicPartition, str, str]]:
-    """Partitions that went over to another member: in which roster, from which slot, and to which."""
+    """Yield partitions that went over to another member: in which roster, from which slot, and to which."""
     owner: dict[TopicPartition, tuple[str, str]] = {}
     here: set[str] = set()
     for roster in rosters:
@@ -228,7 +228,7 @@ def _moves(rosters: Sequence[Roster]) -> Iterator[tuple[Roster, TopicPartition, 
 
 
 def _held(roster: Roster) -> dict[TopicPartition, tuple[str, str]] | None:
-    """Partition to member id and slot; None while an assignment is open or not decodable."""
+    """Return a dict from partition to member id and slot; None while an assignment is incomplete or not decodable."""
     if roster.generation_kind == "epoch" and any(row.get("member_state") != "Stable" for row in roster.rows):
         return None
     if any(row.get("assigned") is None for row in roster.rows):
@@ -291,7 +291,7 @@ class Avoidable:
 
 
 def find_avoidable(frame: GroupFrame) -> Avoidable:
-    """Of the newest live rebalances whose moves are known."""
+    """Sum the moves, and the avoidable ones, of the newest live rebalances whose moves are known."""
     rows = [row for row in frame.live_rebalances if row.get("moved") is not None and row["members_before"]]
     rows = sorted(rows, key=itemgetter("ended_at"))[-_AVOIDABLE_AMONG:]
     return Avoidable(

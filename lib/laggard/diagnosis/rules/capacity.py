@@ -114,7 +114,7 @@ def capacity_shortage(signals: Signals) -> list[Observation]:
 
 
 def _rises(signals: Signals, topic: TopicSignals) -> bool:
-    """True if each of the newest windows left more than the one before, by as much as a trend has to grow by.
+    """Return True if each of the newest windows left more than the one before, by as much as a trend has to grow by.
 
     A trend needs points of longer. Commits that are rarer than windows, or of which nothing is known yet, tell nothing.
     """
@@ -126,14 +126,14 @@ def _rises(signals: Signals, topic: TopicSignals) -> bool:
 
 
 def _has_changed(signals: Signals) -> bool:
-    """True if a generation began within the windows of the rates: it is not known what its members do."""
+    """Return True if a generation began within the windows of the rates: what its members can do is unknown."""
     rows = signals.frame.live_generations
     seconds = signals.parameters.rate_windows * signals.frame.window_seconds
     return bool(rows) and (signals.frame.now - rows[-1]["record_timestamp"]).total_seconds() < seconds
 
 
 def _may_be_hot(signals: Signals, worst: TopicSignals) -> bool:
-    """True if a hot partition accounts for the lag, or is not known yet to: then the verdict asks for no members.
+    """Return True if a hot partition accounts for the lag, or still may: the verdict then asks for no members.
 
     So does one that wanders: it leaves its lag on one partition after the other.
     """
@@ -146,7 +146,7 @@ def _may_be_hot(signals: Signals, worst: TopicSignals) -> bool:
 
 
 def _is_beyond_all_members(signals: Signals) -> bool:
-    """True if no other share of the partitions would do: all members are behind, or more arrives than the best could.
+    """Return True if no other assignment would do: all members are behind, or more arrives than all can handle at best.
 
     Some members read a few of their partitions before the others, some are slower or were given more of them.
     """
@@ -158,7 +158,7 @@ def _is_beyond_all_members(signals: Signals) -> bool:
 
 
 def _stands_still(topic: TopicSignals) -> bool:
-    """True if half of the lag lies on partitions of which nothing is read: speed is no matter there."""
+    """Return True if half of the lag is on partitions that nobody reads: there the speed of members does not matter."""
     return known_sum(topic.lag[topic.is_stalled]) >= STILL_SHARE * known_sum(topic.lag)
 
 
@@ -258,7 +258,7 @@ def capacity_burst(signals: Signals) -> list[Observation]:
 
 
 def _has_fallen_since(topic: TopicSignals, first: int) -> bool:
-    """True if the lag fell in each of the newest windows, all since one, by more than the commit interval hides."""
+    """Return True if lag fell in each newest window since `first`, in total by more than the commit interval hides."""
     lag = topic.frame["envelope"][:, first:].sum(axis=0)[-BURST_FALLS - 1 :]
     return (
         len(lag) > BURST_FALLS and bool((np.diff(lag) < 0).all()) and float(lag[0] - lag[-1]) > known_sum(topic.floor)
@@ -266,7 +266,7 @@ def _has_fallen_since(topic: TopicSignals, first: int) -> bool:
 
 
 def baseline_arrival(signals: Signals, topic: TopicSignals) -> float:
-    """Median arrival rate of the topic over the last day in records/s, the newest minutes left out; NaN if too few."""
+    """Return the topic's median arrival rate in records/s of the last day, newest minutes left out; NaN if too few."""
     until = signals.frame.now_ms / 1000 - signals.parameters.baseline_skip_seconds
     rows = signals.frame.baseline().get(topic.frame.topic, ())
     rates = [row.get("arrival_rate") for row in rows if row["window_start"].timestamp() < until]

@@ -156,7 +156,7 @@ def _newest_gaps(signals: Signals, gaps: Floats) -> int | None:
 
 
 def _is_independent(signals: Signals, totals: Floats) -> bool | None:
-    """True if the mean gap is the same in windows with few and with many arrivals; None if these are alike."""
+    """Return True if the mean gap is the same in windows with few and with many arrivals; None if these are alike."""
     steps = np.diff(totals, axis=1)
     arrivals = sum(np.nansum(topic.frame["arrival"], axis=0) for topic in signals.topics)[1:]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -264,7 +264,7 @@ def _tight(kind: str, evidence: dict[str, float], guards: dict[str, str]) -> Obs
 
 
 def commit_gap_p99(signals: Signals) -> tuple[float, int]:
-    """99th percentile (nearest rank) of the commit intervals of moving partitions in seconds, and how many there are.
+    """Return the 99th percentile (nearest rank) of commit intervals of moving partitions in seconds, and their number.
 
     The frame has the median of a partition's newest gaps per window, not each gap; a batch that is the exception in
     twenty does not show. Stalled partitions say nothing of batches.

@@ -46,7 +46,7 @@ class Correlated:
 
 
 def find_correlated(groups: Sequence[Row], parameters: Parameters) -> list[Correlated]:
-    """Brokers whose groups rebalanced together, each with its fullest minute.
+    """Find brokers whose groups rebalanced together, each with the minute in which most of its groups did.
 
     `groups` are the signals of active groups, with the ends of their live rebalances of the time to look at. A group
     counts at the broker that led it a minute before: members rejoin at the one that took over, which is not to blame.
@@ -59,7 +59,7 @@ def find_correlated(groups: Sequence[Row], parameters: Parameters) -> list[Corre
 
 
 def _by_minute(groups: Sequence[Row], parameters: Parameters) -> Iterator[Correlated]:
-    """Brokers of which enough groups rebalanced, for each minute that begins with the end of a rebalance."""
+    """Yield brokers of which enough groups rebalanced, for each minute that begins with the end of a rebalance."""
     moved = [each for each in groups if each["led_before"]]
     lasting = _by_broker((each["coordinator"], each["group"]) for each in groups if not each["led_before"])
     for at in sorted({at for each in groups for at in each["rebalanced_at"]}):
@@ -70,13 +70,13 @@ def _by_minute(groups: Sequence[Row], parameters: Parameters) -> Iterator[Correl
 
 
 def _hit(groups: Sequence[Row], begin: datetime, parameters: Parameters) -> set[str]:
-    """Groups that rebalanced within the minute that begins then."""
+    """Return groups that rebalanced within the minute that begins then."""
     end = begin + timedelta(seconds=parameters.coordinator_seconds)
     return {each["group"] for each in groups if any(begin <= at <= end for at in each["rebalanced_at"])}
 
 
 def _by_broker(led: Iterable[tuple[int | None, str]]) -> defaultdict[int, set[str]]:
-    """Groups of each broker that is known."""
+    """Return groups of each broker that is known."""
     found = defaultdict[int, set[str]](set)
     for broker, group in led:
         if broker is not None:
@@ -87,7 +87,7 @@ def _by_broker(led: Iterable[tuple[int | None, str]]) -> defaultdict[int, set[st
 def _hit_brokers(
     led_by: Mapping[int, set[str]], hit: set[str], at: datetime, parameters: Parameters
 ) -> Iterator[Correlated]:
-    """Brokers of whose groups enough rebalanced within the minute that begins then, and hardly one of the others."""
+    """Yield brokers of whose groups enough rebalanced in the minute from `at`, and hardly any group of the others."""
     everybody = set[str]().union(*led_by.values())
     for broker, own in led_by.items():
         mine, others = own & hit, everybody - own
@@ -98,7 +98,7 @@ def _hit_brokers(
 
 
 def _coordinator_before(group: Row, at: datetime, parameters: Parameters) -> int | None:
-    """The broker that led a group's offsets partition so long before; None not known."""
+    """Return the broker that led a group's offsets partition `coordinator_seconds` before a time; None if unknown."""
     since = at - timedelta(seconds=parameters.coordinator_seconds)
     found: int | None = next((broker for seen, broker in group["led_before"] if seen > since), group["coordinator"])
     return found
@@ -296,5 +296,5 @@ def offsets_topic_changed(cluster: ClusterFrame, _: Sequence[Row], __: Parameter
 
 
 def reaches(observation: Observation, group: str) -> bool:
-    """True if a group is among those that an observation of the cluster names."""
+    """Return True if a group is among those that an observation of the cluster names."""
     return group in observation.evidence_text.get("groups", "").split(", ")

@@ -160,7 +160,7 @@ def crash_loop(signals: Signals) -> Iterator[Observation]:
 
 
 def _lives_a_poll_interval(signals: Signals, loop: CrashLoop) -> bool:
-    """True if its lives last as long as a member that does not poll again is left in the group."""
+    """Return True if the median life lasts about as long as a member that stops polling stays in the group."""
     timeout = longest_rebalance_timeout(row for row in signals.frame.members if row["generation_kind"] == "classic")
     if timeout is None:
         return False
@@ -169,7 +169,7 @@ def _lives_a_poll_interval(signals: Signals, loop: CrashLoop) -> bool:
 
 
 def _is_elsewhere(signals: Signals, eviction: Eviction) -> bool:
-    """True if another host took over, in the same rebalance or within ten minutes; one that was away itself did not."""
+    """Return True if another host took over in the same rebalance or within ten minutes, and was not away itself."""
     if eviction.is_elsewhere is not None:
         return eviction.is_elsewhere
     membership, away = signals.membership, set[str]()
@@ -198,7 +198,7 @@ def _who(signals: Signals, found: Sequence[Eviction]) -> dict[str, str]:
 
 
 def _is_contradicted(signals: Signals, found: Sequence[Eviction], reason: str) -> bool:
-    """True if a later departure has another claimed reason: then whatever evicted members has ended."""
+    """Return True if a later departure has another claimed reason: the cause of these evictions has ended."""
     newest = max(each.at for each in found)
     for row in signals.frame.live_rebalances:
         posterior = dict(row["cause_posterior"] or {})

@@ -99,7 +99,7 @@ def static_expired(signals: Signals) -> Iterator[Observation]:
 
 
 def _expired(signals: Signals, away: Sequence[Absence]) -> Collection[Absence]:
-    """The newest expired absence of each member in the last half hour, those of a member that is evicted left out."""
+    """Return each member's newest expired absence of the last half hour, without members that are evicted."""
     now, horizon = signals.frame.now, signals.parameters.deploy_horizon_seconds
     expired = [each for each in away if each.is_expired and 0 <= (now - each.back_at).total_seconds() < horizon]
     faults = [each for each in expired if not signals.membership.is_in_deploy(each.back_at)]
@@ -202,7 +202,7 @@ def static_not_used(signals: Signals) -> Iterator[Observation]:
 
 
 def _costly_deploys(signals: Signals) -> list[Row]:
-    """Rows of the deploys of the last week that caused lag, and whose members were not static."""
+    """Return rows of the deploys of the last week that caused lag, and whose members were not static."""
     now = signals.frame.now
     own = [deploy_row(signals, each) for each in signals.membership.deploys if each.state == OVER]
     # what was written while the deploy lay in the frame's windows knows its cost better

@@ -182,7 +182,7 @@ def data_loss_forecast(signals: Signals) -> list[Observation]:
 
 
 def _is_open(signals: Signals, topic: str) -> bool:
-    """True if a loss was forecast before it happened."""
+    """Return True if a loss was forecast before it happened."""
     tracks = signals.memory.tracks
     return any((t.code, t.topic) == ("DATA_LOSS_FORECAST", topic) and t.opened_ms is not None for t in tracks)
 

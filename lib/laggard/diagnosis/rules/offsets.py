@@ -123,7 +123,7 @@ def lso_stuck(signals: Signals) -> Iterator[Observation]:
 
 
 def _held(topic: TopicSignals, count: int) -> list[int]:
-    """Rows that are read up to a last stable offset that stood for so many windows while the log grew."""
+    """Return rows that are read up to a last stable offset that stood for so many windows while the log grew."""
     frame, windows = topic.frame, topic.frame.facts.get("windows", {})
     held = []
     for row in np.flatnonzero(np.isin(frame.partitions, list(windows))).tolist():
@@ -134,7 +134,7 @@ def _held(topic: TopicSignals, count: int) -> list[int]:
 
 
 def _stuck_at(log_ends: Sequence[Row], count: int) -> int | None:
-    """The last stable offset of all these windows, if there are so many and the log grew meanwhile; else None."""
+    """Return the last stable offset of all these windows, if there are enough and the log grew meanwhile; else None."""
     stable = {one["last_stable_offset"] for one in log_ends}
     ends = [one["log_end_offset"] for one in log_ends if one["log_end_offset"] is not None]
     is_stuck = len(log_ends) == count and len(stable) == 1 and bool(ends) and ends[-1] > ends[0]
@@ -157,7 +157,7 @@ def _event(code: str, topic: str, rows: list[Row], severity: str, more: dict[str
 
 
 def _events(signals: Signals, kind: str, span: timedelta | None = None) -> list[tuple[str, list[Row]]]:
-    """Events of a kind in this window, or in a span up to its end, by topic."""
+    """Return events of a kind in this window, or in a span up to its end, by topic."""
     found: dict[str, list[Row]] = {}
     end = signals.frame.now
     begin = end - (span or timedelta(seconds=signals.frame.window_seconds))
@@ -219,7 +219,7 @@ def topic_recreated(signals: Signals) -> Iterator[Observation]:
 
 
 def _reported(code: str, kind: str, signals: Signals) -> Iterator[Observation]:
-    """Events of a kind in this window, as they are in `group_events`."""
+    """Return an observation per topic for the events of a kind in this window, as they are in `group_events`."""
     for topic, rows in _events(signals, kind):
         numbers = {"events": len(rows), "records": rows[0].get("records")}
         yield Observation(code, INFO, topic, evidence=known(numbers))

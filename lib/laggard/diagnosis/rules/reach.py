@@ -34,7 +34,7 @@ _VERSIONS = 2**31  # `rule_version` is a 32-bit integer, and not negative
 
 
 def reached(*starts: Callable[..., object] | str) -> frozenset[str]:
-    """Names of the thresholds that functions can reach; a start may be such a name itself."""
+    """Return the names of all thresholds that functions use, directly or not; a start may be such a name itself."""
     found: set[str] = set()
     seen: set[FunctionType] = set()
     todo: list[Any] = list(starts)
@@ -56,7 +56,7 @@ def reached(*starts: Callable[..., object] | str) -> frozenset[str]:
 
 
 def _named_in(function: FunctionType) -> Iterator[Any]:
-    """Thresholds, functions, classes and signals of ours that a function names."""
+    """Yield thresholds, functions, classes and signals of this package that a function names."""
     names = set(_names(function.__code__))
     modules = [value for name in names if isinstance(value := function.__globals__.get(name), ModuleType)]
     looks_at_signals = _looks_at_signals(function)
@@ -117,7 +117,7 @@ def _named_by(values: Sequence[ast.expr | None], names: Sequence[str]) -> tuple[
 
 
 def _defined(node: ast.stmt) -> tuple[list[str], Sequence[ast.expr | None]]:
-    """Names that a statement of a module defines, and their values or defaults; none if it is neither."""
+    """Return the names that a module's statement defines, with their values or defaults; none for other statements."""
     if isinstance(node, ast.FunctionDef):
         return [node.name], [*node.args.defaults, *node.args.kw_defaults]
     if not isinstance(node, ast.Assign | ast.AnnAssign):
@@ -127,7 +127,7 @@ def _defined(node: ast.stmt) -> tuple[list[str], Sequence[ast.expr | None]]:
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """Globals and attributes that code names; those of a frame are recorded rows, whatever they are called."""
+    """Yield globals and attributes that code names; attributes of a frame are columns of recorded rows and left out."""
     before = ""
     for each, after in pairwise(get_instructions(code)):  # the last one returns or raises
         is_array_shape = each.argval == "shape" and after.opname in _CONSTANTS

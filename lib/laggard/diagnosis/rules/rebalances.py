@@ -113,7 +113,7 @@ def rebalance_storm(signals: Signals) -> Iterator[Observation]:
 
 
 def _is_static(members: Sequence[Row]) -> bool:
-    """True if there are members, and all have instance ids."""
+    """Return True if there are members, and all have instance ids."""
     return bool(members) and all(row.get("group_instance_id") for row in members)
 
 
@@ -274,6 +274,6 @@ def assignor_flap(signals: Signals) -> Iterator[Observation]:
 
 
 def _commit_gap_p95(signals: Signals) -> float:
-    """95th percentile by nearest rank over partitions of the commit intervals; 0 if none is known."""
+    """Return the 95th percentile, by nearest rank, of partitions' commit intervals in seconds; 0 if none is known."""
     gaps = [each for topic in signals.topics for each in topic.interval.tolist() if isfinite(each)]
     return percentile(gaps, _COMMIT_GAP_PERCENT) if gaps else 0.0

@@ -57,7 +57,7 @@ class Condition:
 
 
 def group_conditions(signals: Signals) -> frozenset[str]:
-    """Names of the conditions that hold at the end of the window."""
+    """Return names of the conditions that hold at the end of the window."""
     return frozenset(each.name for each in CONDITIONS if each.holds(signals))
 
 
@@ -70,12 +70,12 @@ def _is_deployed(signals: Signals) -> bool:
 
 
 def _is_new(signals: Signals) -> bool:
-    """True if the group was created not long ago and drains what lay in its topics."""
+    """Return True if the group was created recently and drains what was in its topics."""
     return happened(signals, frozenset({"group_created"}), _CATCH_UP_SECONDS) and _is_falling(signals)
 
 
 def _was_set_back(signals: Signals) -> bool:
-    """True if somebody set the offsets back, further than a rebalance replays, and the group reads it again."""
+    """Return True if offsets were set back further than a rebalance replays, and the group reads the records again."""
     if not is_more_than_replayed(signals, timedelta(seconds=_REWIND_SECONDS)):
         return False
     newest = max(row["event_at"] for row in signals.frame.events if row["kind"] == "offset_rewind")
@@ -118,7 +118,7 @@ _FAMILIES = (
 
 
 def rules_of(family: ModuleType) -> tuple[Rule, ...]:
-    """Rules that a module of this folder declares, in order."""
+    """Return the rules that a module of this folder declares, in order."""
     return tuple(each for each in vars(family).values() if isinstance(each, Rule))
 
 
@@ -138,7 +138,7 @@ class Edge:
 
 
 def _codes(inhibition: Inhibition) -> frozenset[str]:
-    """Codes that an inhibition names, each or by a group of rules."""
+    """Return the codes that an inhibition names, directly or by a group of rules."""
     named = set(inhibition.targets)
     return frozenset(rule.code for rule in RULES if rule.code in named or named & set(rule.groups))
 
@@ -185,11 +185,11 @@ _ALERT_OF = {code: alert for alert, codes in ALERT_CODES.items() for code in cod
 
 
 def alert_of(code: str) -> str | None:
-    """The alert that repeats a finding; None if there is none."""
+    """Return the alert for a finding; None if there is none."""
     return _ALERT_OF.get(code)
 
 
 def runbook_of(code: str) -> str:
-    """Path of the alert's runbook in the repository; without an alert, of the code's entry in the diagnosis."""
+    """Return the path of the alert's runbook; without an alert, that of the code's entry in the diagnosis page."""
     alert = alert_of(code)
     return f"docs/runbooks/{alert}.md" if alert else f"docs/diagnosis.md#{code.lower()}"

@@ -133,7 +133,7 @@ class Rule:
 
 
 def _listing(check: Callable[..., Iterable[Observation]]) -> Callable[..., list[Observation]]:
-    """The check with its observations in a list: all of them, or the error that ended it."""
+    """Return the check with its observations in a list: all of them, or the error that ended it."""
 
     @wraps(check)
     def all_of(*inputs: object) -> list[Observation]:
@@ -153,33 +153,33 @@ _BURN_LONG_WINDOWS = fixed("burn_long_windows", 60, "windows")
 
 
 def passes(fine: bool | None) -> str:  # noqa: FBT001 -- the name of the function is the question
-    """Result of a guard; None is not known."""
+    """Return the result of a guard: pass, fail, or unknown for None."""
     return UNKNOWN if fine is None else PASS if fine else FAIL
 
 
 def guard(is_bad: bool | None) -> str:  # noqa: FBT001 -- it is what is evaluated
-    """Result of a guard by whether what it guards against is so."""
+    """Return the result of a guard: fail if the condition that it guards against holds, unknown for None."""
     return passes(None if is_bad is None else not is_bad)
 
 
 def no_deploy(signals: Signals) -> str:
-    """Result of the guard against rolling deploys, and against maintenance that was declared."""
+    """Return the result of the guard against rolling deploys and declared maintenance."""
     return passes(signals.deploy is None and not signals.policy.in_maintenance)
 
 
 def happened(signals: Signals, kinds: frozenset[str], seconds: float) -> bool:
-    """True if an event of these kinds lies in the last `seconds`."""
+    """Return True if an event of these kinds lies in the last `seconds`."""
     since = signals.frame.now_ms / 1000 - seconds
     return any(event.get("kind") in kinds and event["event_at"].timestamp() >= since for event in signals.frame.events)
 
 
 def is_compacted(topic: TopicSignals) -> bool:
-    """True if its offsets have holes; False also where the configuration is not known."""
+    """Return True if the topic is compacted and its offsets have gaps; False also if its configuration is unknown."""
     return "compact" in str(topic.frame.facts.get("cleanup_policy") or "")
 
 
 def known(numbers: Mapping[str, float | None]) -> dict[str, float]:
-    """Evidence without what is not known."""
+    """Return the evidence without unknown values."""
     return {name: float(value) for name, value in numbers.items() if value is not None and not isnan(value)}
 
 
@@ -189,12 +189,12 @@ def assignor(signals: Signals) -> str:
 
 
 def share_of_lag(signals: Signals, lag: float) -> float:
-    """Share of the group's significant lag, 1 at most; 0 without any."""
+    """Return the share of the group's significant lag, 1 at most; 0 without any."""
     return min(1.0, lag / signals.material_lag) if signals.material_lag > 0 else 0.0
 
 
 def group_kind(frame: GroupFrame) -> str:
-    """Group type, of a classic group its protocol type: consumers of both protocols are `consumer`; "" unknown."""
+    """Return the group type, of a classic group the protocol type: `consumer` for consumers of both; "" if unknown."""
     newest = frame.generations[-1] if frame.generations else {}
     group_type = frame.fact.get("group_type") or newest.get("group_type") or ""
     if group_type == "classic":
@@ -203,17 +203,17 @@ def group_kind(frame: GroupFrame) -> str:
 
 
 def has_members(signals: Signals) -> bool:
-    """True if rebalances and members of the group can be evaluated."""
+    """Return True if rebalances and members of the group can be evaluated."""
     return group_kind(signals.frame) not in {"share", "simple"}
 
 
 def has_assignments(signals: Signals) -> bool:
-    """True if its members own partitions: not so Connect workers, nor tasks of the streams protocol."""
+    """Return True if members own partitions, unlike Connect workers and tasks of the streams protocol."""
     return group_kind(signals.frame) in {"consumer", ""}
 
 
 def burns_slo(frame: GroupFrame, objective: float) -> bool:
-    """True if too many records were late, both of late and for long; under 100 matured ones say nothing."""
+    """Return True if too many records were late, recently and for long; under 100 matured ones do not count."""
     for count in (_BURN_SHORT_WINDOWS, _BURN_LONG_WINDOWS):
         matured, late = (
             sum(known_sum(topic[name][:, -count:]) for topic in frame.topics) for name in ("matured", "late")

@@ -94,7 +94,7 @@ def deploy_lag_spike(signals: Signals) -> Iterator[Observation]:
 
 
 def _newest_deploy(signals: Signals) -> Deploy | None:
-    """The newest deploy, if it began not long ago, is more than a suspicion, and members had to rebalance for it."""
+    """Return the newest deploy if it is recent, more than a suspicion, and made members rebalance; else None."""
     now, limit = signals.frame.now, signals.parameters.deploy_limit_seconds
     near = [each for each in signals.membership.deploys if (now - each.started_at).total_seconds() <= limit]
     return near[-1] if near and near[-1].state != SUSPECTED and near[-1].rebalances else None
@@ -171,7 +171,7 @@ def scale_out_futile(signals: Signals) -> Iterator[Observation]:
 
 
 def _latest_scale_out(signals: Signals) -> ScaleEvent | None:
-    """The newest net change, if it added members and is old enough to have shown."""
+    """Return the newest net change of members, if it added members and is old enough to show an effect."""
     events = signals.membership.scale_events if has_assignments(signals) else []
     if not events or events[-1].after < events[-1].before:
         return None

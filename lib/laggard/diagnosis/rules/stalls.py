@@ -90,7 +90,7 @@ def partition_stalled(signals: Signals) -> list[Observation]:
 
 
 def _stuck_on_poison(signals: Signals) -> set[str]:
-    """Slots of members that have the partition of an open poison pill: what else they have waits for that record."""
+    """Return slots of members with the partition of an open poison pill: all else they have waits for that record."""
     places = {
         (track.topic, number)
         for track in signals.memory.tracks
@@ -164,7 +164,7 @@ def _unmoved(signals: Signals, track: Track) -> list[tuple[TopicSignals, int]]:
 
 
 def _is_committed(topic: TopicSignals, row: int, window_seconds: int) -> bool:
-    """True if an offset was committed in the newest windows, as many as a commit interval takes."""
+    """Return True if an offset was committed in the newest windows, which are as many as a commit interval takes."""
     interval = 0.0 if np.isnan(topic.interval[row]) else float(topic.interval[row])
     windows = max(1, math.ceil(OVERDUE_INTERVALS * interval / window_seconds))
     return bool(np.nansum(topic.frame["commits"][row, -windows:]) > 0)
@@ -173,7 +173,7 @@ def _is_committed(topic: TopicSignals, row: int, window_seconds: int) -> bool:
 def _by_member(
     signals: Signals, stalled: list[tuple[TopicSignals, int]]
 ) -> Iterator[tuple[str, list[tuple[TopicSignals, int]]]]:
-    """All partitions of a member together where all of them stand, else one by one."""
+    """Yield all partitions of a member together if all of them are stalled, else one by one."""
     of_slot: dict[str, list[tuple[TopicSignals, int]]] = defaultdict(list)
     for each, row in stalled:
         of_slot[each.frame.named("slot")[row, -1]].append((each, row))
@@ -187,7 +187,7 @@ def _by_member(
 
 
 def _matters(places: list[tuple[TopicSignals, int]]) -> bool:
-    """True if there is something to read; where records were deleted, what has come since."""
+    """Return True if there are unread records; if lag is unknown after a deletion, if the log holds any."""
     return any(
         each.lag[row] > 0 or (np.isnan(each.lag[row]) and each.frame["end"][row, -1] > each.frame["start"][row, -1])
         for each, row in places
@@ -232,7 +232,7 @@ def _kind_of(places: list[tuple[TopicSignals, int]]) -> str:
 
 
 def _guards(signals: Signals, places: list[tuple[TopicSignals, int]], kind: str) -> dict[str, str]:
-    """Guards of a stall; an owner that repeats its commit is there, and may still have had no time to read."""
+    """Return the guards of a stall; an owner that repeats its commit is alive, but may have had no time to read."""
     may_be_silent = kind in ("silent", UNKNOWN_KIND)
     held_up = {
         "no rebalance is running": may_be_silent and signals.state not in SETTLED,
@@ -244,7 +244,7 @@ def _guards(signals: Signals, places: list[tuple[TopicSignals, int]], kind: str)
 
 
 def _had_time(signals: Signals, places: list[tuple[TopicSignals, int]], kind: str) -> bool:
-    """True if the newest rebalance lies as far back as a stall has to last: while it lasted nobody could read.
+    """Return True if the newest rebalance ended as long ago as a stall must last: during it nobody could read.
 
     Who has died since then is missed a session later. One that repeats a commit is there, and had time if it moved
     others of its partitions meanwhile; in rebalances members commit what they have as they lose it.
@@ -265,7 +265,7 @@ def _had_time(signals: Signals, places: list[tuple[TopicSignals, int]], kind: st
 
 
 def _have_others_moved(signals: Signals, places: list[tuple[TopicSignals, int]]) -> bool:
-    """True if the group as a whole has read on for as long as a stall has to last.
+    """Return True if the group as a whole has kept reading for as long as a stall must last.
 
     A group that nobody reads, or whose commits are refused, stands on all of its partitions. By the moment at which
     each of them committed last, some look stalled before the others, and some after them.
@@ -287,7 +287,7 @@ def _have_others_moved(signals: Signals, places: list[tuple[TopicSignals, int]])
 
 
 def _overdue(frame: TopicFrame, unknown_seconds: float) -> Flags:
-    """[partitions, windows] True where there is more to read, or may be, and the next commit is overdue."""
+    """Return a mask [partitions, windows]: there is, or may be, more to read and the next commit is overdue."""
     interval = np.where(np.isnan(frame["interval"]), unknown_seconds, frame["interval"])
     is_late = frame["frozen"] > OVERDUE_INTERVALS * interval
     is_late |= np.isnan(frame["frozen"]) & (frame.named("status") == BELOW_LOG_START)  # nobody commits what is deleted
@@ -296,7 +296,7 @@ def _overdue(frame: TopicFrame, unknown_seconds: float) -> Flags:
 
 
 def _moves_others(topic: TopicSignals, row: int, window_seconds: int) -> bool:
-    """True if the owner of a partition got on with another one of the topic since this one stands."""
+    """Return True if a partition's owner has consumed from another one of the topic since this one stalled."""
     slots, consumed = topic.frame.named("slot"), topic.frame["consumed"]
     since = max(1, int(topic.frame["frozen"][row, -1] // window_seconds))
     is_own = (slots[:, -since:] == slots[row, -1]) & (slots[row, -1] != "")
@@ -304,7 +304,7 @@ def _moves_others(topic: TopicSignals, row: int, window_seconds: int) -> bool:
 
 
 def _dies(signals: Signals, places: list[tuple[TopicSignals, int]]) -> bool:
-    """True if all owners are members that leave again and again: what they had stands until they are missed."""
+    """Return True if all owners are members that leave repeatedly: their partitions wait until they are evicted."""
     loops = signals.membership.looping
     slots = {each.frame.named("slot")[row, -1] for each, row in places}
     return {signals.membership.place(slot) for slot in slots} <= loops

@@ -120,7 +120,7 @@ def _wandering_on(signals: Signals, shown: list[Observation]) -> list[Observatio
 
 
 def _hot(signals: Signals, topic: TopicSignals, places: tuple[int, ...], cause: Cause | None = None) -> Observation:
-    """The observation of these rows; `cause` is that of their lag, None if it is not known how much they lag."""
+    """Return the observation of these rows; `cause` is the cause of their lag, None if their lag is unknown."""
     owners = [owner for owner in (owner_of(signals, topic, place) for place in places) if owner is not None]
     # an owner that does less than it has shown is slow, whatever arrives
     is_falsified = bool(cause and owners) and all(owner.consume < NEAR_BEST * owner.seen for owner in owners)
@@ -201,7 +201,7 @@ def costly_partition(signals: Signals) -> list[Observation]:
 
 
 def proven_costly(signals: Signals) -> tuple[tuple[str, int], ...]:
-    """Partitions to remember as costly: the move that has proven it leaves the recorded hour, the lag does not."""
+    """Return partitions to remember as costly: the move that proved it leaves the recorded hour, the lag does not."""
     costly = {(cause.topic, partition) for cause in _causes(signals, COSTLY) for partition in cause.partitions}
     costly |= set(signals.memory.costly)
     return tuple(
@@ -292,7 +292,7 @@ def _slow(signals: Signals, code: str, label: str) -> list[Observation]:
 
 
 def _over_groups(_: object, groups: Sequence[Row], __: Parameters) -> list[Observation]:
-    """Partitions that one broker leads lag in several groups of different clients."""
+    """Find brokers whose partitions lag in several groups of different clients."""
     found = []
     for broker in sorted({number for each in groups for number in each["brokers"]}):
         hit = [each for each in groups if broker in each["brokers"]]
@@ -368,7 +368,7 @@ def _named(cause: Cause) -> str:
 
 
 def _of_group(signals: Signals, causes: Sequence[Cause]) -> float:
-    """Share of the group's significant lag on the partitions of these causes."""
+    """Return the share of the group's significant lag that is on the partitions of these causes."""
     lag = 0.0
     for cause in causes:
         topic = next(each for each in signals.topics if each.frame.topic == cause.topic)

@@ -109,7 +109,7 @@ def commits_stopped(signals: Signals) -> Iterator[Observation]:
 
 
 def _silence_seconds(signals: Signals) -> float:
-    """Seconds without a commit after which commits have stopped: some commit intervals, and the longest poll interval.
+    """Return the silence in seconds after which commits have stopped: commit intervals and the longest poll interval.
 
     A checkpoint may come every ten minutes: without an interval only a long silence says anything.
     """
@@ -148,19 +148,19 @@ def topic_left_behind(signals: Signals) -> Iterator[Observation]:
 
 
 def _is_behind(signals: Signals) -> bool:
-    """True if lag is significant, or unread records were deleted: then it is not known, and there is more to read."""
+    """Return True if lag is significant, or unknown because unread records were deleted: there is more to read."""
     return signals.is_material or any(
         (each.frame.named("status")[:, -1] == BELOW_LOG_START).any() for each in signals.topics
     )
 
 
 def _counts_commits(signals: Signals) -> bool:
-    """Commits of some partition were counted in the newest window: not so where they are polled."""
+    """Return True if commits of a partition were counted in the newest window; polled commits are not counted."""
     return any(np.isfinite(each.frame["commits"][:, -1]).any() for each in signals.topics)
 
 
 def _has_no_members(signals: Signals) -> bool:
-    """Nobody was a member at the end of any window of the last ten minutes, nor between two of them."""
+    """Return True if the group had no member in the last ten minutes, at the end of a window or in between."""
     windows = max(1, round(signals.parameters.quiet_seconds / signals.frame.window_seconds))
     facts = signals.frame.facts[-windows:]
     if len(facts) < windows or any(row is None or row.get("members") for row in facts):
@@ -172,7 +172,7 @@ def _has_no_members(signals: Signals) -> bool:
 
 
 def _has_rebalanced(signals: Signals, seconds: float) -> bool:
-    """True if members joined in that time: their silence begins with it, and who polls too late leaves again."""
+    """Return True if members joined in the last `seconds`: silence counts from then, and a late poller leaves again."""
     since = signals.frame.now - timedelta(seconds=seconds)
     return any(row["record_timestamp"] >= since for row in signals.frame.live_generations)
 
@@ -241,7 +241,7 @@ def _sum_newest(signals: Signals, name: str, seconds: float) -> float:
 
 
 def _covers(signals: Signals, seconds: float) -> bool:
-    """The recorded history of some partition reaches back so far."""
+    """Return True if the recorded history of some partition reaches back that far."""
     windows = max(1, round(seconds / signals.frame.window_seconds))
     status = [each.frame.named("status") for each in signals.topics]
     return any(each.shape[1] >= windows and (each[:, -windows] != "").any() for each in status)

@@ -28,7 +28,7 @@ _SUBSETS_AT_ONCE = fixed("subsets_at_once", 500, "subsets drawn at once")
 
 
 def rank_p(lags: tuple[float, ...], chosen: tuple[int, ...], seed: str, enough: float = 1.0) -> float:
-    """(1 + other subsets of that size with at least the lag of `chosen`) / subsets; `chosen` are places in `lags`.
+    """Return (1 + other subsets of that size with at least the lag of `chosen`) / subsets; `chosen` indexes `lags`.
 
     Where the subsets are drawn, drawing ends when p has passed `enough` and cannot return.
     """
@@ -48,7 +48,7 @@ def rank_p(lags: tuple[float, ...], chosen: tuple[int, ...], seed: str, enough: 
 
 
 def least_p(size: int, count: int) -> float:
-    """The smallest p that any data could reach."""
+    """Return the smallest p-value that any data could give."""
     return 1 / comb(size, count)
 
 
@@ -68,12 +68,12 @@ _ATTRIBUTED_SHARE = fixed("attributed_share", 0.5, "share of the partitions, at 
 
 
 def attribute(signals: Signals) -> tuple[Cause, ...]:
-    """Causes of concentrated or mixed lag over all topics, within each in the order they were found."""
+    """Return the causes of concentrated or mixed lag of all topics, within each in the order they were found."""
     return tuple(cause for topic in signals.topics for cause in attribute_topic(signals, topic))
 
 
 def attribute_topic(signals: Signals, topic: TopicSignals) -> list[Cause]:
-    """Causes of the lag of one topic; none if its shape blames nobody."""
+    """Return the causes of the lag of one topic; none unless its shape is uneven."""
     found: list[Cause] = []
     active = searchable(topic)
     while signals.is_material and topic.shape.name in UNEVEN and len(found) <= MORE_CAUSES:
@@ -88,7 +88,7 @@ def attribute_topic(signals: Signals, topic: TopicSignals) -> list[Cause]:
 
 
 def searchable(topic: TopicSignals) -> Flags:
-    """Partitions whose lag is known and not that of a stall."""
+    """Return a mask of the partitions that are not stalled and whose lag is known."""
     return topic.is_ok & ~topic.is_stalled & ~np.isnan(topic.lag)
 
 
@@ -121,7 +121,7 @@ def _broker_fits(signals: Signals, topic: TopicSignals, active: Flags) -> Iterat
 
 
 def _reads_more_than_ever(signals: Signals, topic: TopicSignals) -> bool:
-    """True if more is read than in any window of the last day in which nothing lagged; False where none is known."""
+    """Return True if more is read than in any window of the last day without lag; False if no such window is known."""
     floor = known_sum(topic.floor)
     calm = [
         row["arrival_rate"]
@@ -132,7 +132,7 @@ def _reads_more_than_ever(signals: Signals, topic: TopicSignals) -> bool:
 
 
 def _slow(signals: Signals, topic: TopicSignals, active: Flags, label: str) -> Iterator[Cause]:
-    """Members or hosts that are slow; of several each is measured without the others, so that none hides the next."""
+    """Yield slow members or hosts; of several, each is measured without the others, so that none hides the next."""
     names = topic.frame.named("host" if label == HOST else "slot")[:, -1]
     known = {
         name: each
@@ -157,7 +157,7 @@ def _slowness(signals: Signals, topic: TopicSignals, places: Flags, label: str) 
 
 
 def _fits(signals: Signals, topic: TopicSignals, active: Flags, values: np.ndarray) -> Iterator[tuple[str, Fit]]:
-    """Values of a factor that pass every test, the one that explains most first."""
+    """Yield the values of a factor that pass every test, the one that explains most first."""
     parameters, found, count = signals.parameters, [], int(active.sum())
     for name in sorted({str(each) for each in values[active]} - {""}):
         places = tuple(np.flatnonzero(active & (values == name)).tolist())
@@ -183,7 +183,7 @@ def _measure(topic: TopicSignals, active: Flags, places: tuple[int, ...]) -> Fit
 
 
 def _purity(topic: TopicSignals, chosen: Flags) -> float:
-    """Share of the chosen partitions, by what they get, whose lag counts: a slow owner reads a quiet one in time."""
+    """Return the share of the chosen partitions' arrivals whose lag counts: a slow owner reads a quiet one in time."""
     arrival, is_material = topic.arrival[chosen], topic.is_material[chosen]
     total = known_sum(arrival)
     return known_sum(arrival[is_material]) / total if total > 0 else float(is_material.mean())
@@ -199,7 +199,7 @@ def _ranked(signals: Signals, topic: TopicSignals, active: Flags, fit: Fit) -> F
 
 
 def _lasted(topic: TopicSignals, active: Flags, fit: Fit, least: float) -> bool:
-    """True if the same partitions explained as much in the windows before."""
+    """Return True if the same partitions explained as much in the windows before."""
     windows = slice(-1 - _SMALL_WINDOWS, -1)
     # at commits: that of the others is what lies between them; where unread records were deleted, what was left
     is_lost = topic.frame.named("status")[:, windows] == BELOW_LOG_START
@@ -210,7 +210,7 @@ def _lasted(topic: TopicSignals, active: Flags, fit: Fit, least: float) -> bool:
 
 
 def _lags(topic: TopicSignals) -> np.ndarray:
-    """Lag at the newest commit, which no commit interval blurs, else lag."""
+    """Return the lag at the newest commit, which does not depend on the commit interval, else the lag."""
     return np.where(np.isnan(topic.envelope), topic.lag, topic.envelope)
 
 

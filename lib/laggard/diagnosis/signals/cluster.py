@@ -72,7 +72,7 @@ def led_before(events: Sequence[Row]) -> list[tuple[datetime, int | None]]:
 
 
 def no_signal(group: str) -> Row:
-    """The signal of a group that could not be evaluated: it says nothing either way."""
+    """Return the signal of a group that could not be evaluated: it counts neither for nor against a finding."""
     return {
         "group": group, "coordinator": None, "offsets_partition": None, "client_ids": [], "is_active": False,
         "blind": 0.0, "blocked": False, "blocked_windows": 0, "led_before": [], "rebalanced_at": [],
@@ -81,7 +81,7 @@ def no_signal(group: str) -> Row:
 
 
 def _blocked_windows(signals: Signals) -> int:
-    """For how many windows up to this one the group's commits have been hidden."""
+    """Return for how many windows up to this one the group's commits have been hidden."""
     if not any("source_blocked" in each.frame.named("status")[:, -1].tolist() for each in signals.topics):
         return 0
     hidden = [(each.frame.named("status") == "source_blocked").any(axis=0) for each in signals.topics]
@@ -90,7 +90,7 @@ def _blocked_windows(signals: Signals) -> int:
 
 
 def _rebalanced(signals: Signals, begin: datetime) -> list[datetime]:
-    """Ends of rebalances since then; those by which a new group comes together are none of its coordinator."""
+    """Return the times of rebalances since a moment, without those in which a new group forms."""
     rows = [row for row in signals.frame.live_generations if row["kind"] != "tombstone"]  # which has no generation
     if rows and rows[0]["generation"] <= 1:
         together = timedelta(seconds=signals.parameters.coordinator_seconds)

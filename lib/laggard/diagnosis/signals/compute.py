@@ -30,7 +30,7 @@ _SCATTER_HIGH = fixed("scatter_high", 75, "percentile likewise: half of what lie
 
 
 def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tuple[Signals, Memory]:
-    """The signals at the end of the frame's newest window, and the memory with its trends and busy members renewed."""
+    """Return the signals at the end of the newest window, and the memory with trends and busy members updated."""
     topics, left, trends = _topics_of(frame, memory, parameters)
     members, busy = member_signals(frame, topics, memory.busy, parameters)
     now = lower_median(each.capacity for each in members.values())
@@ -74,7 +74,7 @@ def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tup
 def _topics_of(
     frame: GroupFrame, memory: Memory, parameters: Parameters
 ) -> tuple[list[TopicSignals], list[TopicSignals], dict[str, tuple[str, int]]]:
-    """The signals of the topics that are read and of those that are left, and the trends to remember."""
+    """Return the signals of the topics that are read and of those that are left, and the trends to remember."""
     topics: list[TopicSignals] = []
     left: list[TopicSignals] = []
     trends: dict[str, tuple[str, int]] = {}
@@ -92,7 +92,7 @@ def _topics_of(
 
 
 def _shown_together(busy: Busy, parameters: Parameters) -> list[float]:
-    """The newest rates of busy members in records/s, whoever they were; none of fewer than `busy_min_windows`.
+    """Return the newest rates of all busy members in records/s; none if there are fewer than `busy_min_windows`.
 
     Members of a group are the same program: what several did in a window, and what those did that were replaced, tells
     what one can do before any of them was busy for long.
@@ -102,21 +102,21 @@ def _shown_together(busy: Busy, parameters: Parameters) -> list[float]:
 
 
 def _lasting_capacity(before: float, now: float, busy: Busy) -> float:
-    """The capacity of before, unless it now differs by more than the rates that it is taken from scatter."""
+    """Return the earlier capacity, unless the present one differs from it by more than its rates scatter."""
     rates = [rate for each in busy.values() for _, rate in each]
     doubt = (percentile(rates, _SCATTER_HIGH) - percentile(rates, _SCATTER_LOW)) / 2
     return before if abs(now - before) <= doubt else now  # now, where one of them is not known
 
 
 def _is_material(topics: list[TopicSignals], lag: float, parameters: Parameters) -> bool:
-    """True if lag of some topic counts, and all of it is enough in records or in time."""
+    """Return True if lag of some topic counts, and the group's lag is large enough in records or in time."""
     longest = max((float(np.fmax.reduce(each.frame["time_lag"][:, -1], initial=0.0)) for each in topics), default=0.0)
     is_enough = lag >= parameters.min_group_lag_records or longest >= parameters.min_group_time_lag_seconds
     return is_enough and any(each.is_material.any() for each in topics)
 
 
 def is_left(topic: TopicFrame, group: GroupFrame) -> bool:
-    """True if the group keeps offsets of a topic that none of its members subscribes to any more."""
+    """Return True if the group has offsets of a topic that none of its members subscribes to any more."""
     subscribed = group.fact.get("topic_partitions")
     if not group.fact.get("members") or not subscribed or topic.topic in subscribed:
         return False
@@ -126,7 +126,7 @@ def is_left(topic: TopicFrame, group: GroupFrame) -> bool:
 def topic_signals(
     frame: TopicFrame, group: GroupFrame, before: TrendState, parameters: Parameters, *, has_members: bool
 ) -> tuple[TopicSignals, TrendState]:
-    """Signals of one topic, and its trend to remember."""
+    """Return the signals of one topic, and its trend to remember."""
     frame = stall.with_lost(frame, group.window_seconds)
     arrival = rolling_mean(frame["arrival"], parameters.rate_windows)
     known = positions(frame, group.window_seconds)
@@ -203,19 +203,19 @@ def topic_signals(
 
 
 def _plain_shape(values: Floats, frame: TopicFrame, parameters: Parameters) -> Shape:
-    """The shape of rates: whatever is above zero matters."""
+    """Return the shape of rates, of which every one above zero counts."""
     is_material = bool(known_sum(values) > 0)
     return significance.raw_shape(values, frame.partitions, is_material=is_material, parameters=parameters)
 
 
 def _settled_seconds(group: GroupFrame) -> float:
-    """Seconds since the newest rebalance; endless if none is recorded."""
+    """Return the seconds since the newest rebalance; infinity if none is recorded."""
     rows = group.live_generations
     return (group.now - rows[-1]["record_timestamp"]).total_seconds() if rows else math.inf
 
 
 def ceiling_of(frame: GroupFrame) -> int:
-    """Members that could get a partition: all partitions subscribed to, under range those of the largest topic."""
+    """Return how many members can get a partition: the subscribed partitions, under range the largest topic's."""
     counts = frame.fact.get("topic_partitions") or {each.topic: len(each.partitions) for each in frame.topics}
     numbers = list(counts.values()) or [0]
     return max(numbers) if frame.fact.get("assignor") == "range" else sum(numbers)
@@ -247,7 +247,7 @@ def _sub_cause(
 def _usual(
     frame: GroupFrame, topics: Sequence[TopicSignals], parameters: Parameters
 ) -> tuple[float, float, float] | None:
-    """Medians of the day before, records/s: what arrived, what a member could do, and what each did; None without them.
+    """Return the day's medians in records/s: arrivals, capacity of a member, rate of each; None without them.
 
     What a member could do is NaN if fewer windows know it: these may be those of the trouble itself.
     """
@@ -265,7 +265,7 @@ def _usual(
 
 
 def _rows_before(frame: GroupFrame, topic: str, parameters: Parameters) -> list[Row]:
-    """Rows of the baseline that have an arrival rate, the newest minutes left out."""
+    """Return rows of the baseline that have an arrival rate, the newest minutes left out."""
     before_ms = frame.now_ms - 1000 * parameters.baseline_skip_seconds
     rows = [row for row in frame.baseline().get(topic, ()) if row["arrival_rate"] is not None]
     return [row for row in rows if round(row["window_end"].timestamp() * 1000) <= before_ms]

@@ -56,14 +56,14 @@ class Deploy:
 def find_deploys(
     frame: GroupFrame, changes: Sequence[Change], rebalances: Sequence[Logical], parameters: Parameters
 ) -> tuple[Deploy, ...]:
-    """Deploys of the frame's 24 hours, oldest first; a suspicion that came to nothing is left out."""
+    """Return the deploys of the frame's 24 hours, oldest first; suspected ones that were not confirmed are left out."""
     runs = _runs(_without_faults(frame, changes, parameters), parameters)
     found = (_deploy_of(frame, run, rebalances, parameters) for run in runs)
     return tuple(each for each in found if each is not None)
 
 
 def vetoing_deploy(frame: GroupFrame, deploys: Sequence[Deploy], parameters: Parameters) -> Deploy | None:
-    """The deploy that explains rebalances at the window's end: until three windows after its quiet, 45 min at most."""
+    """Return the deploy that explains rebalances now: until three windows after `quiet_at`, at most 45 min in all."""
     now = frame.now
     rest = timedelta(seconds=_REST_WINDOWS * frame.window_seconds)
     for deploy in reversed(deploys):
@@ -74,7 +74,7 @@ def vetoing_deploy(frame: GroupFrame, deploys: Sequence[Deploy], parameters: Par
 
 
 def _without_faults(frame: GroupFrame, changes: Sequence[Change], parameters: Parameters) -> list[Change]:
-    """Changes less those whose departures are known to be faults; static members send no word when restarted."""
+    """Return changes without known faults; static members send no LeaveGroup request when they restart."""
     faults = {
         generation
         for row in frame.rebalances
@@ -85,7 +85,7 @@ def _without_faults(frame: GroupFrame, changes: Sequence[Change], parameters: Pa
 
 
 def _is_fault(posterior: dict[str, float], parameters: Parameters) -> bool:
-    """True if members were evicted, by one of the reasons or another."""
+    """Return True if members were evicted, by one claimed reason alone or by all eviction reasons together."""
     claimed = [posterior.get(each, 0.0) for each in EVICTION_REASONS]
     is_hardly_deploy = posterior.get("deploy", 1.0) < _HARDLY_DEPLOY
     return max(claimed[:2]) >= parameters.cause_posterior or (
@@ -94,7 +94,7 @@ def _is_fault(posterior: dict[str, float], parameters: Parameters) -> bool:
 
 
 def _runs(known: Sequence[Change], parameters: Parameters) -> list[list[Change]]:
-    """Changes cut where the group came to rest: for twice the mean gap between batches, or ten minutes after one."""
+    """Return runs of changes, cut where the group was quiet for twice the mean gap of batches, or ten min after one."""
     runs: list[list[Change]] = []
     for change in known:
         is_change = change.joined or change.left or change.restarted
@@ -109,7 +109,7 @@ def _runs(known: Sequence[Change], parameters: Parameters) -> list[list[Change]]
 
 
 def _goes_on(run: Sequence[Change], change: Change, parameters: Parameters) -> bool:
-    """True if a change still belongs to a run; places that are left again after some rest are the next deploy's."""
+    """Return True if a change belongs to a run; members that leave again after some rest are of the next deploy."""
     rest = (change.at - run[-1].at).total_seconds()
     quiet = quiet_seconds(run)
     gone = {place for each in run for place in (*each.left, *each.restarted)}
@@ -121,7 +121,7 @@ def _goes_on(run: Sequence[Change], change: Change, parameters: Parameters) -> b
 
 
 def quiet_seconds(run: Sequence[Change]) -> float:
-    """Rest after which a run of changes is over."""
+    """Return the quiet time in seconds after which a run of changes is over."""
     batches = _batches(run)
     if len(batches) < _DEPLOY_BATCHES:
         return RETURN_SECONDS
@@ -130,7 +130,7 @@ def quiet_seconds(run: Sequence[Change]) -> float:
 
 
 def _batches(run: Iterable[Change]) -> list[tuple[datetime, int]]:
-    """Time and size of each batch of departures."""
+    """Return the time and the size of each batch of departures."""
     found: list[tuple[datetime, int]] = []
     last: datetime | None = None
     for change in run:
@@ -148,7 +148,7 @@ def _batches(run: Iterable[Change]) -> list[tuple[datetime, int]]:
 def _deploy_of(
     frame: GroupFrame, run: Sequence[Change], rebalances: Sequence[Logical], parameters: Parameters
 ) -> Deploy | None:
-    """A run of changes as a deploy; None if it is none, or came to rest before nearly all members were replaced."""
+    """Return a run of changes as a deploy; None if it is none, or ended before nearly all members were replaced."""
     slots, _ = _sizes(frame, run)
     replaced = sum(len(change.restarted) for change in run) + _paired(run)
     state = _state_of(frame, run, replaced, parameters)
@@ -178,7 +178,7 @@ def _rebalance_mode(frame: GroupFrame) -> str:
 
 
 def _state_of(frame: GroupFrame, run: Sequence[Change], replaced: int, parameters: Parameters) -> str:
-    """State of a run of changes as a deploy; "" if it is none."""
+    """Return state of a run of changes as a deploy; "" if it is none."""
     slots, after = _sizes(frame, run)
     if not _is_rolling(run, _batches(run), slots, parameters) or replaced < _least_replaced(run, slots, parameters):
         return ""
@@ -192,7 +192,7 @@ def _state_of(frame: GroupFrame, run: Sequence[Change], replaced: int, parameter
 def _is_rolling(
     run: Sequence[Change], batches: Sequence[tuple[datetime, int]], slots: int, parameters: Parameters
 ) -> bool:
-    """True if members left in several batches, in none of them too many, and hardly one of them twice."""
+    """Return True if members left in several batches, in none of them too many, and hardly any of them twice."""
     gone = Counter(place for change in run for place in (*change.left, *change.restarted))
     # a place that is left twice, or that was new in this very run, is no part of a deploy
     extra = sum(count - 1 for count in gone.values()) + sum(_was_new(place, run) for place in gone)
@@ -205,7 +205,7 @@ def _is_rolling(
 
 
 def _least_replaced(run: Sequence[Change], slots: int, parameters: Parameters) -> float:
-    """Members that a run must have replaced to look like a deploy."""
+    """Return the number of members that a run must have replaced to look like a deploy."""
     least = parameters.deploy_suspect_share * slots
     joined = {place for change in run for place in change.joined}
     returned = any(change.restarted or not joined.isdisjoint(change.left) for change in run)
@@ -213,7 +213,7 @@ def _least_replaced(run: Sequence[Change], slots: int, parameters: Parameters) -
 
 
 def _sizes(frame: GroupFrame, run: Sequence[Change]) -> tuple[int, int]:
-    """Members before and after; a group whose generation is older than the frame has only what is known of it now."""
+    """Return members before and after; both are the present number if the generation is older than the frame."""
     numbered = [change for change in run if change.generation is not None]
     if not numbered:
         now = int(frame.fact.get("members") or len({row["slot"] for row in frame.members}))
@@ -222,14 +222,14 @@ def _sizes(frame: GroupFrame, run: Sequence[Change]) -> tuple[int, int]:
 
 
 def _paired(run: Sequence[Change]) -> int:
-    """Members that left and whose like joined, before or after; by the pattern of their client ids."""
+    """Return the number of members that left and were replaced by similar ones, by the pattern of their client ids."""
     left = Counter(pattern(place) for change in run for place in change.left)
     joined = Counter(pattern(place) for change in run for place in change.joined)
     return sum((left & joined).values())
 
 
 def _was_new(place: str, run: Sequence[Change]) -> bool:
-    """True if somebody took a place in the run before it was first left."""
+    """Return True if the member identity joined in the run before it first left."""
     for change in run:
         if place in change.left or place in change.restarted:
             return False
@@ -262,7 +262,7 @@ class ScaleEvent:
 def find_scale_events(
     changes: Sequence[Change], deploys: Sequence[Deploy], evictions: Iterable[Eviction]
 ) -> tuple[ScaleEvent, ...]:
-    """Oldest first; deploys, evictions and restarts are no scaling."""
+    """Return the scale events, oldest first; deploys, evictions and restarts do not count."""
     steps = _net_changes(changes, deploys)
     restarted = restarts(steps, {each.at for each in evictions})
     found: list[ScaleEvent] = []
@@ -280,7 +280,7 @@ def find_scale_events(
 
 
 def _net_changes(changes: Sequence[Change], deploys: Sequence[Deploy]) -> list[Change]:
-    """Changes of the number of members outside deploys; a group that comes to life, or ends, is not scaled."""
+    """Return changes of the number of members outside deploys; a group that comes to life, or ends, is not scaled."""
     known = [each for each in changes if each.generation is not None and each.before and each.after]
     return [
         each
@@ -290,7 +290,7 @@ def _net_changes(changes: Sequence[Change], deploys: Sequence[Deploy]) -> list[C
 
 
 def alternations(events: Sequence[ScaleEvent], until: datetime) -> list[ScaleEvent]:
-    """The newest net changes of the last seconds that alternate in sign, oldest first."""
+    """Return the newest net changes of recent seconds that alternate in sign, oldest first."""
     found: list[ScaleEvent] = []
     for each in reversed([each for each in events if 0 <= (until - each.at).total_seconds() < _SWING_SECONDS]):
         if found and each.is_up == found[0].is_up:
@@ -300,7 +300,7 @@ def alternations(events: Sequence[ScaleEvent], until: datetime) -> list[ScaleEve
 
 
 def restarts(steps: Sequence[Change], evicted: Iterable[datetime]) -> set[datetime]:
-    """Times of the changes by which members left and soon rejoined, or whose members were evicted."""
+    """Return the times of changes by which members left and soon rejoined, or whose members were evicted."""
     found = set(evicted)
     for index, first in enumerate(steps):
         is_open = len(first.left) == 1 or first.at in found
@@ -314,7 +314,7 @@ def restarts(steps: Sequence[Change], evicted: Iterable[datetime]) -> set[dateti
 
 
 def _is_back(first: Change, back: Change, *, is_open: bool, is_new: bool) -> bool:
-    """True if a later change undoes the first: who left rejoins, or at once one more or less is one less or more."""
+    """Return True if a later change undoes the first: who left rejoins, or at once one more is one less again."""
     seconds = (back.at - first.at).total_seconds()
     is_same_place = is_open and bool(set(first.left) & set(back.joined))
     is_undone = is_new and seconds <= STEP_SECONDS and _is_undone(first, back)
@@ -322,7 +322,7 @@ def _is_back(first: Change, back: Change, *, is_open: bool, is_new: bool) -> boo
 
 
 def _is_undone(first: Change, back: Change) -> bool:
-    """True if one of the same kind comes as one had gone, or goes as one had come before: it was restarted.
+    """Return True if a member of the same kind joins after one left, or leaves after one joined: it was restarted.
 
     Where the very member that had come goes again, the number itself was changed and changed back.
     """

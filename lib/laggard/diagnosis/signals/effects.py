@@ -75,7 +75,7 @@ def newest_scale_out(signals: Signals) -> Scaled | None:
 
 
 def _still(signals: Signals, known: Scaled | None) -> Scaled | None:
-    """The effect that is remembered, unless the lag has drained or the members do clearly more now."""
+    """Return the effect that is remembered, unless the lag has drained or the members do clearly more now."""
     if known is None or not signals.is_material:
         return None
     consumed = sum(known_sum(each.consume) for each in signals.topics)
@@ -83,7 +83,7 @@ def _still(signals: Signals, known: Scaled | None) -> Scaled | None:
 
 
 def scale_row(signals: Signals, event: ScaleEvent) -> Row:
-    """Row of `scale_events`; None is unknown. Complete once ten busy windows have passed since the event."""
+    """Return a row of `scale_events`, None for unknown values; complete once ten busy windows have passed."""
     found = elasticity(signals, event)
     numbers = {
         "consume_rate_before": found.before,
@@ -101,7 +101,7 @@ def scale_row(signals: Signals, event: ScaleEvent) -> Row:
 
 
 def busy_windows(signals: Signals) -> tuple[Flags, Floats]:
-    """Per window: whether members always had more to read than the commit interval hides, and records/s consumed.
+    """Return per window whether members always had more to read than a commit interval hides, and consumed records/s.
 
     A window with a generation change, or right after one, is not busy; nor is one with a partition unknown.
     """
@@ -119,7 +119,7 @@ def busy_windows(signals: Signals) -> tuple[Flags, Floats]:
 
 
 def find_cold_start(signals: Signals, min_empty_seconds: float) -> ColdStart | None:
-    """The newest return of members to a group that had none for so long, within the frame's windows."""
+    """Return the newest return of members to a group without any for `min_empty_seconds`, in the frame's windows."""
     frame = signals.frame
     rows = [row for row in frame.live_generations if row["kind"] in {"sync", "empty", "epoch"}]
     begin = frame.windows[0] / 1000
@@ -159,7 +159,7 @@ def _cold_start(signals: Signals, empty_at: datetime, returned_at: datetime) -> 
 
 
 def idle_replica_hours(signals: Signals) -> tuple[float, float, float]:
-    """Replica-hours of the baseline's time, those without anything to do, and the share of the time that was busy.
+    """Return replica-hours of the baseline's time, the idle ones of them, and the share of the time that was busy.
 
     A window is idle if nothing was consumed and nothing lagged beyond the floor; NaN without a baseline.
     """
@@ -208,7 +208,7 @@ class DeployCost:
 
 
 def measure_deploy(signals: Signals, deploy: Deploy) -> DeployCost:
-    """Cost by the windows of the frame, from the ten before the deploy up to its quiet or the evaluated one."""
+    """Return the cost by the frame's windows, from ten before the deploy to its quiet time or the evaluated window."""
     frame = signals.frame
     starts = frame.windows / 1000
     ends = starts + frame.window_seconds
@@ -239,7 +239,7 @@ def measure_deploy(signals: Signals, deploy: Deploy) -> DeployCost:
 
 
 def deploy_row(signals: Signals, deploy: Deploy) -> Row:
-    """Row of `deploys`; None is unknown."""
+    """Return a row of `deploys`; None means unknown."""
     cost = measure_deploy(signals, deploy)
     return {
         "cluster": signals.frame.cluster,
@@ -263,14 +263,14 @@ def deploy_row(signals: Signals, deploy: Deploy) -> Row:
 
 
 def _most_delayed(signals: Signals, deploy: Deploy) -> float:
-    """Records that waited in the worst of its rebalances; NaN if none is known."""
+    """Return the number of records delayed in the worst of the deploy's rebalances; NaN if none is known."""
     rows = [row for row in signals.frame.rebalances if row["rebalance_id"] in deploy.rebalance_ids]
     delayed = [row.get("records_delayed") for row in rows]
     return max((float(each) for each in delayed if each is not None), default=math.nan)
 
 
 def _growth(before: Floats, during: Flags) -> Floats:
-    """By how much lag would have risen by each window of the deploy if it went on growing as in most windows before."""
+    """Return how far lag would have risen by each window of the deploy at the growth of most windows before it."""
     step = lower_median(np.diff(before).tolist())
     return max(0.0, step if math.isfinite(step) else 0.0) * np.arange(1.0, np.count_nonzero(during) + 1)
 

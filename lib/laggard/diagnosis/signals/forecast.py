@@ -52,32 +52,32 @@ def topic_drain_seconds(signals: Signals, topic: TopicSignals) -> float:
 
 
 def is_seen(signals: Signals, known: Container[str] = ("ok",)) -> bool:
-    """True if so much of a group is known that there can be a verdict; `known` are statuses of partitions."""
+    """Return True if so much of a group is known that there can be a verdict; `known` are statuses of partitions."""
     return not _UNSEEN & signals.flags and partial_share(signals.topics, known) <= PARTIAL_SHARE
 
 
 def partial_share(topics: Sequence[TopicSignals], known: Container[str] = ("ok",)) -> float:
-    """Share of the partitions with a commit whose status is none of the known ones; NaN if none has a commit."""
+    """Return share of the partitions with a commit whose status is none of the known ones; NaN if none has a commit."""
     statuses = [status for topic in topics for status in topic.frame.named("status")[:, -1].tolist()]
     unknown = [status not in known for status in statuses if status not in {"", "no_commit"}]
     return sum(unknown) / len(unknown) if unknown else nan
 
 
 def backlog(signals: Signals, topic: TopicSignals) -> float:
-    """Records of a topic that there are to drain, known ones; NaN if these are none and not all are known."""
+    """Return the number of known records of a topic to drain; NaN if there are none and not all lag is known."""
     records = 0.0 if is_kept_up(signals, topic) else float(topic.lag[topic.is_ok].sum())
     return records if records > 0 or is_whole(topic) else nan
 
 
 def is_whole(topic: TopicSignals) -> bool:
-    """True if the lag of all partitions is known on which something is committed."""
+    """Return True if the lag of all partitions with a commit is known."""
     status = topic.frame.named("status")[:, -1]
     committed = (status != "no_commit") & (status != "")
     return bool(committed.any()) and bool((status[committed] == "ok").all())
 
 
 def is_read_by_others(signals: Signals) -> bool:
-    """True if a reader that never joins committed, or moved offsets on, within two of its commit intervals."""
+    """Return True if a client that never joins committed, or moved offsets, within two of its commit intervals."""
     longest = max((float(np.nanmax(each.interval, initial=0.0)) for each in signals.topics), default=0.0)
     due = max(1, ceil(_READER_INTERVALS * longest / signals.frame.window_seconds))
     windows = min(due, _windows_without_members(signals.frame))
@@ -87,7 +87,7 @@ def is_read_by_others(signals: Signals) -> bool:
 
 
 def _windows_without_members(frame: GroupFrame) -> int:
-    """Newest windows in which the group had no member, neither at their ends nor in between."""
+    """Return the number of newest windows in which the group had no member, neither at their ends nor in between."""
     # of the first of two windows nothing may be known yet; an older gap in what is known may hide members
     others = [
         (row is None and age > 1) or bool(row and row.get("members")) for age, row in enumerate(frame.facts[::-1])
@@ -100,7 +100,7 @@ def _windows_without_members(frame: GroupFrame) -> int:
 
 
 def is_kept_up(signals: Signals, topic: TopicSignals) -> bool:
-    """True if somebody reads a topic and its lag is what lies between two commits: there is nothing to drain.
+    """Return True if a topic is read and its lag is only what lies between two commits: there is nothing to drain.
 
     That it is read as fast as it is written leaves nothing to spare, and means no backlog that never drains.
     """
@@ -134,7 +134,7 @@ def _drained(topic: TopicSignals, rows: npt.NDArray[np.bool_], reads: Floats, pa
 
 
 def paces(topic: TopicSignals, parameters: Parameters) -> Floats:
-    """Records/s that each partition is read at now: the mean of the newest gaps between commits, or since it changed.
+    """Return the records/s of each partition now: the mean of the newest gaps between commits, or since it changed.
 
     A mean over some gaps has a stall in it that is over, and what a burst was read at that has passed.
     """
@@ -148,7 +148,7 @@ def paces(topic: TopicSignals, parameters: Parameters) -> Floats:
 def drain_range(
     lag: float, arrival: float, slope_low: float, slope_high: float, parameters: Parameters
 ) -> tuple[float, float]:
-    """The soonest and the latest end of the drain by the interval of the trend's slope, in records/s."""
+    """Return the shortest and longest drain time in seconds, by the interval of the trend's slope in records/s."""
     least = parameters.drain_min_share * arrival
     return _drain(lag, -slope_low, least), _drain(lag, -slope_high, least)
 
@@ -167,7 +167,7 @@ def _drain(lag: float, speed: float, least: float) -> float:
 
 
 def catch_up_ratio(arrival: float, consume: float) -> float:
-    """Records consumed per record that arrives; NaN while nothing arrives."""
+    """Return the ratio of consumed to arriving records; NaN while nothing arrives."""
     return consume / arrival if arrival > 0 else nan
 
 
@@ -218,7 +218,7 @@ def offsets_expiry_ms(since_ms: float, retention_minutes: float) -> float:
 
 
 def losses(signals: Signals) -> dict[str, Loss]:
-    """By topic."""
+    """Return by topic which partition loses records to retention first, and in how many seconds."""
     return {each.frame.topic: _loss(signals, each) for each in signals.topics}
 
 
@@ -253,7 +253,7 @@ def _loss(signals: Signals, each: TopicSignals) -> Loss:
 
 
 def start_speeds(frame: TopicFrame, window_seconds: int) -> tuple[Floats, Floats, Floats]:
-    """Records/s by which each log start rises now, and as a mean; in how many jumps it rose. NaN if unknown.
+    """Return each log start's present and mean rise in records/s, and the number of its jumps; NaN if unknown.
 
     It moves by whole segments, and under retention by size as fast as the log grows: the newest jumps count, so many
     that they span `_START_WINDOWS`, and not those of before arrivals changed or the log was full. With fewer jumps than
@@ -280,7 +280,7 @@ def start_speeds(frame: TopicFrame, window_seconds: int) -> tuple[Floats, Floats
 
 
 def retention_seconds(facts: Row) -> float:
-    """The topic's retention: inf without a limit, NaN if the configuration could not be read."""
+    """Return the topic's retention in seconds: inf without a limit, NaN if the configuration could not be read."""
     if not facts.get("config_known"):
         return math.nan
     limit = facts.get("retention_seconds")
@@ -288,7 +288,7 @@ def retention_seconds(facts: Row) -> float:
 
 
 def _arrival_at_read(frame: TopicFrame, row: int, window_seconds: int) -> float:
-    """Records/s that arrived when the first unread record did; where history does not reach back, the mean of it."""
+    """Return records/s that arrived when the first unread record did; of the oldest windows if history is shorter."""
     back = frame["time_lag"][row, -1] / window_seconds
     rates = frame["arrival"][row]
     if math.isnan(back):
@@ -300,7 +300,7 @@ def _arrival_at_read(frame: TopicFrame, row: int, window_seconds: int) -> float:
 
 
 def breach_seconds(signals: Signals) -> dict[str, float]:
-    """Seconds until each topic's time lag passes the SLO, NaN while it does not clearly grow; empty without an SLO."""
+    """Return seconds until each topic's time lag exceeds the SLO, NaN unless it clearly grows; empty without an SLO."""
     slo = signals.policy.slo_time_lag_seconds
     if not slo:
         return {}

@@ -70,15 +70,15 @@ class Membership:
         return {place for each in self.crash_loops for place in each.places}
 
     def is_in_deploy(self, at: datetime) -> bool:
-        """True if a deploy explains what happened then."""
+        """Return True if a deploy explains an event at that time."""
         return any(begin <= at <= end for begin, end in self.deploy_spans)
 
     def place(self, slot: str) -> str:
-        """Place of a slot; of one without a row the slot itself."""
+        """Return the member identity of a slot; of one without a row the slot itself."""
         return self.place_of.get(slot, slot)
 
     def evicted(self, reason: str) -> list[Eviction]:
-        """Evictions of the last half hour (`deploy_horizon_seconds`) with this claimed reason."""
+        """Return evictions of the last half hour (`deploy_horizon_seconds`) with this claimed reason."""
         horizon = self.parameters.deploy_horizon_seconds
         return [
             each for each in self.evictions_by_reason[reason] if (self.frame.now - each.at).total_seconds() < horizon
@@ -86,7 +86,7 @@ class Membership:
 
 
 def membership_of(frame: GroupFrame, parameters: Parameters) -> Membership:
-    """Signals of the members' records of one frame."""
+    """Return the signals of the members' records of one frame."""
     rosters, place_of, rebalances = rosters_of(frame), places_of(frame), logical_rebalances(frame)
     changes = changes_of(frame, rosters, place_of)
     deploys = find_deploys(frame, changes, rebalances, parameters)
@@ -114,7 +114,7 @@ def membership_of(frame: GroupFrame, parameters: Parameters) -> Membership:
 def _looped(
     frame: GroupFrame, changes: Sequence[Change], place_of: Mapping[str, str], parameters: Parameters
 ) -> frozenset[str]:
-    """Places of crash loops of twice the time: the newest departures of one explain themselves no better alone."""
+    """Return member identities in crash loops in twice the horizon: alone, a loop's newest departures show none."""
     twice = replace(parameters, deploy_horizon_seconds=2 * parameters.deploy_horizon_seconds)
     return frozenset(place for each in find_crash_loops(frame, changes, place_of, twice) for place in each.places)
 

@@ -25,12 +25,12 @@ NEAR_BEST = fixed("near_best", 0.8, "of what the best owner has shown")
 
 
 def median_of_others(values: Floats, place: int) -> float:
-    """Lower median of the known values of all other places; NaN without any."""
+    """Return the lower median of the known values of all other places; NaN without any."""
     return lower_median(np.delete(values, place).tolist())
 
 
 def is_hot_ratio(signals: Signals, topic: TopicSignals, place: int) -> bool:
-    """True if a partition gets `hot_ratio` times what the others get, by the rates of the newest windows."""
+    """Return True if a partition gets `hot_ratio` times what the others get, by the rates of the newest windows."""
     records = topic.arrival[place] * signals.parameters.rate_windows * signals.frame.window_seconds
     return bool(_seen_windows(topic, place) >= HOT_WINDOWS and records >= HOT_RECORDS) and _is_above_others(
         signals, topic, place
@@ -47,7 +47,7 @@ def _is_above_others(signals: Signals, topic: TopicSignals, place: int) -> bool:
 
 
 def is_hot_unknown(signals: Signals, topic: TopicSignals, active: Flags) -> bool:
-    """True if a partition that lags would be hot if it goes on as it began, and was not seen for long enough.
+    """Return True if a lagging partition would be hot at its present rate, but was not observed for long enough.
 
     So is one of which it is not known what it gets.
     """
@@ -62,7 +62,7 @@ def is_hot_unknown(signals: Signals, topic: TopicSignals, active: Flags) -> bool
 
 
 def hot_places(signals: Signals, topic: TopicSignals, active: Flags) -> tuple[int, ...]:
-    """Rows of partitions that lag because more arrives than any owner has shown to handle, or its owner gives all."""
+    """Return rows of hot partitions that lag: more arrives than any owner handled, or theirs is near the best."""
     return tuple(
         place
         for place in np.flatnonzero(active & topic.is_material).tolist()
@@ -71,7 +71,7 @@ def hot_places(signals: Signals, topic: TopicSignals, active: Flags) -> tuple[in
 
 
 def overtaken_places(signals: Signals, topic: TopicSignals) -> tuple[int, ...]:
-    """Rows of hot partitions that retention overtakes while their owner reads on: more arrives than it reads.
+    """Return rows of hot partitions that are read too slowly, so that retention deletes their unread records.
 
     Their lag is not known, nor what is read of them: each commit is a jump over deleted records.
     """
@@ -84,7 +84,7 @@ def overtaken_places(signals: Signals, topic: TopicSignals) -> tuple[int, ...]:
 
 
 def wandering(signals: Signals, topic: TopicSignals) -> frozenset[int]:
-    """Rows that, one after the other, got `hot_ratio` times what the others got and more than an owner can do.
+    """Return rows that, one after the other, got `hot_ratio` times what the others got and more than an owner can do.
 
     Each window counts by itself: a mean over several has a place that wanders at none. Empty if it was not so in most
     of the newest windows; one row if it was the same place in all of them.
@@ -105,7 +105,7 @@ def wandering(signals: Signals, topic: TopicSignals) -> frozenset[int]:
 
 
 def is_beyond_an_owner(signals: Signals, topic: TopicSignals, place: int) -> bool:
-    """True if no member could do this partition; False also where nothing is known of what a member can do."""
+    """Return True if no member could handle this partition; False also if it is unknown what members can do."""
     if topic.arriving[place] > signals.best_capacity:
         return True
     owner = owner_of(signals, topic, place)
@@ -114,12 +114,12 @@ def is_beyond_an_owner(signals: Signals, topic: TopicSignals, place: int) -> boo
 
 
 def owner_of(signals: Signals, topic: TopicSignals, place: int) -> MemberSignals | None:
-    """The member that has the partition, None if not known."""
+    """Return the member that owns the partition, None if unknown."""
     return signals.members.get(str(topic.frame.named("slot")[place, -1]))
 
 
 def skewed_places(signals: Signals, topic: TopicSignals, seconds: float) -> tuple[int, ...]:
-    """Rows of partitions that got `hot_ratio` times what the others got, all through the last `seconds`."""
+    """Return rows of partitions that got `hot_ratio` times what the others got, all through the last `seconds`."""
     count, block = round(seconds / signals.frame.window_seconds), signals.parameters.rate_windows
     arrivals = topic.frame["arrival"][:, -count:]
     if arrivals.shape[1] < count or len(arrivals) < 2:
@@ -136,7 +136,7 @@ def skewed_places(signals: Signals, topic: TopicSignals, seconds: float) -> tupl
 
 
 def medians_of_others(values: Floats) -> Floats:
-    """`median_of_others` for every place at once."""
+    """Return `median_of_others` for all places at once."""
     known = np.flatnonzero(~np.isnan(values))
     order = known[np.argsort(values[known], kind="stable")]
     found = np.full(len(values), np.nan)
@@ -160,6 +160,6 @@ def _means(rates: Floats) -> Floats:
 
 
 def share(values: Floats, places: Sequence[int]) -> float:
-    """Share of the known values that lies on these places."""
+    """Return the share of the sum of all known values that these places hold."""
     total = known_sum(values)
     return known_sum(values[list(places)]) / total if total > 0 else 0.0

@@ -61,7 +61,7 @@ class Successor:
 
 
 def absences(membership: Membership) -> list[Absence]:
-    """Absences by the time of return.
+    """Return the absences of static members, ordered by the time of return.
 
     One that ended in expiry began a session before the generation without the member. Of one that the session outlasted
     only the event tells, from the member's last commit.
@@ -86,13 +86,13 @@ def absences(membership: Membership) -> list[Absence]:
 
 
 def absence_p95_seconds(known: list[Absence]) -> float | None:
-    """95th percentile by nearest rank; None if no absence has a length."""
+    """Return the 95th percentile of absences in seconds, by nearest rank; None if no absence has a length."""
     lengths = [each.seconds for each in known if each.seconds is not None]
     return percentile(lengths, _ABSENCE_PERCENT) if lengths else None
 
 
 def find_flips(membership: Membership) -> list[Flips]:
-    """Instance ids that changed their member in the last seconds, with how often."""
+    """Return instance ids whose member changed in the last seconds, with the number of changes."""
     end = membership.frame.now
     holder: dict[str, tuple[str, str]] = {}
     counts: dict[str, int] = {}
@@ -112,7 +112,7 @@ def find_flips(membership: Membership) -> list[Flips]:
 
 
 def find_successors(membership: Membership) -> list[Successor]:
-    """Ids given up for good while a new one of the same client id came within ten minutes, before or after."""
+    """Return ids given up for good, if a new one of the same client id joined within ten minutes before or after."""
     new = _new_ids(membership.rosters)
     found = []
     for left_at, old, program, session in _ids_given_up(membership.rosters):
@@ -127,7 +127,7 @@ def find_successors(membership: Membership) -> list[Successor]:
 
 
 def _new_ids(known: Sequence[Roster]) -> list[tuple[datetime, str, str]]:
-    """Ids that were not there from the beginning: when each was first seen, the id, and its program; oldest first."""
+    """Return ids that came later: when each was first seen, the id, and its program; oldest first."""
     first: dict[str, tuple[datetime, str, str]] = {}
     for index, roster in enumerate(known):
         for each, row in _ids(roster).items():
@@ -136,7 +136,7 @@ def _new_ids(known: Sequence[Roster]) -> list[tuple[datetime, str, str]]:
 
 
 def _ids_given_up(known: Sequence[Roster]) -> list[tuple[datetime, str, str, float]]:
-    """Ids that are not in the newest roster: when each was given up, the id, its program and session; oldest first."""
+    """Return ids that are not in the newest roster: when each was given up, the id, its program and session."""
     last: dict[str, tuple[datetime, str, str, float]] = {}
     for before, after in pairwise(known):
         old, still = _ids(before), _ids(after)
@@ -150,7 +150,7 @@ def _program(row: Row) -> str:
 
 
 def _ids(roster: Roster) -> dict[str, Row]:
-    """Instance id to its member's row; of several in one epoch the one that was written last."""
+    """Return a dict from instance id to its member's row; of several in one epoch the one that was written last."""
     static = [row for row in roster.rows if row.get("group_instance_id")]
     return {row["group_instance_id"]: row for row in sorted(static, key=lambda row: row.get("batch_id") or 0)}
 

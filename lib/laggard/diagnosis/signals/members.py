@@ -26,7 +26,7 @@ _SETTLED_WINDOWS = fixed("settled_windows", 3, "windows with one generation and 
 def member_signals(frame: GroupFrame, topics: Sequence[TopicSignals], before: Busy, parameters: Parameters) -> tuple[
     dict[str, MemberSignals], dict[str, tuple[tuple[int, float], ...]]
 ]:  # fmt: skip
-    """Members by slot, and the newest windows in which each was busy, this one included."""
+    """Return the members by slot, and the newest windows in which each was busy, this one included."""
     busy_in = _kept(before, frame.now_ms - parameters.capacity_lookback_hours * 3_600_000)
     slots = sorted({slot for each in topics for slot in each.frame.named("slot")[:, -1].tolist()} - {""})
     owners = [_owners(each.frame.named("slot"), slots) for each in topics]
@@ -71,7 +71,7 @@ def _kept(before: Busy, oldest_ms: float) -> dict[str, tuple[tuple[int, float], 
 
 
 def _capacity(busy: Sequence[tuple[int, float]], parameters: Parameters) -> float:
-    """Capacity by the newest windows in which a member was busy; NaN if these are too few."""
+    """Return capacity by the newest windows in which a member was busy; NaN if these are too few."""
     known = [rate for _, rate in busy]
     return percentile(known, _CAPACITY_PERCENT) if len(known) >= parameters.busy_min_windows else math.nan
 
@@ -85,7 +85,7 @@ def _member(
     is_busy: bool,
     waits: bool,
 ) -> MemberSignals:
-    """A member by the rows that it has of each topic, and by their arrivals, consumption and lag."""
+    """Return a member's signals from its rows of each topic, with their arrivals, consumption and lag."""
     parts = [each for each in of_topics if len(each[1])]
     first, mine, _ = parts[0]
     sums = [np.add.reduce(values[:, held], axis=1).tolist() for _, held, values in parts]
@@ -109,7 +109,7 @@ def _member(
 
 
 def _newest_rates(topics: Sequence[TopicSignals], owners: Sequence[Ints], spans: Ints) -> list[float]:
-    """Per slot the rate up to its newest commits, over its `spans` windows; NaN if that of a partition is not known."""
+    """Return records/s per slot over its `spans` windows up to the newest commits; NaN if a partition's is unknown."""
     windows = np.append(spans, 1)  # -1 is nobody
     rates = [
         each.positions.newest_rates(windows[owner[:, -1]])[:, None] for each, owner in zip(topics, owners, strict=True)
@@ -119,7 +119,7 @@ def _newest_rates(topics: Sequence[TopicSignals], owners: Sequence[Ints], spans:
 
 
 def _owners(names: Names, slots: Sequence[str]) -> Ints:
-    """Number of each partition's slot per window, -1 where it is none of them; [partitions, windows]."""
+    """Return the number of each partition's slot per window, -1 if it is none of them; [partitions, windows]."""
     numbers = {slot: number for number, slot in enumerate(slots)}
     newest = np.array([numbers.get(name, -1) for name in names[:, -1].tolist()], np.int64)
     found = np.repeat(newest[:, None], names.shape[1], axis=1)
@@ -129,13 +129,13 @@ def _owners(names: Names, slots: Sequence[str]) -> Ints:
 
 
 def _rows_by_owner(newest: Ints, slots: int) -> list[Ints]:
-    """Rows of each slot, ascending."""
+    """Return the rows of each slot, ascending."""
     order = np.argsort(newest, kind="stable")
     return np.split(order, np.searchsorted(newest[order], np.arange(slots + 1)))[1:-1]
 
 
 def _sums(values: Sequence[Floats], owners: Sequence[Ints], slots: int) -> Floats:
-    """Values of each topic summed over all partitions each slot had, [slots, windows]; NaN if one is not known."""
+    """Return each topic's values summed over the partitions of each slot, [slots, windows]; NaN if one is unknown."""
     total = has = np.zeros((slots, owners[0].shape[1] if owners else 0))
     for each, owner in zip(values, owners, strict=True):
         is_held = owner >= 0
@@ -146,7 +146,7 @@ def _sums(values: Sequence[Floats], owners: Sequence[Ints], slots: int) -> Float
 
 
 def _intervals(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int) -> Floats:
-    """Per slot the longest commit interval of its partitions in seconds, 0 unknown."""
+    """Return per slot the longest commit interval of its partitions in seconds, 0 if unknown."""
     longest = np.zeros(slots)
     for each, owner in zip(topics, owners, strict=True):
         held = owner[:, -1] >= 0
@@ -155,7 +155,7 @@ def _intervals(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: in
 
 
 def _busy(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int) -> tuple[Flags, Ints]:
-    """Per slot: busy now, and for how many newest windows in a row it had its partitions and more to read all the time.
+    """Return per slot if it is busy now, and for how many windows in a row it had its partitions and more to read.
 
     It is busy with the same partitions for three windows, and never a moment without more to read than commits hide.
     What is left of a stalled partition keeps nobody busy: its owner has that much more to read, and does not read it.
@@ -192,7 +192,7 @@ def _waits(
     parameters: Parameters,
     less_than: float = math.inf,
 ) -> Flags:
-    """Per slot: in one of the newest windows all its partitions stood for several commit intervals.
+    """Mark slots all of whose partitions stood for several commit intervals in one of the newest windows.
 
     Those do not count that stood for `less_than` so many seconds or longer.
 
@@ -213,7 +213,7 @@ def _waits(
 def _fall_behind(
     frame: GroupFrame, topics: Sequence[TopicSignals], owners: Sequence[Ints], is_rare: Flags, parameters: Parameters
 ) -> Flags:
-    """Per slot: lag of a topic grows, and the member had more left at each of its newest commits than at the last.
+    """Mark slots that have growing lag of a topic, and had more left at each newest commit than at the one before.
 
     Only those count whose commits are rarer than windows. One that runs out of records leaves no more than what arrives
     in one batch, each time again.
@@ -243,7 +243,7 @@ def _fall_behind(
 
 
 def _same_generation(frame: GroupFrame) -> bool:
-    """No generation began in this window or the one before."""
+    """Return True if no generation began in this window or the one before."""
     newest = frame.facts[-_SETTLED_WINDOWS:]
     numbers = {(row["generation"], row["group_epoch"]) for row in newest if row is not None}
     return len(newest) == _SETTLED_WINDOWS and None not in newest and len(numbers) == 1

@@ -32,7 +32,7 @@ class Positions:
     is_whole: bool  # True if every window has such an instant
 
     def rates(self, windows: int) -> Floats:
-        """Consume rates in records/s up to the newest instant of each window, over so many windows or a few more.
+        """Return consume rates in records/s up to the newest instant of each window, over `windows` or a few more.
 
         NaN if only one instant is known: there is nothing to divide by.
         """
@@ -46,11 +46,11 @@ class Positions:
         return found
 
     def newest_rates(self, windows: int | npt.NDArray[np.int64]) -> Floats:
-        """The same at the end of the newest window alone, [partitions]; `windows` may differ by partition."""
+        """Return the rates at the end of the newest window alone, [partitions]; `windows` may differ by partition."""
         return self._between(self.newest[:, -1:], np.reshape(windows, (-1, 1)))[:, 0]
 
     def gap_rates(self, count: int) -> list[Floats]:
-        """The same of each of the newest gaps between two instants by itself, [partitions], the newest gap first."""
+        """Return the same rates of each of the newest gaps between two instants, [partitions], the newest gap first."""
         rows, last, found = np.arange(len(self.newest))[:, None], self.newest[:, -1:], []
         for _ in range(count):
             found.append(self._between(last, 1)[:, 0])
@@ -58,7 +58,7 @@ class Positions:
         return found
 
     def resumed_rates(self) -> Floats:
-        """The same of the newest gap where the partition stood until it began, [partitions]; NaN elsewhere.
+        """Return the same of the newest gap where the partition stood until it began, [partitions]; NaN elsewhere.
 
         No commit of before is in it, and what of it its owner still stood makes the rate lower.
         """
@@ -68,7 +68,7 @@ class Positions:
         return np.where(stood, self.gap_rates(1)[0], np.nan)
 
     def _between(self, last: npt.NDArray[np.int64], windows: int | npt.NDArray[np.int64]) -> Floats:
-        """Rates up to the instants of the windows `last`, [partitions, n]."""
+        """Return rates up to the instants of the windows `last`, [partitions, n]."""
         rows = np.arange(len(last))[:, None]
         first = np.where(last >= windows, self.newest[rows, last - windows], -1)
         first = np.where(first < 0, np.argmax(self.newest >= 0, axis=1)[:, None], first)  # history is shorter
@@ -110,7 +110,7 @@ def positions(frame: TopicFrame, window_seconds: int) -> Positions:
 
 
 def rolling_mean(values: Floats, windows: int) -> Floats:
-    """Mean of the known values among the newest `windows` up to each window, NaN if none is known."""
+    """Return the mean of the known values among the newest `windows` up to each window, NaN if none is known."""
     known = ~np.isnan(values)
     if known.all():  # nearly always, and three times as fast
         sums = np.cumsum(values, axis=1)
@@ -125,7 +125,7 @@ def rolling_mean(values: Floats, windows: int) -> Floats:
 
 
 def newest_level(values: Floats, windows: int, ratio: float) -> Floats:
-    """Mean of the newest `windows`, [partitions], or of those since the level changed: all lie on one side of the rest.
+    """Return the mean of the newest `windows`, [partitions], or since the level changed: all above or below the rest.
 
     Arrivals are known of each window; a mean over some tells of a change only once the last window before it is out.
     One window alone, in which the level may have changed, has to differ by `ratio`.
@@ -141,7 +141,7 @@ def newest_level(values: Floats, windows: int, ratio: float) -> Floats:
 
 
 def rates_at_commits(consumed: Floats) -> Floats:
-    """Records/s over the newest `RATE_COMMITS` gaps, or fewer, at each window with a commit but the first.
+    """Return records/s over the newest `RATE_COMMITS` gaps, or fewer, at each window with a commit but the first.
 
     A mean over windows would count one commit too many or too few of those that are rarer than windows.
     """
@@ -153,7 +153,7 @@ def rates_at_commits(consumed: Floats) -> Floats:
 
 
 def falls_behind(left: Floats, least_rate: float, window_seconds: int) -> bool:
-    """True if at each commit, those of `RATE_COMMITS` gaps and of one before, more was left than at the commit before.
+    """Return True if each of the newest commits, over `RATE_COMMITS` + 1 gaps, left more than the commit before it.
 
     `left` [windows] is the lag at commits in records, NaN in a window without one, `least_rate` in records/s what it
     must have grown by. The first gap may be the one in which there began to be too much to do.

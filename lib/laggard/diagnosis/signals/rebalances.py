@@ -60,7 +60,7 @@ class Logical:
         return nan if self.started_at is None else (self.ended_at - self.started_at).total_seconds()
 
     def is_within(self, spans: Spans) -> bool:
-        """True if it took place, or began, in one of the spans."""
+        """Return True if the rebalance took place, or began, in one of the spans."""
         started_at = self.started_at or self.ended_at
         return any(begin <= self.ended_at and started_at <= end for begin, end in spans)
 
@@ -85,7 +85,7 @@ def ended_at(generation: Row) -> datetime:
 
 
 def logical_rebalances(frame: GroupFrame) -> tuple[Logical, ...]:
-    """Rebalances by their ends: the rows, then what generations tell of those whose row is still to come."""
+    """Return rebalances by end time: those with a row, then those known only from generations so far."""
     written = [_written(row) for row in frame.live_rebalances]
     written.sort(key=lambda each: each.ended_at)
     newest = max((row["ended_at"] for row in frame.rebalances), default=None)
@@ -114,12 +114,12 @@ def _written(row: Row) -> Logical:
 
 
 def recent(rebalances: Iterable[Logical], until: datetime, seconds: float) -> list[Logical]:
-    """Those that ended in the last seconds before a time."""
+    """Return the rebalances that ended in the last seconds before a time."""
     return [each for each in rebalances if 0 <= (until - each.ended_at).total_seconds() < seconds]
 
 
 def time_in_rebalance(frame: GroupFrame, known: Sequence[Logical], explained: Spans = ()) -> float:
-    """Share of the last ten minutes inside a rebalance, the one under way included; NaN unknown.
+    """Return the share of the last ten minutes spent in a rebalance, the present one included; NaN if unknown.
 
     Rebalances in the spans that explain them are left out.
     """
@@ -151,7 +151,7 @@ def find_storm(frame: GroupFrame, known: Sequence[Logical], parameters: Paramete
 
 
 def _because(storm: Storm, parameters: Parameters) -> tuple[str, ...]:
-    """Names of the limits that rebalances pass."""
+    """Return names of the limits that rebalances pass."""
     is_thick = storm.mtbr_seconds < parameters.storm_mtbr * storm.median_seconds
     passed = {
         "count": storm.rebalances >= parameters.storm_count,
@@ -162,7 +162,7 @@ def _because(storm: Storm, parameters: Parameters) -> tuple[str, ...]:
 
 
 def interrupted_rebalances(known: Sequence[Logical], now: datetime, parameters: Parameters) -> list[Logical]:
-    """Rebalances of half an hour in which generations got no assignment, known by the gap to the next record.
+    """Return rebalances of half an hour with generations that got no assignment, known by the gap to the next record.
 
     Members that start one after another interrupt each other until all are there: that is how a group begins, but not
     one that begins again and again.
@@ -178,20 +178,20 @@ def interrupted_rebalances(known: Sequence[Logical], now: datetime, parameters: 
 
 
 def longest_rebalance_timeout(members: Iterable[Row]) -> float | None:
-    """Seconds; a record without it (version 0) counts its session timeout, as the broker does."""
+    """Return the longest rebalance timeout in seconds; a record without it (version 0) counts its session timeout."""
     found = [row.get("rebalance_timeout_ms") or row.get("session_timeout_ms") for row in members]
     known = [milliseconds for milliseconds in found if milliseconds]
     return max(known) / 1000 if known else None
 
 
 def longest_pause(rows: Iterable[Row]) -> float:
-    """The longest 95th percentile of the pauses of rebalances in seconds; NaN if none is known."""
+    """Return the longest 95th percentile of the pauses of rebalances in seconds; NaN if none is known."""
     pauses = [row.get("pause_p95_seconds") for row in rows]
     return max((float(each) for each in pauses if each is not None), default=nan)
 
 
 def stragglers(rebalances: Iterable[Logical], now: datetime, seconds: float) -> list[tuple[str, float, str]]:
-    """Slots that a join phase waited for in vain, seconds of the join, and the rebalance's id."""
+    """Return the slot that a join phase waited for in vain, the seconds of the join, and the rebalance's id."""
     return [
         (each.row["straggler_slot"], float(each.row["join_seconds"]), each.rebalance_id)
         for each in recent(rebalances, now, seconds)
@@ -200,7 +200,7 @@ def stragglers(rebalances: Iterable[Logical], now: datetime, seconds: float) -> 
 
 
 def _merge(generations: list[Row], since: datetime | None) -> list[Logical]:
-    """Generations that follow each other closely, or complete one another, as one rebalance."""
+    """Merge generations that follow each other closely, or complete one another, into rebalances."""
     runs: list[list[Row]] = []
     for row in generations:
         if runs and _goes_on(runs[-1][-1], row):
@@ -214,7 +214,7 @@ def _merge(generations: list[Row], since: datetime | None) -> list[Logical]:
 
 
 def _logical(run: Sequence[Row]) -> Logical:
-    """The rebalance of these generations."""
+    """Return the rebalance of these generations."""
     first, is_epoch = run[0], run[0]["generation_kind"] == "epoch"
     begin = first["record_timestamp"] if is_epoch else first.get("state_timestamp")
     count = sum(max(1, row["generation_gap"] or 1) for row in run)
@@ -263,14 +263,14 @@ def assignor_changes(frame: GroupFrame) -> list[tuple[datetime, str, str]]:
 
 
 def without_common_assignor(members: Sequence[Row]) -> list[Row]:
-    """Classic members of a KIP-848 group, if no assignor is supported by them all."""
+    """Return the classic members of a KIP-848 group, if no assignor is supported by them all."""
     classic = [row for row in members if row.get("classic_protocols")]
     common = set.intersection(*(set(row["classic_protocols"]) for row in classic)) if classic else {""}
     return [] if common else classic
 
 
 def find_behind(frame: GroupFrame, rosters: Sequence[Roster], seconds: float) -> list[Behind]:
-    """Members that kept an epoch from being Stable for about their rebalance timeout, which is when they are evicted.
+    """Return members that kept an epoch from Stable for about their rebalance timeout, after which they are evicted.
 
     The rows of an epoch come when it is over; before that only the group's state tells that somebody is behind.
     """
@@ -286,7 +286,7 @@ def find_behind(frame: GroupFrame, rosters: Sequence[Roster], seconds: float) ->
 
 
 def _never_stable(frame: GroupFrame) -> dict[int, datetime]:
-    """By epoch that never was Stable: when the next one began."""
+    """Return the epochs that never were Stable, each with the begin of the next one."""
     epochs = [row for row in frame.live_generations if row["generation_kind"] == "epoch"]
     following = {row["generation"]: later["record_timestamp"] for row, later in pairwise(epochs)}
     unstable = {row["generation"] for row in epochs if row.get("stable_at") is None and row["kind"] == "epoch"}
@@ -298,7 +298,7 @@ def _timeout_seconds(row: Row) -> float:
 
 
 def _blocks(row: Row, lasted: float) -> bool:
-    """True if a member kept its epoch open until it is evicted for it; one that waits for others is not to blame."""
+    """Return True if a member kept its epoch open until its eviction; one that waits for others is not to blame."""
     own = _timeout_seconds(row)
     return row.get("member_state") == "UnrevokedPartitions" and own > 0 and lasted >= _EXPIRED_SHARE * own
 
@@ -309,7 +309,7 @@ def _behind(row: Row, lasted: float) -> Behind:
 
 
 def _not_named_yet(frame: GroupFrame, rosters: Sequence[Roster]) -> list[Behind]:
-    """Somebody, while the group has been reconciling for longer than the longest timeout."""
+    """Return a member without a name, while the group has been reconciling for longer than the longest timeout."""
     timeout = max((_timeout_seconds(row) for roster in rosters for row in roster.rows), default=0.0)
     since = frame.fact.get("rebalancing_since") or frame.fact.get("state_since")
     if frame.fact.get("group_state") != "Reconciling" or since is None or not timeout:

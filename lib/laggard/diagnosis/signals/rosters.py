@@ -84,7 +84,7 @@ class Eviction:
 
 
 def rosters_of(frame: GroupFrame) -> tuple[Roster, ...]:
-    """Rosters in log order; of a record that was read while catching up `is_live` is false."""
+    """Return rosters in log order; `is_live` is false for a record that was read while catching up."""
     by_record: dict[tuple[str, int, int], list[Row]] = {}
     for row in frame.members:
         by_record.setdefault((row["generation_kind"], row["generation"], row["source_offset"]), []).append(row)
@@ -101,7 +101,7 @@ def rosters_of(frame: GroupFrame) -> tuple[Roster, ...]:
 
 
 def current_members(frame: GroupFrame, known: Sequence[Roster]) -> tuple[Row, ...]:
-    """Rows of the newest roster; empty if the group has no members or none is known."""
+    """Return the rows of the newest roster; none if the group has no members or no roster is known."""
     if not known or frame.fact.get("members") == 0:
         return ()
     newest = frame.live_generations
@@ -111,22 +111,22 @@ def current_members(frame: GroupFrame, known: Sequence[Roster]) -> tuple[Row, ..
 
 
 def places_of(frame: GroupFrame) -> Mapping[str, str]:
-    """Slot to place, of every slot that has a row."""
+    """Return a dict from slot to member identity, for every slot that has a row."""
     return {row["slot"]: _place(row) for row in frame.members}
 
 
 def pattern(place: str) -> str:
-    """Client id of a place without the numbers that tell instances of one program apart."""
+    """Return the client id of a member identity without the numbers that distinguish instances of one program."""
     return re.sub(r"\d+", "#", place.split("/", 1)[0])
 
 
 def slots_in(row: Row, *names: str) -> set[str]:
-    """Slots that a record has in these columns, such as those that left."""
+    """Return slots that a record has in these columns, such as those that left."""
     return {slot for name in names for slot in row[name] or ()}
 
 
 def _gone_in_downgrade(known: Sequence[Roster], row: Row) -> set[str]:
-    """Slots whose members did not come along to the classic protocol: those that do keep their member ids."""
+    """Return slots of members that did not move to the classic protocol: those that did keep their member ids."""
     number = next((n for n, each in enumerate(known) if each.source_offset == row["source_offset"]), 0)
     if not number:
         return set()
@@ -179,7 +179,7 @@ class _End:
 def find_crash_loops(
     frame: GroupFrame, changes: Sequence[Change], place_of: Mapping[str, str], parameters: Parameters
 ) -> list[CrashLoop]:
-    """Places left three times within 30 minutes, after lives of less than two sessions more often than not.
+    """Return member identities that left three times within 30 minutes, mostly after lives shorter than two sessions.
 
     Members of a place that leave together are one departure. One in which most others leave too is not its own: their
     host, or all of the application, was restarted. Where that ends three short lives they all are one crash loop.
@@ -210,7 +210,7 @@ def find_crash_loops(
 
 
 def longest_seconds(frame: GroupFrame, timeout: str) -> float:
-    """The longest of the members' timeouts, by the column that has it in ms; 0 if none is recorded."""
+    """Return the longest of the members' timeouts, by the column that has it in ms; 0 if none is recorded."""
     return max((row.get(timeout) or 0 for row in frame.members), default=0) / 1000
 
 
@@ -222,7 +222,7 @@ def _places(home: str, ends: Iterable[_End], place_of: Mapping[str, str]) -> fro
 def _lives(
     changes: Sequence[Change], begin: datetime
 ) -> tuple[dict[str, list[_End]], dict[str, datetime], dict[str, list[float]]]:
-    """By client and host: lives that ended since a time, since when nobody is there, and absences that are over."""
+    """Return by client and host: lives ended since `begin`, since when nobody is there, and past absences (seconds)."""
     taken: dict[str, datetime] = {}
     ends: dict[str, list[_End]] = {}
     away: dict[str, datetime] = {}
@@ -251,14 +251,14 @@ def _short(ends: Iterable[_End], limit: float) -> tuple[float, ...]:
 
 
 def _is_loop(ends: Sequence[_End], limit: float, least: int, parameters: Parameters) -> bool:
-    """True if a member left often enough, after so many lives that were short, and after few that were not."""
+    """Return True if a member left often enough, with enough short lives, and more short ones than others."""
     short, known = len(_short(ends, limit)), sum(each.seconds is not None for each in ends)
     departures = len({each.at for each in ends})
     return departures >= parameters.crash_times and short >= least and is_most(short, known)
 
 
 def _as_one(loops: Sequence[CrashLoop]) -> CrashLoop:
-    """Crash loops of members that leave together, as one of the group; times are those of the one that left most."""
+    """Return crash loops of members that leave together as one of the group; times are of the one that left most."""
     most = max(loops, key=lambda each: len(each.departures))
     return replace(
         most,
@@ -270,7 +270,7 @@ def _as_one(loops: Sequence[CrashLoop]) -> CrashLoop:
 
 
 def _is_with_most_others(change: Change, home: str, members: int, recent: Sequence[Change]) -> bool:
-    """True if most members of other places, of so many in all, left before they could have heard of a change.
+    """Return True if most members of other identities left within a heartbeat, before they could react to a change.
 
     Who leaves later may have taken over partitions, and may leave because of what is in them.
     """
@@ -288,12 +288,12 @@ class Series:
     posteriors: Mapping[str, Posterior] = field(default_factory=dict)
 
     def posterior(self, rebalance: Row) -> Posterior:
-        """Probability of each reason of a rebalance, as one of the series if it belongs to it."""
+        """Return probability of each reason of a rebalance, as one of the series if it belongs to it."""
         return self.posteriors.get(rebalance["rebalance_id"], dict(rebalance["cause_posterior"] or {}))
 
 
 def find_series(frame: GroupFrame, parameters: Parameters) -> Series:
-    """Departures of the last half hour, if most of them, five at least, have no claimed reason; else none.
+    """Return the departures of the last half hour, if most of them, at least five, have no claimed reason; else none.
 
     Members that leave again and again for reasons that no single departure tells leave for reasons that they share.
     """
@@ -313,7 +313,7 @@ def find_series(frame: GroupFrame, parameters: Parameters) -> Series:
 def find_evictions(
     frame: GroupFrame, known: Sequence[Roster], reason: str, parameters: Parameters, series: Series
 ) -> tuple[Eviction, ...]:
-    """Departures whose claimed reason this is, one of `EVICTION_REASONS`, each by itself or as one of a series.
+    """Return departures with this claimed reason, one of `EVICTION_REASONS`, found alone or as part of a series.
 
     Who was not in the group for a poll interval did not exceed it, whatever its partitions look like. While rounds
     are cut short nobody commits: who falls silent then may have died in one of them.
@@ -334,7 +334,7 @@ def find_evictions(
 
 
 def _was_within_poll_interval(known: Sequence[Roster], rebalance: Row, slot: str) -> bool:
-    """True if a member that left in a rebalance had come too late to exceed its poll interval; False not known."""
+    """Return True if a member that left had joined too recently to exceed its poll interval; False if unknown."""
     member = next((row for row in _rows_before(known, rebalance) if row["slot"] == slot), Row())
     own, timeout = member.get("member_id"), member.get("rebalance_timeout_ms")
     if not own or not timeout:
@@ -345,13 +345,13 @@ def _was_within_poll_interval(known: Sequence[Roster], rebalance: Row, slot: str
 
 
 def _rows_before(known: Sequence[Roster], rebalance: Row) -> Sequence[Row]:
-    """Members of the newest roster before a rebalance."""
+    """Return members of the newest roster before a rebalance."""
     before = [each for each in known if each.generation < min(rebalance["generations"] or (0,))]
     return before[-1].rows if before else ()
 
 
 def subscriptions_differ_since(known: Sequence[Roster]) -> datetime | None:
-    """Since when members subscribe to different topics; None if they do not, or it is not known."""
+    """Return the time since which members subscribe to different topics; None if they do not, or if that is unknown."""
     since = None
     for roster in known:
         topics = {tuple(sorted(row["topics"])) for row in roster.rows if row.get("topics") is not None}
@@ -360,7 +360,7 @@ def subscriptions_differ_since(known: Sequence[Roster]) -> datetime | None:
 
 
 def _home(place: str) -> str:
-    """Client and host of a place."""
+    """Return the client and host of a member identity."""
     return re.sub(r"#\d+$", "", place)
 
 

@@ -52,7 +52,7 @@ class Left:
 
 
 def floors(frame: TopicFrame, arrival: Floats, window_seconds: int, parameters: Parameters) -> Floors:
-    """Lag that the commit interval alone makes: twice what arrives between two of them, and one record.
+    """Return the lag that the commit interval alone causes: twice the arrivals of one interval, and one record.
 
     Commits of batches that take now long, now short are as far apart as the longest that was seen and was no stall;
     more arrives between them as soon as more arrives at all. `arrival` is a mean over some windows.
@@ -74,7 +74,7 @@ def floors(frame: TopicFrame, arrival: Floats, window_seconds: int, parameters: 
 
 
 def _batches(frame: TopicFrame, limit: Floats, window_seconds: int) -> Floats:
-    """Seconds, [partitions, windows], for which an offset had not moved by the end of each window, as in a long batch.
+    """Return seconds, [partitions, windows], for which an offset had not moved by the window's end, as in a batch.
 
     0 in a silence that lasted as long as a stall before it ended, or in which the partition changed its owner: it says
     nothing about how long a batch takes. One that lasts on may be one until it is as long.
@@ -114,7 +114,7 @@ def material(frame: TopicFrame, left: Left, slo_seconds: float, parameters: Para
 
 
 def unseen(frame: TopicFrame, group: GroupFrame) -> Flags:
-    """Windows at whose end commits of more than one interval are hidden: the group's position then is not known."""
+    """Return windows at whose end commits of more than one interval are hidden: the position is then unknown."""
     if group.hidden is None:
         return np.zeros(frame["lag"].shape, np.bool_)
     interval = frame["interval"][:, -1:]
@@ -134,7 +134,7 @@ _SPREAD_AMONG = fixed("spread_among", 3, "newest windows, among which they are")
 
 
 def measure(values: Floats, partitions: npt.NDArray[np.int64]) -> Shape:
-    """The numbers of a shape, not yet named; NaN below two known values or without lag.
+    """Return the measures of a shape without its name; NaN below two known values or without lag.
 
     Both arguments are [n]; partitions with an unknown value are left out, and less than nothing counts as nothing.
     """
@@ -165,14 +165,14 @@ def measure(values: Floats, partitions: npt.NDArray[np.int64]) -> Shape:
 
 
 def raw_shape(values: Floats, partitions: npt.NDArray[np.int64], *, is_material: bool, parameters: Parameters) -> Shape:
-    """The shape by this window alone: `raw` and `name` are the same."""
+    """Return the shape by this window alone: `raw` and `name` are the same."""
     shape = measure(values, partitions)
     name = _verdict(shape, int(np.count_nonzero(~np.isnan(values))), parameters) if is_material else NONE
     return replace(shape, raw=name, name=name)
 
 
 def _verdict(shape: Shape, n: int, parameters: Parameters) -> str:
-    """First match of: single, concentrated, spread, mixed."""
+    """Return the first that matches of: single, concentrated, spread, mixed."""
     if n == 1:
         return SINGLE
     if np.isnan(shape.gini):
@@ -187,7 +187,7 @@ def _verdict(shape: Shape, n: int, parameters: Parameters) -> str:
 
 
 def persist(raws: Sequence[Shape], partitions_total: int, parameters: Parameters) -> str:
-    """The name that lasts, from the raw shapes of adjacent windows, the newest last; mixed until one is earned.
+    """Return the name that adjacent windows confirm by their raw shapes, newest last; mixed until one is confirmed.
 
     Concentrated takes a run of windows whose top partitions are those of the newest; spread takes two of three,
     so that one odd window among them changes nothing.
@@ -203,7 +203,7 @@ def persist(raws: Sequence[Shape], partitions_total: int, parameters: Parameters
 
 
 def _is_alike(one: Shape, other: Shape) -> bool:
-    """True if two concentrated windows have the same partition on top, or several hot ones that mostly agree."""
+    """Return True if two concentrated windows have the same top partition, or several hot ones that mostly agree."""
     if one.top[0] == other.top[0]:
         return True
     a, b = set(one.top), set(other.top)

@@ -36,7 +36,7 @@ class Shed:
 
 
 def shed(signals: Signals, slot: str) -> Shed | None:
-    """The newest time a member got fewer partitions and kept some; None if it did not, or was not busy for long."""
+    """Return the last time a member got fewer partitions and kept some; None if it did not, or was too rarely busy."""
     held = np.concatenate([topic.frame.named("slot") == slot for topic in signals.topics])
     now = held[:, -1]
     changed = np.flatnonzero((held != now[:, None]).any(axis=0))
@@ -57,7 +57,7 @@ def shed(signals: Signals, slot: str) -> Shed | None:
 
 
 def _busy_rates(signals: Signals, chosen: Flags, windows: Flags) -> Floats:
-    """Records/s of the chosen partitions in those windows in which they had more to read all the time."""
+    """Return records/s of the chosen partitions in the windows in which they always had more to read."""
     consume, lowest = (
         np.concatenate([topic.frame[name] for topic in signals.topics]) for name in ("consume", "lag_min")
     )
@@ -94,21 +94,21 @@ def slowness(signals: Signals, topic: TopicSignals, slots: Sequence[str], places
 
 
 def _compared(signals: Signals, slots: Sequence[str]) -> list[MemberSignals]:
-    """Other members that have as much to do as these, else all others: who has less to do shows less."""
+    """Return other members that have as much to do as these, else all others: who has less to do shows less."""
     load = lower_median(signals.members[slot].arrival for slot in slots if slot in signals.members)
     others = [member for slot, member in signals.members.items() if slot not in slots and member.partitions]
     return [member for member in others if load <= SLOW_LOAD_RATIO * member.arrival] or others
 
 
 def is_at_pace_again(signals: Signals, subject: str) -> bool:
-    """True if a member by its slot, or all members of a host, now read as much as the others have shown."""
+    """Return True if a member by its slot, or all members of a host, now read as much as the others can."""
     slots = [each.slot for each in signals.members.values() if subject in {each.slot, each.host}]
     others = lower_median(each.seen for each in _compared(signals, slots))
     return bool(slots) and _is_at_pace(signals.topics, slots, signals.parameters.slow_ratio * others)
 
 
 def _is_at_pace(topics: Sequence[TopicSignals], slots: Sequence[str], least: float) -> bool:
-    """True if by their newest commits they read as much as members that are not slow; not so without `least`.
+    """Return True if by their newest commits they read as much as members that are not slow; False if `least` is NaN.
 
     One that was stalled drains its backlog at full speed, long before a mean over minutes tells.
     """
@@ -130,7 +130,7 @@ def pace_of(member: MemberSignals) -> float:
 
 
 def costly_places(signals: Signals, topic: TopicSignals, active: Flags) -> tuple[tuple[int, ...], bool]:
-    """Rows of partitions that get as much as the others and are drained slower, and whether that is proven.
+    """Return rows of partitions that get as much as the others but drain slower, and True if that is proven.
 
     Proof is another owner with whom they lagged, or other partitions of the owner that do not lag; or that their
     owner lost pace when it was left with fewer, which tells that one of those it kept takes its time. An owner that
@@ -152,13 +152,13 @@ def costly_places(signals: Signals, topic: TopicSignals, active: Flags) -> tuple
 
 
 def _is_where_it_was(signals: Signals, topic: TopicSignals, place: int) -> bool:
-    """True if a partition that was proven to cost more lags on, with the owner that it had then."""
+    """Return True if a partition that was proven to cost more still lags with the owner that it had then."""
     known = (topic.frame.topic, int(topic.frame.partitions[place])) in signals.memory.costly
     return known and bool(topic.is_material[place]) and _last_move(topic, place) is None
 
 
 def is_itself_costly(signals: Signals, topic: TopicSignals, place: int) -> bool:
-    """True if a move of partitions tells that it costs more, whoever owns it, or did so once."""
+    """Return True if a move of partitions shows that it costs more with any owner, now or at an earlier time."""
     return (
         has_followed(signals, topic, place)
         or _is_kept_and_costly(signals, topic, place)
@@ -167,7 +167,7 @@ def is_itself_costly(signals: Signals, topic: TopicSignals, place: int) -> bool:
 
 
 def _is_kept_and_costly(signals: Signals, topic: TopicSignals, place: int) -> bool:
-    """True if its owner lost pace when it was left with this and fewer others."""
+    """Return True if its owner became slower after it kept this and fewer other partitions."""
     slot = str(topic.frame.named("slot")[place, -1])
     found = shed(signals, slot) if slot else None
     return (
@@ -176,7 +176,7 @@ def _is_kept_and_costly(signals: Signals, topic: TopicSignals, place: int) -> bo
 
 
 def _is_worked_slower(signals: Signals, topic: TopicSignals, place: int) -> bool:
-    """True if it gets as much as the others and less is done of it, by more than one commit: that may come later.
+    """Return True if a partition gets as much as the others but less is consumed, by more than one late commit.
 
     Where each of the newest commits left more than the one before it, none has to come.
     """
@@ -193,7 +193,7 @@ def _is_worked_slower(signals: Signals, topic: TopicSignals, place: int) -> bool
 
 
 def _is_at_the_common_pace(signals: Signals, topic: TopicSignals, place: int) -> bool:
-    """True if most other members have shown what they can do, and that is no more than this partition's owner does.
+    """Return True if most other members have shown their rate, and it is no higher than that of the partition's owner.
 
     Then all are held up alike, and some have more partitions to share it out to; or the owner was given too many.
     """
@@ -206,14 +206,14 @@ def _is_at_the_common_pace(signals: Signals, topic: TopicSignals, place: int) ->
 
 
 def _has_fine_siblings(signals: Signals, topic: TopicSignals, place: int) -> bool:
-    """True if of its owner's partitions it alone lags, and not just now: of all that fall behind one is the first."""
+    """Return True if only this one of its owner's partitions lags, and not just now: of several, one is first."""
     owner = owner_of(signals, topic, place)
     is_only = owner is not None and len(owner.partitions) > 1 and owner.material == 1
     return is_only and _lagged(signals, topic, place, topic.frame["lag"].shape[1] - 1)
 
 
 def _lagged(signals: Signals, topic: TopicSignals, place: int, last: int) -> bool:
-    """True if its lag counted in the windows up to this one."""
+    """Return True if its lag counted in all of the windows up to this one."""
     lags = topic.frame["lag"][place, max(0, last - MOVE_WINDOWS + 1) : last + 1]
     return len(lags) == MOVE_WINDOWS and bool(
         (lags > max(topic.floor[place], signals.parameters.min_lag_records)).all()
@@ -221,13 +221,13 @@ def _lagged(signals: Signals, topic: TopicSignals, place: int, last: int) -> boo
 
 
 def _is_alone(signals: Signals, topic: TopicSignals, place: int) -> bool:
-    """True if its owner has nothing else and nobody else had it: member and partition cannot be distinguished."""
+    """Return True if a partition's owner has no other and nobody else had it: which of the two is slow is unknown."""
     owner = owner_of(signals, topic, place)
     return owner is not None and len(owner.partitions) == 1 and _last_move(topic, place) is None
 
 
 def has_followed(signals: Signals, topic: TopicSignals, place: int) -> bool:
-    """True if a partition lagged with the owner before and goes on to fill faster than this one drains it.
+    """Return True if a partition lagged with its former owner and still fills faster than the new one drains it.
 
     A healthy new owner would be working the backlog off.
     """
@@ -246,7 +246,7 @@ def has_followed(signals: Signals, topic: TopicSignals, place: int) -> bool:
 
 
 def _last_move(topic: TopicSignals, place: int) -> tuple[int, int] | None:
-    """Last window of the owner before and first of this one; None if the owner was the same all along."""
+    """Return the last window of the former owner and the first of this one; None if the owner never changed."""
     slots = topic.frame.named("slot")[place]
     others = np.flatnonzero((slots != "") & (slots != slots[-1]))
     if slots[-1] == "" or not len(others):

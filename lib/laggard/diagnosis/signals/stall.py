@@ -26,7 +26,7 @@ _REPEAT_COMMITS = fixed("repeat_commits", 2, "commits of one offset, from which 
 
 
 def holds(log_ends: Row, committed: float, slack: float) -> bool:
-    """True if a transaction is open and the reader has read all before it, up to some records.
+    """Return True if a transaction is open and the reader has read all records before it, up to a few.
 
     A transaction that ended before it left a marker, and records if it was aborted: offsets that no reader gets. One
     that commits the last record it got, plus one, stays below them.
@@ -36,7 +36,7 @@ def holds(log_ends: Row, committed: float, slack: float) -> bool:
 
 
 def with_lost(frame: TopicFrame, window_seconds: int) -> TopicFrame:
-    """With `frozen` of windows in which the next records had been deleted: lag is not known, and still readers stand.
+    """Add `frozen` of windows in which the next records had been deleted: lag is unknown, and yet readers stand.
 
     It goes on from the window before as long as the offset is the same; one that has just moved stood for no time.
     """
@@ -54,13 +54,13 @@ def with_lost(frame: TopicFrame, window_seconds: int) -> TopicFrame:
 
 
 def _log_ends(frame: TopicFrame, row: int) -> Sequence[Row]:
-    """Last stable offset and log end of a partition, by window; empty if no transaction was open in any."""
+    """Return the last stable offset and log end of a partition by window; none if no transaction was open in any."""
     found: Sequence[Row] = frame.facts.get("windows", {}).get(int(frame.partitions[row]), ())
     return found
 
 
 def _released_windows(frame: TopicFrame, row: int, slack: float) -> float:
-    """For how many windows records could be read behind an offset that a transaction held before; else endlessly.
+    """Return for how many windows the transaction that held the offset has been over; infinity if none held it.
 
     The last stable offset is known once per window: in which moment it let go is not.
     """
@@ -74,7 +74,7 @@ def _released_windows(frame: TopicFrame, row: int, slack: float) -> float:
 
 
 def able_seconds(frame: TopicFrame, row: int, window_seconds: int) -> float:
-    """For how long the offset of a partition has stood while somebody had it who could read on from there.
+    """Return for how many seconds the offset of a partition has not moved while an owner had it that could read on.
 
     The clock begins again at the end of a window in which nobody had it, or after which its offset was lower: what an
     owner finds when it comes, or is sent back to, it has not let stand.
@@ -89,7 +89,7 @@ def able_seconds(frame: TopicFrame, row: int, window_seconds: int) -> float:
 
 
 def _turn_seconds(frame: TopicFrame, row: int, floor: Floats, window_seconds: int) -> float:
-    """The longest that a partition of the same owner stood and then moved, all that time with more to read.
+    """Return the longest seconds that a partition of one owner did not move and then did, always with more to read.
 
     What stood in a stall that has healed does not count once its owner has caught up; nor does what stood before it
     got its owner, which may begin where somebody has set the offset.
@@ -114,7 +114,7 @@ def _turn_seconds(frame: TopicFrame, row: int, floor: Floats, window_seconds: in
 
 
 def _rhythm_seconds(frame: TopicFrame, row: int, window_seconds: int) -> float:
-    """Mean of the newest gaps between commits while there was more to read, times those that a turn takes; 0 not known.
+    """Return the mean of the newest commit gaps in seconds with more to read, times a turn's commits; 0 if unknown.
 
     The commit interval, a median of many gaps, is late to tell of batches that take long by now. The others of the same
     owner, all that time with more to read, tell how many commits a partition waits for its turn in full batches.
@@ -134,7 +134,7 @@ def _rhythm_seconds(frame: TopicFrame, row: int, window_seconds: int) -> float:
 
 
 def _is_owner_silent(frame: TopicFrame, row: int, windows: int) -> bool:
-    """True if the owner committed nothing in the newest windows, of no partition of the topic: it hangs or works.
+    """Return True if the owner committed no partition of the topic in the newest windows: it hangs or is in a batch.
 
     Where commits are not counted, one that moved no offset may have been silent.
     """
@@ -147,13 +147,13 @@ def _is_owner_silent(frame: TopicFrame, row: int, windows: int) -> bool:
 
 
 def _is_uncounted(frame: TopicFrame) -> npt.NDArray[np.bool_]:
-    """Partitions whose commits are polled and not counted."""
+    """Return a mask of the partitions whose commits are polled and not counted."""
     found: npt.NDArray[np.bool_] = np.isnan(frame["commits"][:, -1]) & np.isnan(frame["repeats"][:, -1])
     return found
 
 
 def _longest_gaps(frame: TopicFrame, parameters: Parameters) -> Floats:
-    """Seconds that silences of each partition lasted before they ended, times `stall_ci`; 0 if none has ended.
+    """Return the longest silence of each partition that has ended, in seconds, times `stall_ci`; 0 if none has ended.
 
     The commit interval is not known before the third gap; the first one says already that the next may be as long.
     """
@@ -175,7 +175,7 @@ def stalls(
     settled_seconds: float = math.inf,
     floor: Floats | None = None,
 ) -> tuple[str, ...]:
-    """Per partition "" or the kind of its stall: the offset stands although records arrived since.
+    """Return the kind of stall of each partition, "" for none: the offset does not move although records arrived since.
 
     Members commit as they lose partitions: gaps between rebalances are shorter than the timer's, and `settled_seconds`
     after the newest one its own have not been seen again.
@@ -253,7 +253,7 @@ class Suspects:
 
 
 def find_suspects(signals: Signals, slack_seconds: float) -> Suspects | None:
-    """The partitions that stood first, within the slack, if one owner of them after the other was evicted since.
+    """Return the partitions that stalled first, within the slack, if one owner after the other was evicted since.
 
     A member that never had them may leave for a reason of its own. Where many of those that leave had other partitions
     it is a trouble of the whole group, and no record's. Those that the same members had all the time cannot be
@@ -277,7 +277,7 @@ def find_suspects(signals: Signals, slack_seconds: float) -> Suspects | None:
 
 
 def _stalled_first(signals: Signals, slack_seconds: float) -> tuple[list[tuple[int, int]], float]:
-    """Topic numbers and rows of the partitions that stalled first, and the seconds since the first of them did."""
+    """Return topic numbers and rows of the partitions that stalled first, and the seconds since the first did."""
     stalled = [
         (float(each.frame["frozen"][row, -1]), number, int(row))
         for number, each in enumerate(signals.topics)
@@ -288,12 +288,12 @@ def _stalled_first(signals: Signals, slack_seconds: float) -> tuple[list[tuple[i
 
 
 def _owners(evictions: Sequence[PutOut], place: tuple[str, int]) -> tuple[PutOut, ...]:
-    """Evictions of members that had a partition, or of which it is not known what they had."""
+    """Return evictions of members that had a partition, or whose partitions are unknown."""
     return tuple(each for each in evictions if each.held is None or place in each.held)
 
 
 def put_out(membership: Membership) -> Iterator[PutOut]:
-    """Members that the group lost because they did not poll, did not answer, or died."""
+    """Yield members that the group lost because they did not poll, did not answer, or died."""
     for row in membership.frame.rebalances:
         reasons = dict(row["cause_posterior"] or {})
         if not row.get("live_read") or sum(reasons.get(name, 0.0) for name in EVICTION_REASONS) < _EVICTED_POSTERIOR:

@@ -14,13 +14,13 @@ from laggard.diagnosis.history.frames import Floats
 
 
 def lower_median(values: Iterable[float]) -> float:
-    """The middle one of the known values, of two the lower; NaN without any."""
+    """Return the lower median of the known values; NaN without any."""
     known = sorted(value for value in values if not isnan(value))
     return known[(len(known) - 1) // 2] if known else nan
 
 
 def is_most(part: int, whole: int) -> bool:
-    """True if more than half of the whole is the part."""
+    """Return True if the part is more than half of the whole."""
     return part > whole - part
 
 
@@ -30,7 +30,7 @@ def known_sum(values: Floats) -> float:
 
 
 def percentile(values: Iterable[float], percent: int) -> float:
-    """By nearest rank, of the known values; NaN without any."""
+    """Return a percentile of the known values by nearest rank; NaN without any."""
     known = sorted(value for value in values if not isnan(value))
     return known[-(-percent * len(known) // 100) - 1] if known else nan
 
@@ -62,7 +62,7 @@ def fit(seconds: Floats, values: Floats, min_points: int) -> Fits:
 
 
 def median_slopes(seconds: Floats, values: Floats, min_points: int) -> Floats:
-    """Only the slopes of `fit`, several times as fast where few points are missing."""
+    """Return only the slopes of `fit`, several times as fast if few points are missing."""
     points = np.count_nonzero(~np.isnan(values), axis=1)
     medians = np.full(len(values), np.nan)
     for rows in _blocks(points, min_points):
@@ -74,13 +74,13 @@ def median_slopes(seconds: Floats, values: Floats, min_points: int) -> Floats:
 
 
 def _blocks(points: Ints, min_points: int) -> Iterator[Ints]:
-    """Row numbers of the series that have enough points, a block at a time."""
+    """Return row numbers of the series that have enough points, a block at a time."""
     rows = np.flatnonzero(points >= max(min_points, 2))
     return (rows[first : first + _ROWS] for first in range(0, len(rows), _ROWS))
 
 
 def _rises(values: Floats) -> Floats:
-    """Later minus earlier value of all pairs, [n, pairs]."""
+    """Return the later minus the earlier value of all pairs, [n, pairs]."""
     earlier, later = _pairs(values.shape[1])
     rises: Floats = values.take(later, axis=1)  # twice as fast as an index in brackets
     rises -= values.take(earlier, axis=1)
@@ -94,13 +94,13 @@ def _divide(rises: Floats, seconds: Floats) -> Floats:
 
 
 def _middle(n: Ints) -> Ints:
-    """Place of the lower median among the slopes of all pairs of n points."""
+    """Return the index of the lower median among the sorted slopes of all pairs of n points."""
     middle: Ints = (n * (n - 1) // 2 - 1) // 2
     return middle
 
 
 def _fit(seconds: Floats, values: Floats, n: Ints) -> tuple[Floats, ...]:
-    """Span, slope, low, high and p of rows that have two points or more."""
+    """Return span, slope, low, high and p of each row; all rows have two points or more."""
     rises = _rises(values)
     slopes = _divide(rises, seconds)
     slopes.sort(axis=1)  # unknown ones go last
@@ -117,13 +117,13 @@ def _fit(seconds: Floats, values: Floats, n: Ints) -> tuple[Floats, ...]:
 
 @cache
 def _pairs(points: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Places of the earlier and of the later point of all pairs."""
+    """Return the indexes of the earlier and of the later point of all pairs."""
     earlier, later = np.triu_indices(points, 1)
     return earlier, later
 
 
 def _variance(values: Floats, n: Ints) -> Floats:
-    """Variance of Mann–Kendall's S per row, less for every group of equal values."""
+    """Return the variance of Mann–Kendall's S per row, reduced for every group of equal values."""
     equal = np.count_nonzero(values[:, :, None] == values[:, None, :], axis=2)  # itself included; 0 if unknown
     ties = np.where(equal > 1, (equal - 1) * (2 * equal + 5), 0).sum(axis=1)
     variance: Floats = (n * (n - 1) * (2 * n + 5) - ties) / 18

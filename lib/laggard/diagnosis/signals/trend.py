@@ -36,7 +36,7 @@ class TrendState:
 
 
 def slopes(seconds: Floats, values: Floats, parameters: Parameters) -> Floats:
-    """Theil–Sen slope of each row of `values` [n, w] in records/s, NaN below `trend_min_points` points."""
+    """Return the Theil–Sen slope of each row of `values` [n, w] in records/s, NaN below `trend_min_points` points."""
     return median_slopes(seconds, values, parameters.trend_min_points)
 
 
@@ -64,7 +64,7 @@ def trend_of(
     before: TrendState,
     parameters: Parameters,
 ) -> tuple[Trend, TrendState]:
-    """The trend of one series [w] at the end of its newest window; see `trends_of`."""
+    """Return the trend of one series [w] at the end of its newest window; see `trends_of`."""
     rates = np.array([arrival]), np.array([interval])
     return trends_of(seconds, envelope[None], lag_max[None], *rates, tick_seconds, [before], parameters)[0]
 
@@ -79,7 +79,7 @@ def trends_of(
     before: Sequence[TrendState],
     parameters: Parameters,
 ) -> list[tuple[Trend, TrendState]]:
-    """The trend of each series at the end of the newest window, and what to remember until the next.
+    """Return the trend of each series at the end of the newest window, and what to remember until the next.
 
     `seconds` [w] are window ends, `arrival` [n] records/s, `interval` [n] commit intervals in seconds, NaN unknown.
     The numbers are those of the short range, six commit intervals or windows but ten minutes at least.
@@ -123,7 +123,7 @@ def trends_of(
 
 
 def _fit_newest(seconds: Floats, envelope: Floats, reach: Floats, parameters: Parameters) -> Fits:
-    """The fit of each row over its newest `reach` [n] seconds, both ends included."""
+    """Return the fit of each row over its newest `reach` [n] seconds, both ends included."""
     age = seconds[-1] - seconds
     first = int(np.argmax(age <= reach.max(initial=0.0)))
     values = np.where(age[first:] <= reach[:, None], envelope[:, first:], np.nan)
@@ -131,7 +131,7 @@ def _fit_newest(seconds: Floats, envelope: Floats, reach: Floats, parameters: Pa
 
 
 def _direction(fits: Fits, arrival: Floats, least: Floats, parameters: Parameters) -> Floats:
-    """1 up, -1 down, 0 if the slope is not significant: by chance, or too little to matter."""
+    """Return 1 for up, -1 for down, 0 if the slope is not significant: by chance, or too small to count."""
     change = np.abs(fits.slope)
     is_significant = (
         (fits.p < parameters.trend_p)
@@ -142,13 +142,13 @@ def _direction(fits: Fits, arrival: Floats, least: Floats, parameters: Parameter
 
 
 def _lasting(fits: Fits, arrival: Floats, parameters: Parameters) -> Floats:
-    """1 up, -1 down, 0 if not even half of what enters a trend is there."""
+    """Return 1 for up, -1 for down, 0 if the slope fails even the weaker test by which a trend lasts."""
     is_borne_out = (fits.p < parameters.trend_exit_p) & (np.abs(fits.slope) > parameters.trend_exit_effect * arrival)
     return np.where(is_borne_out, np.sign(fits.slope), 0.0)
 
 
 def _without_greatest_step(seconds: Floats, envelope: Floats, reach: Floats) -> Floats:
-    """Rows [n, w] in which the greatest change from one point to the next, of those within reach [n], did not happen.
+    """Return rows [n, w] as if the greatest change between two points, of those within `reach` [n], did not happen.
 
     Lag that changed once, as where commits are made or seen later from now on, ranks like a line: half of its points
     are above the others. What goes on changes without that step as well.
@@ -166,7 +166,7 @@ _NAMES = {1.0: GROWING, -1.0: DRAINING, 0.0: ""}
 
 
 def _remember(before: TrendState, entered: str, lasting: str) -> TrendState:
-    """A trend is entered at once and left after two windows that do not bear it out, unknown ones among them."""
+    """Enter a trend at once and leave it after two windows that do not confirm it, unknown ones among them."""
     if before.name and lasting == before.name:
         return TrendState(before.name)
     if before.name and before.unconfirmed + 1 < _TREND_LEAVE_WINDOWS:
@@ -175,7 +175,7 @@ def _remember(before: TrendState, entered: str, lasting: str) -> TrendState:
 
 
 def _swings(heights: Floats, seconds: Floats, reach: Floats) -> Floats:
-    """Lower median per row of the heights [n, w] within reach [n], NaN if none is known."""
+    """Return the lower median per row of the heights [n, w] within reach [n] seconds, NaN if none is known."""
     ordered = np.sort(
         np.where(seconds[-1] - seconds <= reach[:, None], heights, np.nan), axis=1
     )  # unknown ones go last
@@ -189,7 +189,7 @@ _QUIET_STRETCHES = fixed("quiet_stretches", 2, "times the longest stretch withou
 
 
 def since_break(frame: TopicFrame) -> Floats:
-    """Lag at commits, unknown before the newest rewind of each partition."""
+    """Return the lag at commits, unknown before the newest rewind of each partition."""
     found = frame["envelope"].copy()
     rewound = frame["rewound"] > 0
     for row in np.flatnonzero(rewound.any(axis=1)):
@@ -198,7 +198,7 @@ def since_break(frame: TopicFrame) -> Floats:
 
 
 def newest_at_commits(frame: TopicFrame, seconds: Floats, envelopes: Floats, window_seconds: int) -> Floats:
-    """Lag at the newest commit up to each window, NaN if that is older than two commit intervals.
+    """Return the lag at the newest commit up to each window, NaN if that is older than two commit intervals.
 
     Between two rare commits plain lag tells when each member commits, and not how the lag lies.
     """
@@ -210,7 +210,7 @@ def newest_at_commits(frame: TopicFrame, seconds: Floats, envelopes: Floats, win
 
 
 def partition_slopes(seconds: Floats, envelopes: Floats, parameters: Parameters) -> Floats:
-    """Slopes of the partitions; what never had a backlog is flat, and need not be fitted."""
+    """Return slopes of the partitions; one that never had a backlog is flat without a fit."""
     known = ~np.isnan(envelopes)
     found = np.where(known.sum(axis=1) >= parameters.trend_min_points, 0.0, np.nan)
     rows = np.flatnonzero(np.where(known, envelopes, 0.0).max(axis=1, initial=0.0) > parameters.min_lag_records)
@@ -227,7 +227,7 @@ def partition_trends(
     group: GroupFrame,
     parameters: Parameters,
 ) -> list[Trend]:
-    """Trends of partitions; only where lag and slope could matter is the whole test worth its time."""
+    """Return trends of partitions; the whole test runs only if lag and slope could be significant."""
     points = (~np.isnan(envelopes)).sum(axis=1)
     numbers = list(zip(points.tolist(), slopes.tolist(), strict=True))
     plain = {  # most partitions are alike
@@ -264,7 +264,7 @@ def topic_trend(
     group: GroupFrame,
     parameters: Parameters,
 ) -> tuple[Trend, TrendState]:
-    """The trend of the sum over the partitions that are known now, of their lag as `newest_at_commits` gives it.
+    """Return the trend of the summed lag, as `newest_at_commits` gives it, of the partitions that are known now.
 
     A partition without a fresh lag at a commit comes with its plain lag; a window counts when somebody committed in
     it, for a repeated value is no point of its own. Where nobody commits at all, every window does.
@@ -295,7 +295,7 @@ def topic_trend(
 
 
 def _quiet_end(has_point: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Newest windows without a commit, when they last longer than any such stretch before: the commits have ended."""
+    """Return the newest windows without a commit if they last longer than any such stretch before: commits ended."""
     last = len(has_point) - 1 - int(np.argmax(has_point[::-1]))
     places = np.flatnonzero(has_point)
     longest = int(np.diff(places).max(initial=1))
@@ -304,7 +304,7 @@ def _quiet_end(has_point: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
 
 
 def _carried(values: Floats, seconds: Floats, reach: Floats) -> Floats:
-    """Each unknown value [n, w] as the newest known one that is no older than reach [n] seconds."""
+    """Return the values [n, w], each unknown one replaced by the newest known one within reach [n] seconds."""
     places = np.maximum.accumulate(np.where(np.isnan(values), -1, np.arange(values.shape[1])), axis=1)
     is_fresh = (places >= 0) & (seconds - seconds[places] <= reach[:, None])
     return np.where(is_fresh, np.take_along_axis(values, np.maximum(places, 0), axis=1), np.nan)

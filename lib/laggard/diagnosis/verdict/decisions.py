@@ -59,7 +59,7 @@ _Applies = tuple[Reason, dict[str, float]]
 def _reasons(
     signals: Signals, conditions: Mapping[str, Observation], sizing: Sizing, elasticity: float
 ) -> Iterator[_Applies]:
-    """Reasons that apply, in order."""
+    """Yield reasons that apply, in order."""
     topic, parameters = signals.worst, signals.parameters
     # what is said of the last half hour blocks scaling for as long as it goes on
     restless = BLOCKS_SCALING & conditions.keys() if _goes_on(signals) else frozenset[str]()
@@ -104,13 +104,13 @@ def _is_empty(signals: Signals) -> bool:
 
 
 def _has_unread(signals: Signals) -> bool:
-    """True if a record is unread: of lag that is known, or that retention deletes before anybody reads it."""
+    """Return True if a record is unread: of lag that is known, or that retention deletes before anybody reads it."""
     statuses = [status for topic in signals.topics for status in topic.frame.named("status")[:, -1].tolist()]
     return is_seen(signals, ("ok", BELOW_LOG_START)) and (signals.lag > 0 or BELOW_LOG_START in statuses)
 
 
 def _lags_on(signals: Signals) -> bool:
-    """True if some lag that counts did so all through the window; what drained in between needs nobody.
+    """Return True if significant lag lasted all through the window; lag that drained in between needs no member.
 
     Where retention has deleted unread records, what it has not yet deleted is lag, too.
     """
@@ -126,7 +126,7 @@ def _lags_on(signals: Signals) -> bool:
 
 
 def _goes_on(signals: Signals) -> bool:
-    """True if a rebalance is under way, or members changed no longer ago than twice the gap between such changes.
+    """Return True during a rebalance, or if members changed no longer ago than twice the gap between such changes.
 
     Also if no change is recorded: then what is said of the group is all that is known.
     """
@@ -140,7 +140,7 @@ def _goes_on(signals: Signals) -> bool:
 
 
 def _held_back(signals: Signals, topic: TopicSignals, conditions: Mapping[str, Observation]) -> Iterator[_Applies]:
-    """Lag that no number of members could drain."""
+    """Yield the reason for lag that no number of members could drain."""
     unowned = conditions.get("PARTITION_UNOWNED")
     hidden = np.array([kind == HELD for kind in topic.stall_kind], bool)
     stuck = topic.is_stalled & ~hidden
@@ -160,7 +160,7 @@ def _held_back(signals: Signals, topic: TopicSignals, conditions: Mapping[str, O
 def _uneven(
     signals: Signals, topic: TopicSignals, conditions: Mapping[str, Observation], sizing: Sizing
 ) -> Iterator[_Applies]:
-    """Lag of some partitions or members only."""
+    """Yield the reason for lag of some partitions or members only."""
     hot = hot_places(signals, topic, searchable(topic)) if topic.shape.name in UNEVEN else ()
     hot += overtaken_places(signals, topic)
     if hot:
@@ -190,7 +190,7 @@ def _uneven(
 
 
 def _costly_share(signals: Signals, conditions: Mapping[str, Observation]) -> float:
-    """Share of costly partitions in the lag that does not soon drain by itself.
+    """Return the share of costly partitions in the lag that does not soon drain by itself.
 
     Until they are a finding, a stall that begins looks like them.
     """
@@ -207,7 +207,7 @@ def _costly_share(signals: Signals, conditions: Mapping[str, Observation]) -> fl
 
 
 def _is_short(signals: Signals, member: MemberSignals) -> bool:
-    """True if a member has more to read than it will soon have done, as far as is known of what it can do or does."""
+    """Return True if a member has more to read than it will soon have done, by what it can do or does, if known."""
     seconds = signals.policy.drain_target_seconds
     if not member.is_busy or member.lag <= (member.capacity - member.arrival) * seconds:
         return False
@@ -247,7 +247,7 @@ def _sized(signals: Signals, sizing: Sizing, *, is_known: bool, is_shaped: bool)
 
 
 def _is_little(signals: Signals) -> bool:
-    """True if no lag is more than what arrives in a window beyond its floor: it may be over in the next one."""
+    """Return True if no lag is more than what arrives in a window beyond its floor: it may be over in the next one."""
     seconds = signals.frame.window_seconds
     return all(
         (topic.lag <= topic.floor + topic.arriving * seconds)[topic.is_material].all() for topic in signals.topics
@@ -255,7 +255,7 @@ def _is_little(signals: Signals) -> bool:
 
 
 def explained(signals: Signals, observation: Observation) -> float:
-    """Share of the group's lag that an observation accounts for: what it says, else the lag of its partitions."""
+    """Return the share of the group's lag an observation accounts for: its own figure, else its partitions' lag."""
     if observation.explained > 0 or not observation.partitions:
         return observation.explained
     topic = next((each for each in signals.topics if each.frame.topic == observation.topic), None)
@@ -265,7 +265,7 @@ def explained(signals: Signals, observation: Observation) -> float:
 
 
 def _lag_share(topic: TopicSignals, chosen: Flags) -> float:
-    """Share of what the newest commits left: a batch that came since waits for nobody.
+    """Return the chosen partitions' share of the lag at the newest commits; a batch that arrived since does not count.
 
     Where retention has deleted unread records, what it has not yet deleted is left.
     """
@@ -280,12 +280,12 @@ def _is_lost(topic: TopicSignals) -> Flags:
 
 
 def _left(topic: TopicSignals) -> Floats:
-    """Records of each partition that retention has not deleted."""
+    """Return records of each partition that retention has not deleted."""
     return topic.frame["end"][:, -1] - topic.frame["start"][:, -1]
 
 
 def _drain(signals: Signals) -> float:
-    """Seconds until the last topic is drained at today's rates; NaN if that of one is not known.
+    """Return the seconds until the last topic is drained at today's rates; NaN if that of one is unknown.
 
     Of one that is kept up as far as is known, the few partitions that are not known do not count here either.
     """
@@ -294,7 +294,7 @@ def _drain(signals: Signals) -> float:
 
 
 def _gone_soon(signals: Signals) -> float:
-    """Seconds until all lag that counts has drained at the rates between the newest commits; NaN without any.
+    """Return the seconds until significant lag has drained at the rates between the newest commits; NaN without any.
 
     An owner reads its partitions in turn: their lag counts together.
     """
@@ -302,19 +302,19 @@ def _gone_soon(signals: Signals) -> float:
 
 
 def _lagging(topic: TopicSignals) -> set[str]:
-    """Slots of the owners of lag that counts, "" of nobody."""
+    """Return slots of the owners of lag that counts, "" of nobody."""
     return set(topic.frame.named("slot")[topic.is_material, -1].tolist())
 
 
 def _gone_of(topic: TopicSignals, slot: str) -> float:
-    """Seconds until an owner has drained its lag of a topic that counts, by the rates between its newest commits."""
+    """Return the seconds in which an owner drains its lag of a topic, by the rates between its newest commits."""
     own = topic.is_material & (topic.frame.named("slot")[:, -1] == slot)
     speed = known_sum(_spare(topic)[own])
     return known_sum(topic.lag[own]) / speed if speed > 0 else inf
 
 
 def _falls(signals: Signals) -> bool:
-    """True if more is read than arrives, over a commit interval and two windows at least."""
+    """Return True if more is read than arrives, over at least a commit interval and two windows."""
     return (
         sum(
             known_sum(topic.positions.newest_rates(FALLING_WINDOWS) - _newest_arrival(topic))
@@ -329,7 +329,7 @@ def _newest_arrival(topic: TopicSignals) -> Floats:
 
 
 def _gone_in(topic: TopicSignals) -> Floats:
-    """Seconds, [partitions], until a falling lag has drained; inf where it does not fall."""
+    """Return the seconds, [partitions], until a falling lag has drained; inf if it does not fall."""
     spare = _spare(topic)
     is_falling = spare > 0
     found: Floats = np.where(is_falling, topic.lag / np.where(is_falling, spare, 1.0), inf)
@@ -337,7 +337,7 @@ def _gone_in(topic: TopicSignals) -> Floats:
 
 
 def _spare(topic: TopicSignals) -> Floats:
-    """Records/s, [partitions], by which more was read than came over a commit interval, and two windows at least.
+    """Return the records/s, [partitions], read beyond arrivals over a commit interval and two windows at least.
 
     Or since its owner stood: no commit of before is in that.
     """

@@ -95,7 +95,7 @@ class Verdict:
 
 
 def members_to_have(reason: Reason, signals: Signals, sizing: Sizing) -> int | None:
-    """Members to have. No group that has something to read is to have none: it needs one, whatever the load."""
+    """Return the number of members to have: at least one if there is something to read, whatever the load."""
     code, members = reason.verdict, signals.member_count
     if code.startswith("YES"):
         return sizing.members_desired
@@ -108,7 +108,7 @@ def members_to_have(reason: Reason, signals: Signals, sizing: Sizing) -> int | N
 
 
 def _had_members(signals: Signals) -> int:
-    """Members that a group had which evicts them, so that it has none now and then; 1 if none is recorded."""
+    """Return members that a group had which evicts them, so that it has none now and then; 1 if none is recorded."""
     had = (row.get("members") for row in reversed(signals.frame.facts) if row is not None)
     return next((each for each in had if each), 1)
 
@@ -138,7 +138,7 @@ _COOLDOWN_PAUSES = fixed("cooldown_pauses", 3, "times the 95th percentile of the
 
 
 def autoscaler_settings(signals: Signals) -> dict[str, float]:
-    """Lag that a member drains within the SLO, and the wait between two steps; NaN if an input is not known."""
+    """Return the lag that a member drains within the SLO, and the wait between two steps; NaN for unknown inputs."""
     slo = signals.policy.slo_time_lag_seconds
     return {
         "autoscaler_lag_per_member_records": slo * signals.capacity if slo > 0 else nan,
@@ -165,7 +165,7 @@ def with_cluster(verdict: Verdict, shared: Sequence[Observation]) -> Verdict:
 
 
 def verdict_columns(verdict: Verdict, sizing: Sizing) -> Row:
-    """The columns of `group_windows` that say whether more consumers would help."""
+    """Return the columns of `group_windows` that say whether more consumers would help."""
     numbers = {**verdict.numbers, "row": verdict.reason.row}
     return {
         "scale_verdict": verdict.code,

@@ -50,7 +50,7 @@ class Sizing:
 
 
 def size(signals: Signals) -> Sizing:
-    """Sizing of the group for `drain_target_seconds` of its policy."""
+    """Return the sizing of the group for `drain_target_seconds` of its policy."""
     loads, estimated = partition_loads(signals)
     now = [[loads[place] for place in member.partitions if place in loads] for member in signals.members.values()]
     if isnan(signals.capacity) or signals.capacity <= 0 or not loads:
@@ -79,7 +79,7 @@ def size(signals: Signals) -> Sizing:
 
 
 def _is_reached(replay: Replay, found: int | None, desired: int | None, room: float, capacity: float) -> bool:
-    """True if the size that is found drains the lag in time, or a smaller one that stays published.
+    """Return True if the size that is found drains the lag in time, or a smaller one that stays published.
 
     A published size that stays, though another would now be chosen, is no sign that members do not help.
     """
@@ -90,7 +90,7 @@ def _is_reached(replay: Replay, found: int | None, desired: int | None, room: fl
 
 
 def _published(signals: Signals, replay: Replay, found: int | None) -> tuple[int, ...]:
-    """The size to publish and those found since, see `lasting`.
+    """Return the size to publish and those found since then; see `lasting`.
 
     A published size above the members that there are is advice that somebody may be following: it stays while it still
     drains the lag in time, and while less is asked for only because some of the lag has drained.
@@ -109,7 +109,7 @@ def _published(signals: Signals, replay: Replay, found: int | None) -> tuple[int
 
 
 def lasting(before: tuple[int, ...], found: int, *, stays: bool = False) -> tuple[int, ...]:
-    """The size to publish, and after it those that were found since it was found last, this one included.
+    """Return the size to publish, followed by the sizes found since it was last found, this one included.
 
     Another size is published when all of `_SIZE_WINDOWS` windows lie on the same side of the published one, and then
     the nearest of them: loads and rates that swing by a little lead to sizes that do not stay.
@@ -142,17 +142,17 @@ def partition_loads(signals: Signals) -> tuple[dict[TopicPartition, Load], int]:
 
 
 def _known(values: Floats) -> Floats:
-    """With the lower median in place of NaN: unknown is not 0."""
+    """Replace NaN by the lower median of the values: unknown is not 0."""
     return np.where(np.isnan(values), lower_median(values.tolist()), values)
 
 
 def lower_bound(work: Iterable[float], room: float) -> int:
-    """Members that any assignment needs at least; `work` and `room` in records/s."""
+    """Return the number of members that any assignment needs at least; `work` and `room` in records/s."""
     return max(1, ceil(sum(work) / room - _TINY))
 
 
 def packed(work: Sequence[float], room: float) -> int:
-    """Members by first fit decreasing; a partition above `room` fills a member by itself."""
+    """Return the number of members by first fit decreasing; a partition above `room` fills a member by itself."""
     free: list[float] = []
     for need in sorted((min(each, room) for each in work), reverse=True):
         place = next((place for place, left in enumerate(free) if need <= left + _TINY), None)
@@ -164,7 +164,7 @@ def packed(work: Sequence[float], room: float) -> int:
 
 
 def slowest_drain(members: Iterable[Sequence[Load]], capacity: float) -> float:
-    """Seconds until the last member has no lag, each working at `capacity` records/s; +inf when one never has."""
+    """Return seconds until the last member has drained, each at `capacity` records/s; +inf if one never does."""
     worst = 0.0
     for held in members:
         lag, spare = sum(load.lag for load in held), capacity - sum(load.arrival for load in held)
@@ -191,7 +191,7 @@ class Replay:
         self._found: dict[int, Assignment] = {}
 
     def assignment(self, count: int) -> Assignment:
-        """Partitions by member when there are `count`; those of today come first and leave last."""
+        """Return the partitions by member for `count` members; present members come first and leave last."""
         if count not in self._found:
             topics = frozenset(self.counts)
             # any order will do: ranges and turns of equal members are the same for every order of them
@@ -211,7 +211,7 @@ class Replay:
         ]
 
     def moved(self, count: int | None) -> int | None:
-        """Partitions that would change their owner."""
+        """Return the number of partitions that would change their owner."""
         if not count or not self._members:
             return None
         given = self.assignment(count)
@@ -227,7 +227,7 @@ def _count(topic: TopicSignals) -> int:
 
 
 def _smallest(replay: Replay, work: Sequence[float], room: float, ceiling: int) -> int | None:
-    """Fewest members of which none gets more than `room`, else the ceiling; None without a ceiling.
+    """Return the fewest members of which none gets more than `room`, else the ceiling; None without a ceiling.
 
     The largest load may rise with one member more, so every count is looked at, from the lower bound upwards.
     """
@@ -248,7 +248,7 @@ def _smallest(replay: Replay, work: Sequence[float], room: float, ceiling: int) 
 
 
 def _prefers_next(replay: Replay, count: int, largest: float) -> bool:
-    """A count that divides the partitions, if it is only one more and lowers the largest load."""
+    """Return True if one more member divides the partitions evenly and lowers the largest load."""
     total = sum(replay.counts.values())
     return total % count != 0 and total % (count + 1) == 0 and _largest(replay, count + 1) < largest - _TINY
 

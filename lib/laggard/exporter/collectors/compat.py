@@ -144,7 +144,7 @@ class CompatCollector(SnapshotCollector):
         return zip(self._places, self._column(column), strict=True)
 
     def _of_logs(self, column: str) -> Valued:
-        """One value per topic-partition, as `newest_per_log` has it."""
+        """Return one value per topic-partition, as `newest_per_log` does."""
         polls = map(int, pc.fill_null(self._rows["poll_id"], 0).to_pylist())
         newest: dict[tuple[str, str], tuple[int, Value]] = {}
         for (_, *place), poll, value in zip(self._places, polls, self._column(column), strict=True):
@@ -174,7 +174,7 @@ class CompatCollector(SnapshotCollector):
         ]
 
     def _maxima(self, whole: str, column: str) -> Valued:
-        """Largest of a group's topics; None if one of them is not known whole."""
+        """Yield the largest value of a group's topics; None if one of them is not wholly known."""
         types = {row["group"]: row["group_type"] for row in self._snapshot.groups}
         found: dict[str, list[Any]] = {}
         for row in self._snapshot.group_topics.rows():
@@ -196,7 +196,7 @@ class CompatCollector(SnapshotCollector):
         )
 
     def _log_sums(self, column: str) -> Valued:
-        """Sums over the partitions of a topic; none if a partition has no value or no row."""
+        """Yield sums over the partitions of a topic, without a sum if a partition has no value or no row."""
         found: dict[str, list[Any]] = {}
         for (topic, _), value in self._of_logs(column):
             found.setdefault(topic, []).append(value)
@@ -213,7 +213,7 @@ class CompatCollector(SnapshotCollector):
         return find_owners(rows, pa.Table.from_pylist(groups, schema=_GROUP), Topics(rows.slice(0, 0), rows))
 
     def _held(self) -> dict[tuple[str, str], list[str]]:
-        """Member ids by group and topic, one for each partition that has an owner."""
+        """Return member ids by group and topic, one for each partition that has an owner."""
         held: dict[tuple[str, str], list[str]] = {}
         for (group, topic, _), owner in zip(self._places, self._owners["owner"].to_pylist(), strict=True):
             if owner is not None:
@@ -227,7 +227,7 @@ def _info(row: Row) -> tuple[str, ...]:
 
 
 def _is_simple(group_type: str | None) -> str:
-    """Value of is_simple_consumer; empty while the type is not known."""
+    """Return the value of is_simple_consumer; empty while the type is unknown."""
     return "" if group_type is None else str(group_type == "simple").lower()
 
 

@@ -63,7 +63,7 @@ class LagCollector(SnapshotCollector):
             yield filled_histogram(family, compress(zip(labels, counts, columns[total], strict=True), chosen))
 
     def _partition_lag(self) -> Iterator[Metric]:
-        """The lag of the exported partitions, with the owner of the group where that is asked for."""
+        """Yield the lag of the exported partitions, with the owner of the group if that label is configured."""
         rows, policies = self._snapshot.partitions, self._snapshot.policies
         labels = partition_labels(self._cluster, rows)
         if self._snapshot.selection.owner_label:
@@ -89,7 +89,7 @@ def _group_topic_families(labels: list[dict[str, str]], columns: Mapping[str, Se
 
 
 def partition_labels(cluster: str, rows: Sequence[Row]) -> list[dict[str, str]]:
-    """Cluster, group, topic and partition of each row."""
+    """Return the labels cluster, group, topic and partition of each row."""
     return [
         {
             "cluster": cluster,
@@ -120,7 +120,7 @@ def _partition_families(cluster: str, rows: Sequence[Row]) -> Iterator[Metric]:
 
 
 def newest_per_log(labels: Sequence[Labels], rows: Sequence[Row], column: str) -> list[tuple[Labels, Value]]:
-    """One value per topic-partition: groups share it, and a stale row may hold an older poll's.
+    """Return one value per topic-partition, as groups share it and a stale row may hold an older poll's.
 
     The end that a group sees which reads committed records only is the last stable offset, so the largest one counts.
     """

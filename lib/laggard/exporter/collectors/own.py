@@ -30,7 +30,7 @@ Key = TypeVar("Key", bound=str | tuple[str, str])
 
 
 def _zeros(keys: Iterable[Key]) -> Callable[[], Counter[Key]]:
-    """Counters that are published at 0, since who watches a count has to see its first rise."""
+    """Return a factory of counters that start at 0, as otherwise their first increase would not be visible."""
     return lambda: Counter(dict.fromkeys(keys, 0))
 
 
@@ -56,7 +56,7 @@ class SelfStats:
             self.requests[path, str(code)] += 1
 
     def counts(self, counter: Counter[Key]) -> dict[Key, int]:
-        """A copy that no other thread changes."""
+        """Return a copy that no other thread changes."""
         with self._lock:
             return dict(counter)
 
@@ -111,13 +111,13 @@ class SelfCollector(Collector):
 
 
 def series_families(total: int, withheld: Mapping[str, int]) -> list[Metric]:
-    """Number of series in the body, these included, and of those left out."""
+    """Return the metrics of the number of series in the body, these included, and of those left out."""
     levels = filled(fam.SERIES_WITHHELD, (({"level": level}, withheld.get(level, 0)) for level in fam.LEVELS))
     return [levels, filled(fam.SERIES, [({}, total + len(levels.samples) + 1)])]
 
 
 def build_labels() -> dict[str, str]:
-    """Version of laggard and of Python, and a fingerprint of the tables this code expects."""
+    """Return the versions of laggard and Python, and a fingerprint of the tables that this code expects."""
     declared = repr(
         [(table.name, [(column.name, column.type) for column in table.columns]) for table in TABLES.values()]
     )

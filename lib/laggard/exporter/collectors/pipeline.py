@@ -107,7 +107,7 @@ class PipelineCollector(Collector):
         yield filled(fam.SOURCE_BLOCKED_TIMESTAMP, self._per_partition(since))
 
     def _offsets_topic(self, values: Mapping[str, Any]) -> Iterator[Metric]:
-        """Families of each offsets partition that say what lies in it."""
+        """Yield the families about the contents of each offsets partition."""
         snapshot, ends = self._snapshot, values["source_high_watermark"] or {}
         positions, starts = values["source_to"] or {}, values.get("source_log_start_offset") or {}
         commits = values.get("source_commits_total")
@@ -125,7 +125,7 @@ class PipelineCollector(Collector):
             yield from self._groups_of_coordinators(snapshot, zeros)
 
     def _groups_of_coordinators(self, snapshot: Snapshot, zeros: Mapping[int, int]) -> Iterator[Metric]:
-        """Groups and committed partitions in each offsets partition; `zeros` has every one of these."""
+        """Yield groups and committed partitions in each offsets partition; `zeros` has every one of these."""
         groups, keys = Counter[int](zeros), Counter[int](zeros)
         committed = snapshot.group_topics.commits_by_group()
         for row in snapshot.groups:

@@ -38,5 +38,5 @@ class ShapeCollector(SnapshotCollector):
 
 
 def _shown(family: fam.Family, value: Value) -> Value:
-    """Infinity stands for never, and only where the catalogue has it; elsewhere the time is unknown."""
+    """Return the value, but None in place of infinity (never) for families that may not have it."""
     return None if value == inf and family not in _MAY_BE_NEVER else value

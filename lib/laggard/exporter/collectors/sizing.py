@@ -33,7 +33,7 @@ class SizingCollector(SnapshotCollector):
 
 
 def sizes(snapshot: Snapshot) -> Iterator[tuple[str, Row, int | None]]:
-    """Each group with the first of its windows, and the consumers that it should have."""
+    """Yield each group with the first of its window's rows, and the number of consumers that it should have."""
     evaluated = snapshot.evaluated
     restless = {row["group"] for row in evaluated.findings if row["code"] in BLOCKS_SCALING}
     for group, found in groupby(evaluated.windows, key=lambda row: row["group"]):
@@ -50,6 +50,6 @@ def sizes(snapshot: Snapshot) -> Iterator[tuple[str, Row, int | None]]:
 
 
 def known_verdict(row: Row) -> str:
-    """The verdict; one that a newer job gives is UNKNOWN."""
+    """Return the verdict; UNKNOWN for one that only a newer job gives."""
     verdict = str(row["scale_verdict"])
     return verdict if verdict in fam.GROUP_SCALE_VERDICT.states else "UNKNOWN"

@@ -40,7 +40,7 @@ class StateCollector(SnapshotCollector):
 
 
 def known_state(row: Row) -> str:
-    """The group's state; one that Kafka added after this code is Unknown."""
+    """Return the group's state; Unknown for one that Kafka added after this code."""
     state = str(row["group_state"])
     return state if state in fam.GROUP_STATES else "Unknown"
 

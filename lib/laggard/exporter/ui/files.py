@@ -27,7 +27,7 @@ class File:
 
 @cache
 def ui_files(runbook_base: str = "") -> dict[str, File]:
-    """Every file by the path that serves it; the page knows what to put before the path of a runbook."""
+    """Return every file of the UI by its path; the page gets the prefix for the paths of runbooks."""
     found = {}
     for each in files(__package__).iterdir():
         kind = _TYPES.get(each.name.rpartition(".")[2])
