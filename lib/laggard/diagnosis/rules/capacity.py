@@ -71,10 +71,8 @@ def capacity_shortage(signals: Signals) -> list[Observation]:
     Not evaluated if a partition is hot, or was not seen for long enough to know. It does not open within
     `rate_windows` of a rebalance; what is open lasts through rebalances until no less is consumed than arrives.
     """
-    topic = signals.worst
-    if topic is None or not signals.is_material or signals.member_count == 0:
-        return []
-    if topic.shape.name not in EVEN and not _is_beyond_all_members(signals):
+    topic = _short_topic(signals)
+    if topic is None:
         return []
     arrival, consume = _total(topic.arrival), _total(topic.consume)
     # who was short of members is no less so in a deploy: it is over once more is consumed than arrives
@@ -84,12 +82,6 @@ def capacity_shortage(signals: Signals) -> list[Observation]:
         return [Observation("CAPACITY_SHORTAGE", abstains=True)]
     if consume >= arrival or _stands_still(topic) or (topic.trend.name != "growing" and not goes_on):
         return []
-    is_known = not isnan(signals.time_in_rebalance)
-    guards = {
-        "no_deploy": guard(signals.deploy is not None and not is_open),
-        "no_catch_up": guard(happened(signals, CATCHING_UP, signals.parameters.trend_short_seconds) and not is_open),
-        "group_at_rest": guard(not is_open and _has_changed(signals) if is_known else None),
-    }
     evidence = {
         "arrival_rate": arrival,
         "consume_rate": consume,
@@ -107,10 +99,28 @@ def capacity_shortage(signals: Signals) -> list[Observation]:
         confidence=CONFIDENCE * MISSING**missing,
         evidence=known(evidence),
         evidence_text={"topic": topic.frame.topic, "sub_cause": signals.sub_cause, "in_step": in_step},
-        guards=guards,
+        guards=_guards(signals, is_open=is_open),
         explained=share_of_lag(signals, known_sum(topic.lag[topic.is_material])),
     )
     return [found]
+
+
+def _guards(signals: Signals, *, is_open: bool) -> dict[str, str]:
+    """Return what must not be so when a shortage opens; what is open lasts through it."""
+    is_known = not isnan(signals.time_in_rebalance)
+    return {
+        "no_deploy": guard(signals.deploy is not None and not is_open),
+        "no_catch_up": guard(happened(signals, CATCHING_UP, signals.parameters.trend_short_seconds) and not is_open),
+        "group_at_rest": guard(not is_open and _has_changed(signals) if is_known else None),
+    }
+
+
+def _short_topic(signals: Signals) -> TopicSignals | None:
+    """Return the worst topic if its lag counts, and all its partitions are behind or more than all members can do."""
+    topic = signals.worst
+    if topic is None or not signals.is_material or signals.member_count == 0:
+        return None
+    return topic if topic.shape.name in EVEN or _is_beyond_all_members(signals) else None
 
 
 def _rises(signals: Signals, topic: TopicSignals) -> bool:

@@ -20,7 +20,7 @@ from laggard.diagnosis.rules.rule import (
 )
 from laggard.diagnosis.signals import forecast
 from laggard.diagnosis.signals.forecast import FEW_JUMPS
-from laggard.diagnosis.signals.group import Signals
+from laggard.diagnosis.signals.group import Loss, Signals, TopicSignals
 from laggard.diagnosis.signals.statistics import known_sum
 
 HOUR = 3600.0
@@ -148,30 +148,18 @@ def data_loss_forecast(signals: Signals) -> list[Observation]:
         if loss is None or not loss.seconds <= signals.parameters.loss_warn_hours * HOUR:
             continue
         row = int(np.flatnonzero(each.frame.partitions == loss.partition)[0])
-        reads = forecast.paces(each, signals.parameters)
-        is_stalled = bool(each.is_stalled[row])
+        is_overtaken = _is_overtaken(each, row, loss)
         # what has come true is a finding of its own; but it ends no forecast of more
         is_losing = loss.seconds == 0 and bool(each.frame["lost"][row, -1] > 0)
         if is_losing and not _is_open(signals, each.frame.topic):
             continue
-        # retention overtakes nobody whose lag falls, though a trend lasts for some windows after what made it
-        newest = each.frame["lag"][row, -2:]
-        is_falling = bool(newest[-1] < newest[0] or reads[row] > each.arriving[row])
-        is_growing = each.trend.name == "growing" and not is_falling
-        # a batch moves the start of a log that is full for a minute or two: by the mean retention gains on the group,
-        # and on a reader that was faster in none of its newest gaps
-        fastest = float(np.fmax.reduce([each.consume, *each.positions.gap_rates(_RESUMED_GAPS)])[row])
-        is_overtaken = loss.jumps > 0 and fastest < loss.start_rate and not newest[-1] < newest[0]
-        if not (is_losing or is_growing or is_stalled or is_overtaken or not signals.member_count):
+        is_unread = bool(each.is_stalled[row]) or not signals.member_count
+        if not (is_losing or is_unread or is_overtaken or _falls_behind(signals, each, row)):
             continue
-        severity = PAGE if loss.seconds <= signals.parameters.loss_page_hours * HOUR else WARN
-        empty_since = signals.frame.fact.get("empty_since")
-        if empty_since and (signals.frame.now_ms / 1000 - empty_since.timestamp()) > _ABANDONED_SECONDS:
-            severity = INFO
         found.append(
             Observation(
                 "DATA_LOSS_FORECAST",
-                severity=severity,
+                severity=_severity_of(signals, loss),
                 topic=each.frame.topic,
                 confidence=_FEW_JUMPS_CONFIDENCE if is_overtaken and loss.jumps < FEW_JUMPS else CONFIDENCE,
                 evidence={"loss_seconds": loss.seconds, "partition": float(loss.partition)},
@@ -179,6 +167,30 @@ def data_loss_forecast(signals: Signals) -> list[Observation]:
             )
         )
     return found
+
+
+def _falls_behind(signals: Signals, topic: TopicSignals, row: int) -> bool:
+    """Return True if lag grows: retention overtakes nobody whose lag falls, though a trend outlasts what made it."""
+    newest = topic.frame["lag"][row, -2:]
+    is_falling = newest[-1] < newest[0] or forecast.paces(topic, signals.parameters)[row] > topic.arriving[row]
+    return topic.trend.name == "growing" and not is_falling
+
+
+def _is_overtaken(topic: TopicSignals, row: int, loss: Loss) -> bool:
+    """Return True if the log start is faster than its reader was in any of its newest gaps, and the lag does not fall.
+
+    A batch moves the start of a log that is full for a minute or two: what counts is the mean speed of the start.
+    """
+    newest = topic.frame["lag"][row, -2:]
+    fastest = float(np.fmax.reduce([topic.consume, *topic.positions.gap_rates(_RESUMED_GAPS)])[row])
+    return loss.jumps > 0 and fastest < loss.start_rate and not newest[-1] < newest[0]
+
+
+def _severity_of(signals: Signals, loss: Loss) -> str:
+    empty_since = signals.frame.fact.get("empty_since")
+    if empty_since and (signals.frame.now_ms / 1000 - empty_since.timestamp()) > _ABANDONED_SECONDS:
+        return INFO
+    return PAGE if loss.seconds <= signals.parameters.loss_page_hours * HOUR else WARN
 
 
 def _is_open(signals: Signals, topic: str) -> bool:

@@ -64,9 +64,7 @@ def _reasons(
     # what is said of the last half hour blocks scaling for as long as it goes on
     restless = BLOCKS_SCALING & conditions.keys() if _goes_on(signals) else frozenset[str]()
     is_read = _is_empty(signals) and is_read_by_others(signals)
-    # one that evicts its members is empty now and then, and not for want of members
-    if _is_empty(signals) and not is_read and not restless and _has_unread(signals):
-        yield reasons.NO_MEMBERS, {}
+    yield from _without_members(signals, is_busy=is_read or bool(restless))
     if not is_seen(signals) or topic is None:
         yield reasons.INPUT_UNKNOWN, {"partitions_unknown_ratio": partial_share(signals.topics)}
         return
@@ -76,9 +74,7 @@ def _reasons(
         yield reasons.READER_UNKNOWN, {"members_known": 0.0}
         return
     yield from _uneven(signals, topic, conditions, sizing)
-    drain = _drain(signals)
-    if any(each.trend.name == "draining" for each in signals.topics) and drain <= signals.policy.drain_target_seconds:
-        yield reasons.DRAINING, {"drain_seconds": drain}
+    yield from _drains(signals)
     is_shaped = _costly_share(signals, conditions) < VERDICT_SHARE and topic.shape.name in {"spread", "single", *UNEVEN}
     yield from _suffices(signals, sizing, is_shaped=is_shaped)
     is_known = not isnan(signals.capacity) and sizing.members_desired is not None and is_shaped
@@ -89,6 +85,19 @@ def _reasons(
     if elasticity < parameters.elasticity_min or "SHARED_SINK" in conditions:
         yield reasons.DOWNSTREAM, {"elasticity_ratio": elasticity}
     yield from _sized(signals, sizing, is_known=is_known, is_shaped=is_shaped)
+
+
+def _without_members(signals: Signals, *, is_busy: bool) -> Iterator[_Applies]:
+    """Yield the reason of a group without members that nothing keeps busy: it evicts none, and nobody else reads."""
+    if _is_empty(signals) and not is_busy and _has_unread(signals):
+        yield reasons.NO_MEMBERS, {}
+
+
+def _drains(signals: Signals) -> Iterator[_Applies]:
+    """Yield the reason of a backlog that drains within the target by what the members read now."""
+    drain = _drain(signals)
+    if any(each.trend.name == "draining" for each in signals.topics) and drain <= signals.policy.drain_target_seconds:
+        yield reasons.DRAINING, {"drain_seconds": drain}
 
 
 def _not_about_lag(signals: Signals, restless: frozenset[str]) -> Iterator[_Applies]:
