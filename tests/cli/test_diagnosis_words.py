@@ -97,6 +97,10 @@ STALLED = "of the worst topic's lag is on partitions that are stalled or belong 
             "Not known: the distribution of the lag over the partitions has not lasted long enough to be named.",
         ),
         (
+            window("NOT_NEEDED", 3, 3, size_known=0, row=2),
+            "Not so far: hardly more is unread than arrives in a window. How many consumers it needs is not known yet.",
+        ),
+        (
             window("UNKNOWN", None, None, members_known=0),
             "Not known: offsets are committed, but the readers are not recorded.",
         ),

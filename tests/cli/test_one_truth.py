@@ -64,6 +64,15 @@ def test_a_cause_that_nothing_names_is_a_gap(root: Path, capsys: pytest.CaptureF
     assert "every number above is known" not in text
 
 
+def test_consumers_are_not_called_enough_while_their_capacity_is_unknown(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = page(root, capsys, {"scale_verdict": "NOT_NEEDED", "scale_reason": {"size_known": 0.0}, "capacity": None})
+    assert ": no more consumers are needed so far " in text
+    assert "enough" not in text.split("Shape")[0]
+    assert "- Capacity of one member: not measured yet" in text
+
+
 def test_a_verdict_that_is_unknown_is_a_gap_with_its_reason(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = page(root, capsys, {"scale_verdict": "UNKNOWN", "scale_reason": {"members_known": 0.0}})
     assert "- If adding consumers would help: offsets are committed, but the readers are not recorded." in text

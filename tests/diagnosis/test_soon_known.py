@@ -140,6 +140,7 @@ def test_little_lag_of_a_group_whose_capacity_is_unknown_needs_nobody_yet(lag: f
     found = scale_verdict(signals, {}, size(signals))
 
     assert found.code == expected
+    assert (found.numbers.get("size_known") == 0) == (expected == "NOT_NEEDED")
 
 
 def test_a_group_without_members_needs_some_though_retention_has_deleted_what_they_did_not_read() -> None:

@@ -85,6 +85,7 @@ _WANDERS = (
     " {best_capacity_rate}, and a partition has one owner."
 )
 _BALANCE = "No: {members_desired} members are enough for this load, {members} are there. Look at how it is balanced."
+_LITTLE = "Not so far: hardly more is unread than arrives in a window. How many consumers it needs is not known yet."
 _TOO_FEW_PARTITIONS = (
     "No: not even {members_ceiling} members, the most that can get a partition, can read what arrives. Make each"
     " faster."
@@ -97,8 +98,10 @@ class _Known(dict[str, str]):
         return UNKNOWN
 
 
-def clause(verdict: str | None) -> str:
+def clause(verdict: str | None, numbers: Mapping[str, float] | None = None) -> str:
     """Return the last clause of the headline, which states the verdict."""
+    if verdict == "NOT_NEEDED" and (numbers or {}).get("size_known") == 0:
+        return "no more consumers are needed so far"
     return CLAUSES["UNKNOWN"] if verdict is None else CLAUSES.get(verdict, _NO if verdict[:3] == "NO_" else verdict)
 
 
@@ -121,6 +124,8 @@ def _sentences(row: Row, numbers: Mapping[str, float]) -> str:
     text = SENTENCES.get(code, f"{code}.")
     if code == "NOT_NEEDED" and numbers.get("row") == ENOUGH_MEMBERS.row:
         text = _BALANCE
+    elif code == "NOT_NEEDED" and numbers.get("size_known") == 0:
+        text = _LITTLE
     elif code == "NO_BROKER" and "hidden_lag_ratio" in numbers:
         text = _HELD
     elif code == "NO_IDLE" and (row["members"] or 0) < numbers.get("members_ceiling", 0):

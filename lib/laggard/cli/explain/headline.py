@@ -157,4 +157,4 @@ def _course(row: Row) -> str:
 def _clause(row: Row) -> str:
     if row["scale_verdict"] in ("YES", "YES_PARTIAL"):
         return f"{clause(row['scale_verdict'])}, {known(row['members'])} → {known(row['members_desired'])}"
-    return clause(row["scale_verdict"])
+    return clause(row["scale_verdict"], row["scale_reason"])

@@ -79,7 +79,7 @@ def _reasons(
     yield from _suffices(signals, sizing, is_shaped=is_shaped)
     is_known = not isnan(signals.capacity) and sizing.members_desired is not None and is_shaped
     if not is_known and _is_little(signals):
-        yield reasons.LITTLE_LAG, {}
+        yield reasons.LITTLE_LAG, {"size_known": 0.0}
     if signals.member_count >= signals.ceiling:
         yield reasons.AT_CEILING, {}
     if elasticity < parameters.elasticity_min or "SHARED_SINK" in conditions:
