@@ -169,6 +169,7 @@ def test_no_advice_asks_for_what_the_verdict_denies() -> None:
         ("drain_seconds", 4.25, "4.2 s"),
         ("drain_seconds", 3700.0, "1 h 01 m"),
         ("drain_seconds", math.inf, "never at the current rate"),
+        ("lag_record_seconds", 1_490_400.0, "1,490,400 records × s"),
         ("explained_ratio", 0.915, "91.5 %"),
         ("share", 0.5, "50.0 %"),
         ("imbalance_ratio", 2.5, "2.5"),
@@ -184,6 +185,9 @@ def test_a_number_has_the_unit_of_its_name(name: str, value: float, text: str) -
 
 
 def test_evidence_leaves_out_what_is_empty_and_no_name_steers_the_terminal() -> None:
+    assert (
+        evidence_words({"evidence": {"lag_record_seconds": 8.0}, "evidence_text": {}}) == "lag over time 8 records × s"
+    )
     row = {
         "evidence": {"frozen_seconds": 90.0, "p": 0.00123},
         "evidence_text": {"owner": "a\x1b[2Jb", "sub_cause": "", "empty_since": "2026-11-20 12:00:00+00:00"},

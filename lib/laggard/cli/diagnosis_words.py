@@ -68,6 +68,7 @@ VERDICT_CAUSES = {
 _OF_LAG = ("lag_records", "lag_seconds", "backlog_records")
 _SETTINGS = {"hot_standby"}  # names that a reader has to type
 _SPOKEN = {
+    "lag_record": "lag over time",
     "n_eff": "effective partitions",
     "n_eff_partitions": "effective partitions",
     "slope_iqr": "spread of the slope",
@@ -90,6 +91,7 @@ _TOO_FEW_PARTITIONS = (
     "No: not even {members_ceiling} members, the most that can get a partition, can read what arrives. Make each"
     " faster."
 )
+_PLAIN_UNITS = {"record_seconds": "records × s", "_rate": "records/s", "records": "records", "_hours": "h"}
 _UNITS = ("_seconds", "_ratio", "_share", "_rate", "_records", "_hours", "_ms")
 
 
@@ -162,16 +164,13 @@ def missing(numbers: Mapping[str, float]) -> Iterator[str]:
 
 def quantity(name: str, value: float) -> str:
     """Return a number with the unit that its name ends with."""
-    if name.endswith(("_seconds", "seconds")):
+    for ending, unit in _PLAIN_UNITS.items():
+        if name.endswith(ending):
+            return f"{plain(value)} {unit}"
+    if name.endswith("seconds"):
         return NEVER if math.isinf(value) else duration(value) if value >= 60 else short_duration(max(value, 0.0))
     if name.endswith(("_ratio", "share")) and value <= 1:
         return percent(value)
-    if name.endswith("_rate"):
-        return f"{plain(value)} records/s"
-    if name.endswith("records"):
-        return f"{plain(value)} records"
-    if name.endswith("_hours"):
-        return f"{plain(value)} h"
     return plain(value)
 
 
