@@ -185,3 +185,18 @@ def test_a_hot_partition_that_wanders_is_no_shortage() -> None:
             arrival[(window - BEGIN) // 4 % partitions, window] = chance.uniform(1.3, 1.8) * capacity[0, 0]
 
         assert "CAPACITY_SHORTAGE" not in codes(Fluid(arrival, capacity, chance.randrange(1000))), seed
+
+
+@pytest.mark.parametrize(("stood", "is_proven"), [(0.0, True), (600.0, False)])
+def test_what_a_stall_left_is_no_proof_that_records_cost_more(stood: float, is_proven: bool) -> None:
+    """Of the two partitions of one owner one lags; until two windows ago it stood, or it was always read."""
+    frozen = np.zeros((4, WINDOWS))
+    frozen[2, -30:-2] = stood
+    shown: dict[str, Any] = {"interval": 10.0, "arrival": 60.0, "consume": [60.0, 60.0, 40.0, 60.0]}
+    topic = topic_signals(
+        [100.0, 100.0, 40_000.0, 100.0], slots=["m0", "m0", "m1", "m1"], history={"frozen": frozen}, **shown
+    )
+    signals = signals_of(topic)
+
+    found = slow.costly_places(signals, topic, np.ones(4, bool))
+    assert found == (((2,), True) if is_proven else ((), False))

@@ -213,11 +213,14 @@ def _has_fine_siblings(signals: Signals, topic: TopicSignals, place: int) -> boo
 
 
 def _lagged(signals: Signals, topic: TopicSignals, place: int, last: int) -> bool:
-    """Return True if its lag counted in all of the windows up to this one."""
-    lags = topic.frame["lag"][place, max(0, last - MOVE_WINDOWS + 1) : last + 1]
-    return len(lags) == MOVE_WINDOWS and bool(
-        (lags > max(topic.floor[place], signals.parameters.min_lag_records)).all()
-    )
+    """Return True if a partition was read in the windows up to this one, and its lag counted in all of them.
+
+    What is left of a stall tells nothing of what its records cost.
+    """
+    windows = slice(max(0, last - MOVE_WINDOWS + 1), last + 1)
+    lags = topic.frame["lag"][place, windows]
+    least = max(topic.floor[place], signals.parameters.min_lag_records)
+    return len(lags) == MOVE_WINDOWS and bool((lags > least).all() and not topic.positions.stood[place, windows].any())
 
 
 def _is_alone(signals: Signals, topic: TopicSignals, place: int) -> bool:
