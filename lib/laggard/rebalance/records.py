@@ -55,10 +55,7 @@ def fold_records(
     for group in sorted(folded.keys() | by_group.keys()):
         before = known.get(group, {})
         if group in by_group or before.get("is_held"):
-            again = _count_again(by_group[group], before, newest_at.get(group))
-            again = max(again, sum(tick.is_written(record) for record in by_group[group]))
-            if tick.rereads and before.get("group_record_offset") is None and not again:
-                again = len(by_group[group])  # the group is not known, as it has ended since: its rows are there
+            again = _count_again(by_group[group], before, newest_at.get(group), tick)
             facts[group], states[group] = _fold_group(group, before, folded.get(group), by_group[group], history, again)
     return Known(facts, states, history)
 
@@ -72,11 +69,15 @@ def _is_later(record: Row, known: Mapping[str, Any], newest_at: datetime | None)
     return newest_at is None or bool(record["record_timestamp"] >= newest_at)
 
 
-def _count_again(records: list[Row], known: Mapping[str, Any], newest_at: datetime | None) -> int:
-    """Count records of a group whose history rows exist: its newest one was cut off, and all are read once more."""
-    if known.get("group_record_offset") is not None or newest_at is None:
-        return 0
-    return sum(record["record_timestamp"] <= newest_at for record in records)
+def _count_again(records: list[Row], known: Mapping[str, Any], newest_at: datetime | None, tick: Tick) -> int:
+    """Count the first records of a group whose history rows exist, as the topic is read again from before them."""
+    again = sum(tick.is_written(record) for record in records) if tick.written else 0
+    if known.get("group_record_offset") is not None:
+        return again
+    if newest_at is not None:  # the group's newest record was cut off, and all are read once more
+        again = max(again, sum(record["record_timestamp"] <= newest_at for record in records))
+    # a group that is not known has ended since: its rows are there
+    return len(records) if tick.rereads and not again else again
 
 
 def _fold_group(

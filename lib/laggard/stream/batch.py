@@ -76,9 +76,7 @@ class Batches:
         self._rereads: frozenset[int] = frozenset()  # offsets partitions that were read before, to be read again
         if self.last is not None and is_rebuilt:
             self.last, self._rereads = _rebuilt(self.last, continues=identity.continues)
-        self._written: dict[int, int] = {}  # positions up to which history has the rows of what is read again
-        if identity.replaced_topic_id == ADMIN:
-            self._written = newest_of_topic(writer.root, identity.offsets_topic_id, identity.checkpoint_id)
+        self._written = _written_positions(writer.root, identity)
         self._has_history = False
         if newest is not None and not self._begins_again:
             self._has_history = newest.kind == TICK or has_batch_where(writer.root, "kind", TICK)
@@ -257,7 +255,7 @@ class Batches:
             window_seconds=options.window_seconds,
             has_history=self._has_history,
             rereads=not self._rereads.isdisjoint(source_to),
-            written=self._written,
+            written={part: end for part, end in self._written.items() if self.positions.get(part, 0) < end},
             silent=silent,
         )
         if not tick.has_history and (missing := sorted(tick.unread_partitions - source_to.keys())):
@@ -311,6 +309,13 @@ class Batches:
         self._rereads -= row["source_to"].keys()
         self.published += 1
         self.on_published(rows[0])
+
+
+def _written_positions(root: str, identity: Identity) -> dict[int, int]:
+    """Return the positions up to which history has the rows of an offsets topic that is read from its start again."""
+    if identity.replaced_topic_id != ADMIN:
+        return {}
+    return newest_of_topic(root, identity.offsets_topic_id, identity.checkpoint_id)
 
 
 def _rebuilt(last: Mapping[str, Any], *, continues: bool) -> tuple[dict[str, Any], frozenset[int]]:
