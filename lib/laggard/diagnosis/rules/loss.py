@@ -154,7 +154,7 @@ def data_loss_forecast(signals: Signals) -> list[Observation]:
         if is_losing and not _is_open(signals, each.frame.topic):
             continue
         is_unread = bool(each.is_stalled[row]) or not signals.member_count
-        if not (is_losing or is_unread or is_overtaken or _falls_behind(signals, each, row)):
+        if not (is_losing or is_unread or is_overtaken or _grows(signals, each, row)):
             continue
         found.append(
             Observation(
@@ -169,7 +169,7 @@ def data_loss_forecast(signals: Signals) -> list[Observation]:
     return found
 
 
-def _falls_behind(signals: Signals, topic: TopicSignals, row: int) -> bool:
+def _grows(signals: Signals, topic: TopicSignals, row: int) -> bool:
     """Return True if lag grows: retention overtakes nobody whose lag falls, though a trend outlasts what made it."""
     newest = topic.frame["lag"][row, -2:]
     is_falling = newest[-1] < newest[0] or forecast.paces(topic, signals.parameters)[row] > topic.arriving[row]

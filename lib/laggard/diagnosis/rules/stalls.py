@@ -27,6 +27,7 @@ from laggard.diagnosis.rules.rule import (
     suppresses,
 )
 from laggard.diagnosis.signals.group import UNKNOWN_KIND, Flags, Signals, TopicSignals
+from laggard.diagnosis.signals.rates import OVERDUE_INTERVALS
 from laggard.diagnosis.signals.stall import BELOW_LOG_START, HELD, find_suspects
 from laggard.diagnosis.signals.statistics import known_sum
 
@@ -39,7 +40,6 @@ POISON_ALIKE_SECONDS = fixed(
 )
 POISON_CONFIDENCE = fixed("poison_confidence", 0.8, "confidence")
 ALL_SILENT_SHARE = fixed("all_silent_share", 0.8, "share of the partitions, from which no member makes progress")
-OVERDUE_INTERVALS = fixed("overdue_intervals", 1.5, "commit intervals, from which a commit is overdue")
 
 
 @Rule(

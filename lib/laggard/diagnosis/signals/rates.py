@@ -12,7 +12,7 @@ from laggard.diagnosis.parameters import fixed
 
 RATE_COMMITS = fixed("rate_commits", 3, "gaps between commits that a rate is taken over at least")
 _RECENT_GAPS = fixed("recent_gaps", 2, "times the longest gap, since the newest commit")
-_LATE_INTERVALS = fixed("late_intervals", 1.5, "commit intervals, after which a silence is part of the rate")
+OVERDUE_INTERVALS = fixed("overdue_intervals", 1.5, "commit intervals, from which a commit is overdue")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +89,7 @@ def positions(frame: TopicFrame, window_seconds: int) -> Positions:
     is_polled = np.isnan(frame["commits"][:, -1:]) & np.isnan(frame["repeats"][:, -1:])
     if unknown.any():  # past deleted records: by how many it is not known, when it is
         has_moved |= unknown & ~is_polled & (frozen < window_seconds)
-    patience = np.fmax(_LATE_INTERVALS * interval, window_seconds)
+    patience = np.fmax(OVERDUE_INTERVALS * interval, window_seconds)
     count = np.arange(consumed.shape[1])
     is_overdue = frozen > patience
     is_instant = has_moved | (frozen == 0) | is_overdue

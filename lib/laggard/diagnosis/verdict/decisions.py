@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from math import inf, isinf, isnan, nan
+from math import isinf, isnan, nan
 
 import numpy as np
 
@@ -14,22 +14,26 @@ from laggard.diagnosis.rules.registry import BLOCKS_SCALING
 from laggard.diagnosis.rules.rule import Observation, share_of_lag
 from laggard.diagnosis.signals.attribution import UNEVEN, searchable
 from laggard.diagnosis.signals.forecast import (
-    is_kept_up,
     is_read_by_others,
     is_seen,
     partial_share,
-    topic_drain_seconds,
 )
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, TopicSignals
 from laggard.diagnosis.signals.hot import HOT_WINDOWS, hot_places, is_hot_unknown, overtaken_places, wandering
-from laggard.diagnosis.signals.rates import rolling_mean
 from laggard.diagnosis.signals.stall import BELOW_LOG_START, HELD
 from laggard.diagnosis.signals.statistics import known_sum
 from laggard.diagnosis.verdict import reasons
+from laggard.diagnosis.verdict.draining import (
+    drain_at_current_rates,
+    drains_soon_in,
+    falls,
+    owner_drains_in,
+    owners_of_lag,
+    partitions_drain_in,
+)
 from laggard.diagnosis.verdict.reasons import VERDICT_SHARE, Reason, Verdict, members_to_have, numbers_of
 from laggard.diagnosis.verdict.sizing import Sizing
 
-FALLING_WINDOWS = fixed("falling_windows", 2, "newest windows, or commits, in which more was read than came")
 _SERIES_GAPS = fixed("series_gaps", 4, "newest gaps between changes of the members")
 _SERIES_SILENCE = fixed("series_silence", 2, "times the longest of them, after which such changes have ended")
 _SERIES_WINDOWS = fixed("series_windows", 3, "windows at least")
@@ -95,7 +99,7 @@ def _without_members(signals: Signals, *, is_busy: bool) -> Iterator[_Applies]:
 
 def _drains(signals: Signals) -> Iterator[_Applies]:
     """Yield the reason of a backlog that drains within the target by what the members read now."""
-    drain = _drain(signals)
+    drain = drain_at_current_rates(signals)
     if any(each.trend.name == "draining" for each in signals.topics) and drain <= signals.policy.drain_target_seconds:
         yield reasons.DRAINING, {"drain_seconds": drain}
 
@@ -209,7 +213,7 @@ def _costly_share(signals: Signals, conditions: Mapping[str, Observation]) -> fl
     gone = 0.0
     for topic in signals.topics:
         is_costly = np.isin(topic.frame.partitions, costly.partitions) & (topic.frame.topic == costly.topic)
-        is_soon_gone = _gone_in(topic) <= signals.policy.drain_target_seconds
+        is_soon_gone = partitions_drain_in(topic) <= signals.policy.drain_target_seconds
         gone += known_sum(topic.lag[topic.is_material & ~is_costly & is_soon_gone])
     share = explained(signals, costly)
     return share / (1 - share_of_lag(signals, gone)) if share > 0 else 0.0
@@ -220,7 +224,9 @@ def _is_short(signals: Signals, member: MemberSignals) -> bool:
     seconds = signals.policy.drain_target_seconds
     if not member.is_busy or member.lag <= (member.capacity - member.arrival) * seconds:
         return False
-    return any(_gone_of(topic, member.slot) > seconds for topic in signals.topics if member.slot in _lagging(topic))
+    return any(
+        owner_drains_in(topic, member.slot) > seconds for topic in signals.topics if member.slot in owners_of_lag(topic)
+    )
 
 
 def _suffices(signals: Signals, sizing: Sizing, *, is_shaped: bool) -> Iterator[_Applies]:
@@ -229,7 +235,7 @@ def _suffices(signals: Signals, sizing: Sizing, *, is_shaped: bool) -> Iterator[
     if desired is not None and desired <= (signals.member_count or 0) and not sizing.target_unreachable:
         yield reasons.ENOUGH_MEMBERS, {}
     # whatever members could do, or by that: of those with several partitions, some may wait for their turn
-    known = [_gone_soon(signals), sizing.drain_now_seconds if is_shaped and _falls(signals) else nan]
+    known = [drains_soon_in(signals), sizing.drain_now_seconds if is_shaped and falls(signals) else nan]
     soon = min((each for each in known if not isnan(each)), default=nan)
     if soon <= signals.policy.drain_target_seconds:
         yield reasons.DRAINING_SOON, {"drain_seconds": soon}
@@ -291,64 +297,3 @@ def _is_lost(topic: TopicSignals) -> Flags:
 def _left(topic: TopicSignals) -> Floats:
     """Return records of each partition that retention has not deleted."""
     return topic.frame["end"][:, -1] - topic.frame["start"][:, -1]
-
-
-def _drain(signals: Signals) -> float:
-    """Return the seconds until the last topic is drained at today's rates; NaN if that of one is unknown.
-
-    Of one that is kept up as far as is known, the few partitions that are not known do not count here either.
-    """
-    each = [topic_drain_seconds(signals, topic) for topic in signals.topics if not is_kept_up(signals, topic)]
-    return nan if any(isnan(seconds) for seconds in each) else max(each, default=0.0)
-
-
-def _gone_soon(signals: Signals) -> float:
-    """Return the seconds until significant lag has drained at the rates between the newest commits; NaN without any.
-
-    An owner reads its partitions in turn: their lag counts together.
-    """
-    return max((_gone_of(topic, slot) for topic in signals.topics for slot in sorted(_lagging(topic))), default=nan)
-
-
-def _lagging(topic: TopicSignals) -> set[str]:
-    """Return slots of the owners of lag that counts, "" of nobody."""
-    return set(topic.frame.named("slot")[topic.is_material, -1].tolist())
-
-
-def _gone_of(topic: TopicSignals, slot: str) -> float:
-    """Return the seconds in which an owner drains its lag of a topic, by the rates between its newest commits."""
-    own = topic.is_material & (topic.frame.named("slot")[:, -1] == slot)
-    speed = known_sum(_spare(topic)[own])
-    return known_sum(topic.lag[own]) / speed if speed > 0 else inf
-
-
-def _falls(signals: Signals) -> bool:
-    """Return True if more is read than arrives, over at least a commit interval and two windows."""
-    return (
-        sum(
-            known_sum(topic.positions.newest_rates(FALLING_WINDOWS) - _newest_arrival(topic))
-            for topic in signals.topics
-        )
-        > 0
-    )
-
-
-def _newest_arrival(topic: TopicSignals) -> Floats:
-    return rolling_mean(topic.frame["arrival"][:, -FALLING_WINDOWS:], FALLING_WINDOWS)[:, -1]
-
-
-def _gone_in(topic: TopicSignals) -> Floats:
-    """Return the seconds, [partitions], until a falling lag has drained; inf if it does not fall."""
-    spare = _spare(topic)
-    is_falling = spare > 0
-    found: Floats = np.where(is_falling, topic.lag / np.where(is_falling, spare, 1.0), inf)
-    return found
-
-
-def _spare(topic: TopicSignals) -> Floats:
-    """Return the records/s, [partitions], read beyond arrivals over a commit interval and two windows at least.
-
-    Or since its owner stood: no commit of before is in that.
-    """
-    read = np.fmax(topic.positions.newest_rates(FALLING_WINDOWS), topic.positions.resumed_rates())
-    return read - _newest_arrival(topic)
