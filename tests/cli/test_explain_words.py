@@ -394,7 +394,7 @@ def test_lag_of_partitions_that_are_stalled_is_not_said_to_swing(verdict: str, c
     window = {
         "lag_known": 700, "lag": 700, "partitions_material": 2, "partitions_total": 6, "top_partitions": [0, 1],
         "members": 2, "status": "ok", "scale_verdict": verdict, "trend": "sawtooth", "shape": "concentrated",
-        "shape_raw": "concentrated",
+        "shape_raw": "concentrated", "scale_reason": {},
         "max_time_lag_seconds": 30.0, "time_lag_censored": False, "topic": "orders", "flags": [],
     }  # fmt: skip
     rows = [{"topic": "orders", "status": "ok", "lag": 700, "time_lag_seconds": 30.0, "time_lag_censored": False}]

@@ -1,4 +1,4 @@
-"""How soon the lag drains by what is read now, which the verdict asks before it asks for members.
+"""Forecasts of the lag by what is read now, which the verdict asks for before it asks for members.
 
 Rates are those between the newest commits, so that a change shows before a trend does.
 """
