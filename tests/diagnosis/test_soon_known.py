@@ -143,6 +143,23 @@ def test_little_lag_of_a_group_whose_capacity_is_unknown_needs_nobody_yet(lag: f
     assert (found.numbers.get("size_known") == 0) == (expected == "NOT_NEEDED")
 
 
+@pytest.mark.parametrize("falls_behind", ["it rises", "its trend grows", "it was hardly watched"])
+def test_little_lag_that_may_be_the_beginning_of_more_is_not_said_to_need_nobody(falls_behind: str) -> None:
+    """2000 records as above, but the next window may well have more: adding members may be the answer then."""
+    steps = np.linspace(-3.0, 0.0, 4) * 600
+    lags = np.full((6, WINDOWS), 2000.0)
+    if falls_behind == "it rises":
+        lags[:, -4:] += steps
+    trend = "growing" if falls_behind == "its trend grows" else "flat"
+    if falls_behind == "it was hardly watched":
+        lags[:, :-2] = nan
+    history = {"lag_min": lags, "envelope": lags, "consumed": 0.0}
+    slots = [f"m{n // 2}" for n in range(6)]
+    signals = signals_of(topic_signals([2000.0] * 6, slots=slots, history=history, trend=trend))
+
+    assert scale_verdict(signals, {}, size(signals)).code == "UNKNOWN"
+
+
 def test_a_group_without_members_needs_some_though_retention_has_deleted_what_they_did_not_read() -> None:
     status = ["ok", *["below_log_start"] * 3]
     topic = topic_signals(

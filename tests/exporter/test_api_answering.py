@@ -119,7 +119,7 @@ def test_an_answer_of_the_batch_before_is_not_given_for_the_new_one(
         return lists.groups(*args)
 
     path = "/api/v1/groups"
-    monkeypatch.setitem(answering.ROUTES, path, slow)  # type: ignore[arg-type]
+    monkeypatch.setitem(answering.ROUTES, path, slow)  # type: ignore[arg-type]  # a route of any answer
     assert ask(answers, exporter, "groups", old, sort="lag")[1]["batch_id"] == 42
     assert ask(answers, exporter, "groups", new, sort="lag")[1]["batch_id"] == 43
 

@@ -77,7 +77,7 @@ def capacity_shortage(signals: Signals) -> list[Observation]:
     arrival, consume = _total(topic.arrival), _total(topic.consume)
     # who was short of members is no less so in a deploy: it is over once more is consumed than arrives
     is_open = any(each.code == "CAPACITY_SHORTAGE" and each.opened_ms is not None for each in signals.memory.tracks)
-    goes_on = is_open or _rises(signals, topic)
+    goes_on = is_open or rises(signals, topic)
     if isnan(arrival + consume) or _may_be_hot(signals, topic) or (topic.trend.name == "abstain" and not goes_on):
         return [Observation("CAPACITY_SHORTAGE", abstains=True)]
     if consume >= arrival or _stands_still(topic) or (topic.trend.name != "growing" and not goes_on):
@@ -123,7 +123,7 @@ def _short_topic(signals: Signals) -> TopicSignals | None:
     return topic if topic.shape.name in EVEN or _is_beyond_all_members(signals) else None
 
 
-def _rises(signals: Signals, topic: TopicSignals) -> bool:
+def rises(signals: Signals, topic: TopicSignals) -> bool:
     """Return True if each of the newest windows left more than the one before, by as much as a trend has to grow by.
 
     A trend needs points of longer. Commits that are rarer than windows, or of which nothing is known yet, tell nothing.

@@ -10,6 +10,7 @@ import numpy as np
 
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.parameters import fixed
+from laggard.diagnosis.rules.capacity import RISING_WINDOWS, rises
 from laggard.diagnosis.rules.registry import BLOCKS_SCALING
 from laggard.diagnosis.rules.rule import Observation, share_of_lag
 from laggard.diagnosis.signals.attribution import UNEVEN, searchable
@@ -262,10 +263,18 @@ def _sized(signals: Signals, sizing: Sizing, *, is_known: bool, is_shaped: bool)
 
 
 def _is_little(signals: Signals) -> bool:
-    """Return True if no lag is more than what arrives in a window beyond its floor: it may be over in the next one."""
+    """Return True if no lag is more than what arrives in a window beyond its floor, and none is seen to rise.
+
+    It may be over in the next window. What has just begun to be watched may as well be what falls behind.
+    """
     seconds = signals.frame.window_seconds
     return all(
-        (topic.lag <= topic.floor + topic.arriving * seconds)[topic.is_material].all() for topic in signals.topics
+        (topic.lag <= topic.floor + topic.arriving * seconds)[topic.is_material].all()
+        and (np.isfinite(topic.least).sum(axis=1) > RISING_WINDOWS)[topic.is_material].all()
+        and topic.trend.name != "growing"
+        and not rises(signals, topic)
+        for topic in signals.topics
+        if topic.is_material.any()
     )
 
 
