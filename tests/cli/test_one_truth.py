@@ -70,7 +70,7 @@ def test_consumers_are_not_called_enough_while_their_capacity_is_unknown(
     text = page(root, capsys, {"scale_verdict": "NOT_NEEDED", "scale_reason": {"size_known": 0.0}, "capacity": None})
     assert ": no more consumers are needed so far " in text
     assert "enough" not in text.split("Shape")[0]
-    assert "- Capacity of one member: not measured yet" in text
+    assert "- Capacity of one member: not known." in text
 
 
 def test_a_verdict_that_is_unknown_is_a_gap_with_its_reason(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,7 +133,7 @@ def test_a_capacity_that_is_not_measured_claims_nothing_about_busy_members(
 ) -> None:
     window = {"scale_verdict": "UNKNOWN", "capacity": None, "busy_share": 0.5}
     text = page(root, capsys, window | {"scale_reason": {"busy_windows_needed": 5.0, "shape_known": 1.0}})
-    assert "- Capacity of one member: not measured yet, which takes 5 windows in which a member is busy." in text
+    assert "- Capacity of one member: not known. It is what a member does in 5 windows in which it is busy," in text
     assert "none was busy" not in text
 
 

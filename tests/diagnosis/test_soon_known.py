@@ -132,6 +132,44 @@ def test_a_backlog_after_an_outage_of_all_members_shows_soon_what_they_can_do() 
     assert max(late) <= 3, late  # 5 and more before
 
 
+def test_what_only_slow_members_can_do_is_not_the_capacity_of_a_member() -> None:
+    """Up to half of the members do a tenth to a third of what they could before; the others are never busy."""
+    known = 0
+    for seed in range(GROUPS):
+        chance = random.Random(f"only slow ones are busy {seed}")
+        members = chance.choice((2, 3, 4, 6))
+        arrival, capacity, _ = drawn(chance, members, chance.choice((1, 2, 3)), 45)
+        slow_ones = chance.sample(range(members), chance.randint(1, members // 2))
+        capacity[slow_ones, BEGIN:] *= chance.uniform(0.1, 0.35)
+        found = evaluate(Fluid(arrival, capacity, chance.randrange(1000)).tables(), first=12).windows
+        known += sum(row["capacity"] is not None for row in found)
+        assert not {row["scale_verdict"] for row in found} & {"YES", "YES_PARTIAL"}, (seed, found)
+
+    assert known == 0  # a tenth to a third of what any new member would do
+
+
+@pytest.mark.parametrize(("slow_one", "lacks"), [({"m0": 6.0}, "capacity_known"), ({}, "busy_windows_needed")])
+def test_an_unknown_capacity_names_what_it_lacks(slow_one: dict[str, float], lacks: str) -> None:
+    slots = [f"m{n // 2}" for n in range(6)]
+    topic = topic_signals([30_000.0] * 6, slots=slots, history={"consumed": 0.0}, shape="spread")
+    measured = signals_of(topic, capacity={"m0": nan, "m1": nan, "m2": nan} | slow_one)
+    found = scale_verdict(replace(measured, capacity=nan), {}, size(measured))
+
+    assert found.reason == reasons.LOAD_UNKNOWN
+    assert {"capacity_known", "busy_windows_needed"} & found.numbers.keys() == {lacks}
+
+
+def test_a_member_that_is_busy_as_it_has_more_to_read_shows_the_capacity_of_all() -> None:
+    for seed in range(GROUPS):
+        chance = random.Random(f"only one has much to read {seed}")
+        members, each = chance.choice((3, 4, 6)), 2
+        arrival, capacity, one = drawn(chance, members, each, 45)
+        arrival[:each, BEGIN:] *= chance.uniform(2.3, 3.0)
+        found = evaluate(Fluid(arrival, capacity, chance.randrange(1000)).tables(), first=12).windows
+
+        assert found[-1]["capacity"] == pytest.approx(one, rel=0.1), seed
+
+
 @pytest.mark.parametrize(("lag", "expected"), [(2000.0, "NOT_NEEDED"), (30_000.0, "UNKNOWN")])
 def test_little_lag_of_a_group_whose_capacity_is_unknown_needs_nobody_yet(lag: float, expected: str) -> None:
     """100 records/s: the floor is 1000 records, and 6000 arrive in a window."""

@@ -23,7 +23,8 @@ SENTENCES = {
     "cause": "Cause: no finding explains the lag yet.",
     "guards": "{finding}: not checked, as not known: {guards}.",
     "trend": "If the lag grows ({topics}): too few commits since it changed.",
-    "capacity": "Capacity of one member: not measured yet, which takes {windows} in which a member is busy.",
+    "capacity": "Capacity of one member: not known. It is what a member does in {windows} in which it is busy,"
+    " unless half of the members do more without being busy.",
     "loss": "When retention takes unread records ({topics}): retention, log start or rates are not known.",
     "share_group": "Lag: a share group commits no offsets, so it has none here. It may still be behind.",
     "offsets_only": "Members: this group only stores offsets and never joined, so by construction it has no members,"

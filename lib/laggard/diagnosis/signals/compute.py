@@ -20,11 +20,12 @@ from laggard.diagnosis.signals.members import Busy, member_signals
 from laggard.diagnosis.signals.rates import newest_level, positions, rolling_mean
 from laggard.diagnosis.signals.rebalances import logical_rebalances
 from laggard.diagnosis.signals.rosters import find_crash_loops, find_evictions, find_series, longest_seconds
-from laggard.diagnosis.signals.statistics import known_sum, lower_median, percentile
+from laggard.diagnosis.signals.statistics import is_most, known_sum, lower_median, percentile
 from laggard.diagnosis.signals.trend import TrendState
 
 HIDDEN = ("stale", "source_blocked")
 _AT_LEAST_DONE = fixed("at_least_done", 0.9, "of what a member did all day, which it can do at least")
+_TYPICAL_RATIO = fixed("typical_ratio", 1.2, "of the capacity: more than that is done without being busy")
 _SCATTER_LOW = fixed("scatter_low", 25, "percentile of what busy members did")
 _SCATTER_HIGH = fixed("scatter_high", 75, "percentile likewise: half of what lies between them is not certain")
 
@@ -33,10 +34,7 @@ def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tup
     """Return the signals at the end of the newest window, and the memory with trends and busy members updated."""
     topics, left, trends = _topics_of(frame, memory, parameters)
     members, busy = member_signals(frame, topics, memory.busy, parameters)
-    now = lower_median(each.capacity for each in members.values())
-    if math.isnan(now):
-        now = lower_median(_shown_together(busy, parameters))
-    capacity = _lasting_capacity(memory.capacity, now, busy)
+    capacity = _lasting_capacity(memory.capacity, _typical_capacity(members, busy, parameters), busy)
     shown = [rate for each in members.values() for rate in (each.capacity, each.seen)]
     material = sum(float(each.lag[each.is_material].sum()) for each in topics)
     ratio = frame.fact.get("time_in_rebalance_ratio")
@@ -99,6 +97,18 @@ def _shown_together(busy: Busy, parameters: Parameters) -> list[float]:
     """
     newest = sorted(sample for each in busy.values() for sample in each)[-parameters.busy_windows :]
     return [rate for _, rate in newest] if len(newest) >= parameters.busy_min_windows else []
+
+
+def _typical_capacity(members: Mapping[str, MemberSignals], busy: Busy, parameters: Parameters) -> float:
+    """Return what a member can do in records/s: the median of those that were busy; NaN if too few of them were.
+
+    Also if half of the members do more than that without being busy: those that were are slower than the others.
+    """
+    known = lower_median(each.capacity for each in members.values())
+    if math.isnan(known):
+        known = lower_median(_shown_together(busy, parameters))
+    better = sum(math.isnan(each.capacity) and each.consume > _TYPICAL_RATIO * known for each in members.values())
+    return known if is_most(len(members) - better, len(members)) else math.nan
 
 
 def _lasting_capacity(before: float, now: float, busy: Busy) -> float:

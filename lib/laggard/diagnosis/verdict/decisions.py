@@ -248,8 +248,10 @@ def _sized(signals: Signals, sizing: Sizing, *, is_known: bool, is_shaped: bool)
     More members are the answer only if the lag drains with them.
     """
     if not is_known:
-        needed = signals.parameters.busy_min_windows
-        yield reasons.LOAD_UNKNOWN, {"busy_windows_needed": float(needed), "shape_known": float(is_shaped)}
+        needed = float(signals.parameters.busy_min_windows)
+        is_measured = isnan(signals.capacity) and any(each.capacity > 0 for each in signals.members.values())
+        lacking = {"capacity_known": 0.0} if is_measured else {"busy_windows_needed": needed}
+        yield reasons.LOAD_UNKNOWN, lacking | {"shape_known": float(is_shaped)}
     elif any(is_hot_unknown(signals, each, searchable(each)) for each in signals.topics if each.shape.name in UNEVEN):
         yield reasons.HOT_UNKNOWN, {"arrival_windows_needed": float(HOT_WINDOWS)}
     elif isinf(sizing.drain_seconds):
