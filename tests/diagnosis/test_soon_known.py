@@ -14,6 +14,7 @@ from diagnosis.fluid import Fluid, evaluate
 from diagnosis.groups import signals_of, topic_signals
 from diagnosis.test_stalls import turns
 from diagnosis.test_transitions import GROUPS, drawn, verdicts
+from laggard.diagnosis.history.frames import Track
 from laggard.diagnosis.signals import slow
 from laggard.diagnosis.signals.attribution import attribute
 from laggard.diagnosis.signals.rates import positions
@@ -255,3 +256,42 @@ def test_what_a_stall_left_is_no_proof_that_records_cost_more(stood: float, is_p
 
     found = slow.costly_places(signals, topic, np.ones(4, bool))
     assert found == (((2,), True) if is_proven else ((), False))
+
+
+@pytest.mark.parametrize(("stood", "is_found"), [(0.0, True), (900.0, False)])
+def test_what_a_stall_left_is_not_worked_slower_until_two_commits_later(stood: float, is_found: bool) -> None:
+    """Three members of one partition that commit each three minutes: one stood until four windows ago."""
+    frozen = np.zeros((3, WINDOWS))
+    frozen[2, -30:-4] = stood
+    history = {"frozen": frozen, "consume": np.array([[60.0], [60.0], [30.0]])}
+    shown: dict[str, Any] = {"interval": 180.0, "arrival": 60.0, "consume": [60.0, 60.0, 30.0]}
+    topic = topic_signals([100.0, 100.0, 40_000.0], slots=["m0", "m1", "m2"], history=history, **shown)
+    found = slow.costly_places(signals_of(topic), topic, np.ones(3, bool))
+
+    assert found == (((2,), False) if is_found else ((), False))
+
+
+def lagging_one_of_two(*, consume: float, arrival: float, tracks: tuple[Track, ...] = ()) -> tuple[int, ...]:
+    """Rows that are costly where of each owner's two partitions one of m1 lags, and its sibling gets 60 records/s."""
+    shown: dict[str, Any] = {"interval": 10.0, "arrival": [60.0, 60.0, arrival, 60.0]}
+    history = {"consume": np.array([[60.0], [60.0], [consume], [60.0]])}
+    shown |= {"consume": [60.0, 60.0, consume, 60.0], "history": history, "slots": ["m0", "m0", "m1", "m1"]}
+    topic = topic_signals([100.0, 100.0, 40_000.0, 100.0], **shown)
+    signals = signals_of(topic)
+    signals = replace(signals, memory=replace(signals.memory, tracks=tracks))
+    return slow.costly_places(signals, topic, np.ones(4, bool))[0]
+
+
+def test_a_partition_of_which_as_much_is_read_as_of_its_sibling_is_not_costly() -> None:
+    assert lagging_one_of_two(consume=40.0, arrival=60.0) == (2,)
+    assert lagging_one_of_two(consume=55.0, arrival=100.0) == (2,)
+    assert lagging_one_of_two(consume=62.0, arrival=100.0) == ()  # its owner reads both at one pace
+
+
+@pytest.mark.parametrize(("subject", "is_open", "costly"), [("m1", True, ()), ("m1", False, (2,)), ("m0", True, (2,))])
+def test_the_last_partition_that_a_slow_member_drains_is_not_costly(
+    subject: str, is_open: bool, costly: tuple[int, ...]
+) -> None:
+    track = Track("SLOW_MEMBER", "", (), subject, since_ms=0, opened_ms=60_000 if is_open else None)
+
+    assert lagging_one_of_two(consume=40.0, arrival=60.0, tracks=(track,)) == costly

@@ -178,16 +178,19 @@ def _is_kept_and_costly(signals: Signals, topic: TopicSignals, place: int) -> bo
 def _is_worked_slower(signals: Signals, topic: TopicSignals, place: int) -> bool:
     """Return True if a partition gets as much as the others but less is consumed, by more than one late commit.
 
-    Where each of the newest commits left more than the one before it, none has to come.
+    Where each of the newest commits left more than the one before it, none has to come. What is left of a stall tells
+    nothing of what its records cost.
     """
     arrival, others = float(topic.arrival[place]), median_of_others(topic.arrival, place)
     if not (ALIKE_LOWEST * others <= arrival <= ALIKE_HIGHEST * others and topic.consume[place] > 0):
         return False
     seconds, interval = signals.frame.window_seconds, topic.interval[place]
-    if falls_behind(topic.frame["envelope"][place], signals.parameters.trend_effect * arrival, seconds):
-        return True
     commits = 0 if isnan(interval) else ceil(RATE_COMMITS * interval / seconds)
     windows = slice(-max(signals.parameters.rate_windows, commits), None)
+    if topic.positions.stood[place, windows].any():
+        return False
+    if falls_behind(topic.frame["envelope"][place], signals.parameters.trend_effect * arrival, seconds):
+        return True
     left = known_sum(topic.frame["arrival"][place, windows] - topic.frame["consume"][place, windows]) * seconds
     return bool(left > COSTLY_FLOORS * topic.floor[place])
 
@@ -206,10 +209,23 @@ def _is_at_the_common_pace(signals: Signals, topic: TopicSignals, place: int) ->
 
 
 def _has_fine_siblings(signals: Signals, topic: TopicSignals, place: int) -> bool:
-    """Return True if only this one of its owner's partitions lags, and not just now: of several, one is first."""
+    """Return True if only this one of its owner's partitions lags, and not just now: of several, one is first.
+
+    Of an owner that was found to be slow, one is also the last. One of which as much is consumed as of any other gets
+    more than they do.
+    """
     owner = owner_of(signals, topic, place)
-    is_only = owner is not None and len(owner.partitions) > 1 and owner.material == 1
-    return is_only and _lagged(signals, topic, place, topic.frame["lag"].shape[1] - 1)
+    if owner is None or len(owner.partitions) == 1 or owner.material != 1 or _is_found_slow(signals, owner):
+        return False
+    own = np.concatenate([each.consume[each.frame.named("slot")[:, -1] == owner.slot] for each in signals.topics])
+    is_less = bool(topic.consume[place] < np.fmax.reduce(own))
+    return is_less and _lagged(signals, topic, place, topic.frame["lag"].shape[1] - 1)
+
+
+def _is_found_slow(signals: Signals, member: MemberSignals) -> bool:
+    """Return True if a finding is open that this member, or its host, is slow."""
+    named = {("SLOW_MEMBER", member.slot), ("SLOW_HOST", member.host)}
+    return any(each.opened_ms is not None and (each.code, each.subject) in named for each in signals.memory.tracks)
 
 
 def _lagged(signals: Signals, topic: TopicSignals, place: int, last: int) -> bool:
