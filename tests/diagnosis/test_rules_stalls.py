@@ -161,10 +161,11 @@ def test_what_a_member_had_that_dies_again_and_again_is_not_stalled() -> None:
     for second in (3300, 3350, 3400):
         life.generation(second, B, C).generation(second + 20, A, B, C)
     assert silent(life) == ["its owner does not start again and again"]
+    assert silent(life, "repeating") == ["its owner does not start again and again"]  # each life begins elsewhere
     other = Life().generation(10, A, B, C)
     for second in (3300, 3350, 3400):
         other.generation(second, A, C).generation(second + 20, A, B, C)
-    assert silent(other) == []
+    assert silent(other) == silent(other, "repeating") == []
 
 
 @pytest.mark.parametrize(("commits", "count"), [(3.0, 2), (0.0, 0)])

@@ -237,7 +237,7 @@ def _guards(signals: Signals, places: list[tuple[TopicSignals, int]], kind: str)
     held_up = {
         "no rebalance is running": may_be_silent and signals.state not in SETTLED,
         "its owner had time to read": not _had_time(signals, places, kind),
-        "its owner does not start again and again": may_be_silent and _dies(signals, places),
+        "its owner does not start again and again": _dies(signals, places),
         "others of the group have moved on": may_be_silent and not _have_others_moved(signals, places),
     }
     return {name: guard(is_so) for name, is_so in held_up.items()}

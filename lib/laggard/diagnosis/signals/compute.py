@@ -316,7 +316,7 @@ _SHAPE = (significance.raw_shape, significance.persist, significance.unseen, tre
 COMPUTED_BY: Mapping[str, tuple[Callable[..., object] | str, ...]] = {
     # of a group
     "members": (member_signals,),
-    "capacity": (member_signals, positions, _lasting_capacity),
+    "capacity": (member_signals, positions, _typical_capacity, _lasting_capacity),
     "best_capacity": (member_signals, positions),
     "is_material": (*_MATERIAL, _is_material),
     "material_lag": _MATERIAL,
