@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from diagnosis.fluid import Fluid, evaluate
-from diagnosis.groups import signals_of, topic_signals
+from diagnosis.groups import PARAMETERS, signals_of, topic_signals
 from diagnosis.test_stalls import turns
 from diagnosis.test_transitions import GROUPS, drawn, verdicts
-from laggard.diagnosis.history.frames import Track
-from laggard.diagnosis.signals import slow
+from laggard.diagnosis.history.frames import Memory, Track
+from laggard.diagnosis.signals import compute, slow
 from laggard.diagnosis.signals.attribution import attribute
 from laggard.diagnosis.signals.rates import positions
 from laggard.diagnosis.signals.rosters import CrashLoop
@@ -147,6 +147,14 @@ def test_what_only_slow_members_can_do_is_not_the_capacity_of_a_member() -> None
         assert not {row["scale_verdict"] for row in found} & {"YES", "YES_PARTIAL"}, (seed, found)
 
     assert known == 0  # a tenth to a third of what any new member would do
+
+
+def test_a_group_whose_members_have_left_keeps_the_capacity_that_they_have_shown() -> None:
+    topic = topic_signals([9000.0] * 4, slots=[""] * 4, history={"consumed": 0.0})
+    frame = signals_of(topic, member_count=0, fact={"generation": 7, "group_epoch": None}).frame
+    samples = tuple((frame.now_ms - 60_000 * age, 100.0) for age in range(20, 10, -1))
+
+    assert compute.signals_of(frame, Memory(busy={"m0": samples}), PARAMETERS)[0].capacity == 100.0
 
 
 @pytest.mark.parametrize(("slow_one", "lacks"), [({"m0": 6.0}, "capacity_known"), ({}, "busy_windows_needed")])

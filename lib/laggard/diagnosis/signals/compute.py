@@ -108,7 +108,7 @@ def _typical_capacity(members: Mapping[str, MemberSignals], busy: Busy, paramete
     if math.isnan(known):
         known = lower_median(_shown_together(busy, parameters))
     better = sum(math.isnan(each.capacity) and each.consume > _TYPICAL_RATIO * known for each in members.values())
-    return known if is_most(len(members) - better, len(members)) else math.nan
+    return math.nan if better and not is_most(len(members) - better, len(members)) else known
 
 
 def _lasting_capacity(before: float, now: float, busy: Busy) -> float:
