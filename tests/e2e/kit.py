@@ -33,7 +33,7 @@ from laggard.tables.published import Batch, newest_batch
 from laggard.tables.readers import TableMissing, open_table, read_table
 from patience import patient
 
-TICK, WINDOW, MAX_AGE = 2, 10, 20
+TICK, WINDOW, MAX_AGE, METADATA = 2, 10, 20, 2
 START_LIMIT, STOP_LIMIT = 150, 20
 POLL_MS = 5000
 LOG_SETTINGS = f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
@@ -75,7 +75,7 @@ class Place:
         lines = [
             "[cluster]",
             f"bootstrap_servers = {json.dumps(self.bootstrap_servers.split(','))}",
-            "metadata_seconds = 2",
+            f"metadata_seconds = {METADATA}",
             "state_poll_seconds = 2",
             *(f'{name} = "{value}"' for name, value in self.cluster.items()),
             "[job]",

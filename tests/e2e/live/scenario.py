@@ -3,14 +3,14 @@
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import groupby
 from typing import Any
 
 import pytest
 
-from e2e.kit import Place, Row, Run, View, at, now, produce, wait_until
+from e2e.kit import METADATA, Place, Row, Run, View, at, now, produce, wait_until
 from e2e.live.clients import Clients
 from e2e.live.members import TOPICS, Member
 from e2e.live.newest import Newest
@@ -111,16 +111,17 @@ class Scenario:
     def _agreeing(self, since: datetime, look: Look) -> Batch:
         """The first tick that gives every group its state; after a few ticks the next best, for the tests to check."""
         wanted = {group: state for group, (_, state, _) in look.groups.items()}
+        listed = since + timedelta(seconds=METADATA)  # a topic that is new is in the list of topics by then
         seen: set[int] = set()
 
         def agrees(batch: Batch) -> bool:
-            if batch.kind != "tick" or batch.polled_at <= since:
+            if batch.kind != "tick" or batch.polled_at <= listed:
                 return False
             seen.add(batch.batch_id)
             states = {group: row["group_state"] for group, row in self.place.view(batch).groups.items()}
             return states == wanted or len(seen) >= FEW_TICKS
 
-        return self.run.wait_for(agrees, f"a tick after {since}")
+        return self.run.wait_for(agrees, f"a tick after {listed}")
 
     def _look(self) -> Look:
         found = Look(self.clients.ask("groups"), self.clients.ask("own"), share_members(self.clients))
