@@ -14,6 +14,7 @@ from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.diagnosis.rules import assignment, capacity, uneven
 from laggard.diagnosis.rules.registry import rules_of
 from laggard.diagnosis.rules.rule import ABSTAINS, FAILS, HOLDS, INFO, WARN, Observation
+from laggard.diagnosis.signals.attribution import attribute
 from laggard.diagnosis.signals.group import Signals
 
 RULES = (*rules_of(capacity), *rules_of(uneven), *rules_of(assignment))
@@ -41,7 +42,9 @@ def short_group(members: int = 4, partitions: int = 12, topic: dict[str, Any] | 
     return signals_of(topic_signals(lag, **shown), **({"capacity": 600.0, "sub_cause": "arrival_up"} | fields))
 
 
-def starving(busy: int = 4, lags: tuple[float, ...] = (LAG,) * 4, best: float = 700.0, **topic: Any) -> Signals:
+def starving(
+    busy: int = 4, lags: tuple[float, ...] = (LAG,) * 4, best: float = 700.0, capacity: float = 600.0, **topic: Any
+) -> Signals:
     """Of the three partitions of each member the first is read at once, and the others wait; 2640/s arrive."""
     lag = [0.0 if place % 3 == 0 else lags[place // 3] for place in range(12)]
     return short_group(
@@ -49,6 +52,7 @@ def starving(busy: int = 4, lags: tuple[float, ...] = (LAG,) * 4, best: float = 
         lag=lag,
         busy=[f"m{number}" for number in range(busy)],
         best_capacity=best,
+        capacity=capacity,
     )
 
 
@@ -60,6 +64,8 @@ def starving(busy: int = 4, lags: tuple[float, ...] = (LAG,) * 4, best: float = 
         (starving(busy=3, best=659.0), {"CAPACITY_SHORTAGE"}),  # but not for enough of them
         (starving(busy=3, best=660.0), set()),
         (starving(busy=3, best=nan), set()),
+        (starving(busy=3, best=300.0, capacity=nan), set()),  # what all can do is not known
+        (starving(busy=3, best=300.0, capacity=200.0), set()),  # nor where only a slow one has shown what it can
         (starving(lags=(LAG, LAG, 8 * LAG, LAG)), {"CAPACITY_SHORTAGE"}),  # one has most of it, none has room
         (starving(shape="concentrated"), {"CAPACITY_SHORTAGE"}),
         (starving(trend="flat"), set()),
@@ -70,6 +76,20 @@ def test_members_are_short_whichever_partitions_lag_where_none_has_room_or_more_
     signals: Signals, expected: set[str]
 ) -> None:
     assert holding(signals) == expected
+
+
+@pytest.mark.parametrize(("hot", "expected"), [(False, {"CAPACITY_SHORTAGE"}), (True, {"HOT_PARTITION_ARRIVAL"})])
+def test_an_only_member_that_reads_some_partitions_before_the_others_is_short_of_members_if_none_is_hot(
+    *, hot: bool, expected: set[str]
+) -> None:
+    """Three of its partitions lag, and one does not; or only one does, of which more arrives than it can do."""
+    arrival = [20.0, 20.0, 20.0, 700.0] if hot else [200.0] * 4
+    lag = [0.0, 0.0, 0.0, LAG] if hot else [0.0, LAG, 2 * LAG, 3 * LAG]
+    topic = {"shape": "concentrated", "arrival": arrival, "consume": [150.0] * 4}
+    signals = short_group(members=1, partitions=4, topic=topic, lag=lag, busy=["m0"], best_capacity=600.0)
+    codes = holding(replace(signals, lag_causes=attribute(signals)))
+
+    assert codes & {"CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL"} == expected
 
 
 def event(kind: str, minutes: float) -> Row:

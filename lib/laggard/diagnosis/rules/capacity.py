@@ -29,7 +29,7 @@ from laggard.diagnosis.rules.rule import (
 from laggard.diagnosis.signals.attribution import UNEVEN, searchable
 from laggard.diagnosis.signals.forecast import topic_drain_seconds
 from laggard.diagnosis.signals.group import Signals, TopicSignals
-from laggard.diagnosis.signals.hot import hot_places, is_hot_unknown, wandering
+from laggard.diagnosis.signals.hot import NEAR_BEST, hot_places, is_hot_unknown, wandering
 from laggard.diagnosis.signals.statistics import known_sum, lower_median
 
 STILL_SHARE = fixed("still_share", 0.5, "share of the lag on stalled partitions, from which capacity is unknown")
@@ -161,10 +161,13 @@ def _is_beyond_all_members(signals: Signals) -> bool:
     Some members read a few of their partitions before the others, some are slower or were given more of them.
     """
     members = [member for member in signals.members.values() if member.partitions]
-    if len(members) < 2 or signals.lag_causes:
+    if not members or signals.lag_causes:
         return False
-    best = len(members) * signals.best_capacity
-    return all(member.is_busy for member in members) or sum(member.arrival for member in members) > best
+    if all(member.is_busy for member in members):
+        return True
+    # what was only ever seen of members that were never busy is not all that they can do
+    is_known = signals.capacity >= NEAR_BEST * signals.best_capacity
+    return is_known and sum(member.arrival for member in members) > len(members) * signals.best_capacity
 
 
 def _stands_still(topic: TopicSignals) -> bool:

@@ -16,25 +16,22 @@ from laggard.diagnosis.signals.deploys import find_deploys, find_scale_events, v
 from laggard.diagnosis.signals.effects import newest_scale_out
 from laggard.diagnosis.signals.forecast import PARTIAL_SHARE, breach_seconds, losses, partial_share
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Shape, Signals, TopicSignals, membership_of
-from laggard.diagnosis.signals.members import Busy, member_signals
+from laggard.diagnosis.signals.members import lasting_capacity, member_signals, typical_capacity
 from laggard.diagnosis.signals.rates import newest_level, positions, rolling_mean
 from laggard.diagnosis.signals.rebalances import logical_rebalances
 from laggard.diagnosis.signals.rosters import find_crash_loops, find_evictions, find_series, longest_seconds
-from laggard.diagnosis.signals.statistics import is_most, known_sum, lower_median, percentile
+from laggard.diagnosis.signals.statistics import known_sum, lower_median
 from laggard.diagnosis.signals.trend import TrendState
 
 HIDDEN = ("stale", "source_blocked")
 _AT_LEAST_DONE = fixed("at_least_done", 0.9, "of what a member did all day, which it can do at least")
-_TYPICAL_RATIO = fixed("typical_ratio", 1.2, "of the capacity: more than that is done without being busy")
-_SCATTER_LOW = fixed("scatter_low", 25, "percentile of what busy members did")
-_SCATTER_HIGH = fixed("scatter_high", 75, "percentile likewise: half of what lies between them is not certain")
 
 
 def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tuple[Signals, Memory]:
     """Return the signals at the end of the newest window, and the memory with trends and busy members updated."""
     topics, left, trends = _topics_of(frame, memory, parameters)
     members, busy = member_signals(frame, topics, memory.busy, parameters)
-    capacity = _lasting_capacity(memory.capacity, _typical_capacity(members, busy, parameters), busy)
+    capacity = lasting_capacity(memory.capacity, typical_capacity(members, busy, parameters), busy)
     shown = [rate for each in members.values() for rate in (each.capacity, each.seen)]
     material = sum(float(each.lag[each.is_material].sum()) for each in topics)
     ratio = frame.fact.get("time_in_rebalance_ratio")
@@ -87,35 +84,6 @@ def _topics_of(
         if after.name:
             trends[each.topic] = (after.name, after.unconfirmed)
     return topics, left, trends
-
-
-def _shown_together(busy: Busy, parameters: Parameters) -> list[float]:
-    """Return the newest rates of all busy members in records/s; none if there are fewer than `busy_min_windows`.
-
-    Members of a group are the same program: what several did in a window, and what those did that were replaced, tells
-    what one can do before any of them was busy for long.
-    """
-    newest = sorted(sample for each in busy.values() for sample in each)[-parameters.busy_windows :]
-    return [rate for _, rate in newest] if len(newest) >= parameters.busy_min_windows else []
-
-
-def _typical_capacity(members: Mapping[str, MemberSignals], busy: Busy, parameters: Parameters) -> float:
-    """Return what a member can do in records/s: the median of those that were busy; NaN if too few of them were.
-
-    Also if half of the members do more than that without being busy: those that were are slower than the others.
-    """
-    known = lower_median(each.capacity for each in members.values())
-    if math.isnan(known):
-        known = lower_median(_shown_together(busy, parameters))
-    better = sum(math.isnan(each.capacity) and each.consume > _TYPICAL_RATIO * known for each in members.values())
-    return math.nan if better and not is_most(len(members) - better, len(members)) else known
-
-
-def _lasting_capacity(before: float, now: float, busy: Busy) -> float:
-    """Return the earlier capacity, unless the present one differs from it by more than its rates scatter."""
-    rates = [rate for each in busy.values() for _, rate in each]
-    doubt = (percentile(rates, _SCATTER_HIGH) - percentile(rates, _SCATTER_LOW)) / 2
-    return before if abs(now - before) <= doubt else now  # now, where one of them is not known
 
 
 def _is_material(topics: list[TopicSignals], lag: float, parameters: Parameters) -> bool:
@@ -316,7 +284,7 @@ _SHAPE = (significance.raw_shape, significance.persist, significance.unseen, tre
 COMPUTED_BY: Mapping[str, tuple[Callable[..., object] | str, ...]] = {
     # of a group
     "members": (member_signals,),
-    "capacity": (member_signals, positions, _typical_capacity, _lasting_capacity),
+    "capacity": (member_signals, positions, typical_capacity, lasting_capacity),
     "best_capacity": (member_signals, positions),
     "is_material": (*_MATERIAL, _is_material),
     "material_lag": _MATERIAL,

@@ -1,4 +1,4 @@
-"""Load of each member, whether it was busy, and the capacity it has shown."""
+"""Load of each member, whether it was busy, the capacity it has shown, and what any member of its group can do."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from laggard.diagnosis.history.frames import Floats, GroupFrame, Names
 from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals.group import Flags, MemberSignals, TopicSignals
 from laggard.diagnosis.signals.rates import falls_behind
-from laggard.diagnosis.signals.statistics import percentile
+from laggard.diagnosis.signals.statistics import is_most, lower_median, percentile
 from laggard.diagnosis.signals.trend import GROWING
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Busy = Mapping[str, tuple[tuple[int, float], ...]]  # slot -> (begin of the window in ms, records/s)
 # commits and windows do not beat together
 _CAPACITY_PERCENT = fixed("capacity_percent", 75, "percentile of what a busy member did")
+_TYPICAL_RATIO = fixed("typical_ratio", 1.2, "of the capacity: more than that is done without being busy")
+_SCATTER_LOW = fixed("scatter_low", 25, "percentile of what busy members did")
+_SCATTER_HIGH = fixed("scatter_high", 75, "percentile likewise: half of what lies between them is not certain")
 _SETTLED_WINDOWS = fixed("settled_windows", 3, "windows with one generation and the same partitions")
 
 
@@ -247,3 +250,32 @@ def _same_generation(frame: GroupFrame) -> bool:
     newest = frame.facts[-_SETTLED_WINDOWS:]
     numbers = {(row["generation"], row["group_epoch"]) for row in newest if row is not None}
     return len(newest) == _SETTLED_WINDOWS and None not in newest and len(numbers) == 1
+
+
+def typical_capacity(members: Mapping[str, MemberSignals], busy: Busy, parameters: Parameters) -> float:
+    """Return what a member can do in records/s: the median of those that were busy; NaN if too few of them were.
+
+    Also if half of the members do more than that without being busy: those that were are slower than the others.
+    """
+    known = lower_median(each.capacity for each in members.values())
+    if math.isnan(known):
+        known = lower_median(_shown_together(busy, parameters))
+    better = sum(math.isnan(each.capacity) and each.consume > _TYPICAL_RATIO * known for each in members.values())
+    return math.nan if better and not is_most(len(members) - better, len(members)) else known
+
+
+def _shown_together(busy: Busy, parameters: Parameters) -> list[float]:
+    """Return the newest rates of all busy members in records/s; none if there are fewer than `busy_min_windows`.
+
+    Members of a group are the same program: what several did in a window, and what those did that were replaced, tells
+    what one can do before any of them was busy for long.
+    """
+    newest = sorted(sample for each in busy.values() for sample in each)[-parameters.busy_windows :]
+    return [rate for _, rate in newest] if len(newest) >= parameters.busy_min_windows else []
+
+
+def lasting_capacity(before: float, now: float, busy: Busy) -> float:
+    """Return the earlier capacity, unless the present one differs from it by more than its rates scatter."""
+    rates = [rate for each in busy.values() for _, rate in each]
+    doubt = (percentile(rates, _SCATTER_HIGH) - percentile(rates, _SCATTER_LOW)) / 2
+    return before if abs(now - before) <= doubt else now  # now, where one of them is not known
