@@ -271,12 +271,13 @@ def test_a_hot_partition_is_named_with_its_share_and_nobody_adds_consumers() -> 
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"shape": "mixed"}, []),
+        ({"shape": "mixed"}, [HOLDS]),  # soon its owner gets behind with its others, too
+        ({"shape": "spread"}, []),
         ({"best_capacity": nan}, [ABSTAINS]),
         ({"best_capacity": 900.0}, []),
     ],
 )
-def test_a_hot_partition_needs_concentrated_lag_and_a_known_best(change: dict[str, Any], expected: list[str]) -> None:
+def test_a_hot_partition_needs_uneven_lag_and_a_known_best(change: dict[str, Any], expected: list[str]) -> None:
     signals = uneven(HOT_RATES, ONE_LAGS, **({"consume": HOT_CONSUME} | change))
 
     assert states("HOT_PARTITION_ARRIVAL", signals) == expected

@@ -25,7 +25,7 @@ from laggard.diagnosis.rules.rule import (
     share_of_lag,
     suppresses,
 )
-from laggard.diagnosis.signals.attribution import BROKER, COSTLY, HOST, HOT, MEMBER, searchable
+from laggard.diagnosis.signals.attribution import BROKER, COSTLY, HOST, HOT, MEMBER, UNEVEN, searchable
 from laggard.diagnosis.signals.group import Cause, Signals, TopicSignals
 from laggard.diagnosis.signals.hot import (
     WANDER_PLACES,
@@ -76,6 +76,7 @@ CORRELATED_GROUPS = fixed("correlated_groups", 2, "groups of different clients")
     inhibits=(suppresses("CAPACITY_SHORTAGE"), outranks("SCALE_OUT_FUTILE")),
     groups=(LAG_CAUSE,),
     rank=290,
+    open_after=2,
 )
 def hot_partition(signals: Signals) -> list[Observation]:
     """Lag is on partitions that get more records than one owner can consume, or that retention overtakes meanwhile.
@@ -86,7 +87,7 @@ def hot_partition(signals: Signals) -> list[Observation]:
     for topic in signals.topics:
         if overtaken := overtaken_places(signals, topic):
             found.append(_hot(signals, topic, overtaken))
-        if topic.shape.name != "concentrated":
+        if topic.shape.name not in UNEVEN:
             continue
         causes = [cause for cause in every if cause.topic == topic.frame.topic]
         found += [_hot(signals, topic, cause.fit.places, cause) for cause in causes]
