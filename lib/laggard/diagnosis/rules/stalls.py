@@ -28,7 +28,7 @@ from laggard.diagnosis.rules.rule import (
 )
 from laggard.diagnosis.signals.group import UNKNOWN_KIND, Flags, Signals, TopicSignals
 from laggard.diagnosis.signals.rates import OVERDUE_INTERVALS
-from laggard.diagnosis.signals.stall import BELOW_LOG_START, HELD, find_suspects
+from laggard.diagnosis.signals.stall import HELD, find_suspects
 from laggard.diagnosis.signals.statistics import known_sum
 
 SETTLED = ("Stable", "Unknown", "Empty", "Dead")
@@ -74,11 +74,10 @@ def partition_stalled(signals: Signals) -> list[Observation]:
     stuck = _stuck_on_poison(signals)
     stalled = [(each, row) for each, row in stalled if each.frame.named("slot")[row, -1] not in stuck]
     if not signals.member_count:  # nobody is there to move anything, but someone may commit the same offset for ever
-        seconds = signals.frame.window_seconds
         stalled = [
             (each, row)
             for each, row in stalled
-            if each.stall_kind[row] == "repeating" and _is_committed(each, row, seconds)
+            if each.stall_kind[row] == "repeating" and _is_committed(signals, each, row)
         ]
     severity = PAGE if burns_slo(signals.frame, signals.policy.slo_objective) else WARN
     found = [
@@ -163,11 +162,16 @@ def _unmoved(signals: Signals, track: Track) -> list[tuple[TopicSignals, int]]:
     return found if any(each.lag[row] != 0 for each, row in found) else []  # nor is it over if that is unknown
 
 
-def _is_committed(topic: TopicSignals, row: int, window_seconds: int) -> bool:
-    """Return True if an offset was committed in the newest windows, which are as many as a commit interval takes."""
-    interval = 0.0 if np.isnan(topic.interval[row]) else float(topic.interval[row])
-    windows = max(1, math.ceil(OVERDUE_INTERVALS * interval / window_seconds))
-    return bool(np.nansum(topic.frame["commits"][row, -windows:]) > 0)
+def _is_committed(signals: Signals, topic: TopicSignals, row: int) -> bool:
+    """Return True if an offset was committed in the newest windows, which are as many as a commit interval takes.
+
+    Those until a window after the newest generation do not count: members may have made them before they left.
+    """
+    interval, rows = float(np.nan_to_num(topic.interval[row])), signals.frame.live_generations
+    windows = max(1, math.ceil(OVERDUE_INTERVALS * interval / signals.frame.window_seconds))
+    left_ms = rows[-1]["record_timestamp"].timestamp() * 1000 if rows else 0.0
+    is_after = signals.frame.windows[-windows:] >= left_ms + 1000 * signals.frame.window_seconds
+    return bool((topic.frame["commits"][row, -windows:][is_after] > 0).any())
 
 
 def _by_member(
@@ -233,7 +237,7 @@ def _kind_of(places: list[tuple[TopicSignals, int]]) -> str:
 
 def _guards(signals: Signals, places: list[tuple[TopicSignals, int]], kind: str) -> dict[str, str]:
     """Return the guards of a stall; an owner that repeats its commit is alive, but may have had no time to read."""
-    may_be_silent = kind in ("silent", UNKNOWN_KIND)
+    may_be_silent = kind != "repeating"
     held_up = {
         "no rebalance is running": may_be_silent and signals.state not in SETTLED,
         "its owner had time to read": not _had_time(signals, places, kind),
@@ -246,13 +250,11 @@ def _guards(signals: Signals, places: list[tuple[TopicSignals, int]], kind: str)
 def _had_time(signals: Signals, places: list[tuple[TopicSignals, int]], kind: str) -> bool:
     """Return True if the newest rebalance ended as long ago as a stall must last: during it nobody could read.
 
-    Who has died since then is missed a session later. One that repeats a commit is there, and had time if it moved
-    others of its partitions meanwhile; in rebalances members commit what they have as they lose it.
+    Who has died since then is missed a session later. One that repeats a commit is there, and had time if it has been
+    for so long and read others of its partitions; in rebalances members commit what they have as they lose it.
     """
     rows = signals.frame.live_generations
-    if not rows or (
-        kind == "repeating" and all(_moves_others(each, row, signals.frame.window_seconds) for each, row in places)
-    ):
+    if not rows or (kind == "repeating" and all(_reads_others(signals, each, row) for each, row in places)):
         return True
     intervals = [float(each.interval[row]) for each, row in places if np.isfinite(each.interval[row])]
     session = max((row.get("session_timeout_ms") or 0 for row in signals.frame.members), default=0) / 1000
@@ -289,25 +291,37 @@ def _have_others_moved(signals: Signals, places: list[tuple[TopicSignals, int]])
 def _overdue(frame: TopicFrame, unknown_seconds: float) -> Flags:
     """Return a mask [partitions, windows]: there is, or may be, more to read and the next commit is overdue."""
     interval = np.where(np.isnan(frame["interval"]), unknown_seconds, frame["interval"])
-    is_late = frame["frozen"] > OVERDUE_INTERVALS * interval
-    is_late |= np.isnan(frame["frozen"]) & (frame.named("status") == BELOW_LOG_START)  # nobody commits what is deleted
-    found: Flags = (frame["lag"] != 0) & is_late
+    found: Flags = (frame["lag"] != 0) & (frame["frozen"] > OVERDUE_INTERVALS * interval)
     return found
 
 
-def _moves_others(topic: TopicSignals, row: int, window_seconds: int) -> bool:
-    """Return True if a partition's owner has consumed from another one of the topic since this one stalled."""
-    slots, consumed = topic.frame.named("slot"), topic.frame["consumed"]
-    since = max(1, int(topic.frame["frozen"][row, -1] // window_seconds))
-    is_own = (slots[:, -since:] == slots[row, -1]) & (slots[row, -1] != "")
-    return bool((consumed[:, -since:][is_own] > 0).any())
+def _reads_others(signals: Signals, topic: TopicSignals, row: int) -> bool:
+    """Return True if a partition's owner has read others meanwhile, and for as long as a stall must last.
+
+    Who has just joined and is behind takes its partitions in turn, and some wait; who dies is missed a session later.
+    For an owner that has no others, members speak that lived through the same rebalances.
+    """
+    membership, slots = signals.membership, topic.frame.named("slot")[:, -1]
+    seconds, own = float(topic.frame["frozen"][row, -1]), membership.place(slots[row])
+    for change in membership.changes:
+        if own in (*change.joined, *change.restarted):
+            seconds = min(seconds, (signals.frame.now - change.at).total_seconds())
+    others = ~topic.is_stalled & (slots == slots[row])
+    if not others.any():
+        others = ~topic.is_stalled & ~np.isin(slots, [each for each in slots if _is_looping(signals, each)])
+    since = max(1, int(seconds // signals.frame.window_seconds))
+    others &= (topic.frame["consumed"][:, -since:] > 0).any(axis=1)
+    silent = float(np.fmin.reduce(topic.frame["frozen"][others, -1], initial=math.inf))
+    return bool(slots[row]) and seconds - silent >= signals.parameters.stall_min_seconds
 
 
 def _dies(signals: Signals, places: list[tuple[TopicSignals, int]]) -> bool:
     """Return True if all owners are members that leave repeatedly: their partitions wait until they are evicted."""
-    loops = signals.membership.looping
-    slots = {each.frame.named("slot")[row, -1] for each, row in places}
-    return {signals.membership.place(slot) for slot in slots} <= loops
+    return all(_is_looping(signals, each.frame.named("slot")[row, -1]) for each, row in places)
+
+
+def _is_looping(signals: Signals, slot: str) -> bool:
+    return signals.membership.place(slot) in signals.membership.looping
 
 
 @Rule(

@@ -155,12 +155,15 @@ def _is_uncounted(frame: TopicFrame) -> npt.NDArray[np.bool_]:
 def _longest_gaps(frame: TopicFrame, parameters: Parameters) -> Floats:
     """Return the longest silence of each partition that has ended, in seconds, times `stall_ci`; 0 if none has ended.
 
-    The commit interval is not known before the third gap; the first one says already that the next may be as long.
+    The commit interval is not known before the third gap; the first one says already that the next may be as long, also
+    of other partitions: members run the same program. Where commits are not counted, no interval is ever known.
     """
     frozen = frame["frozen"]
     has_ended = frame["consumed"][:, 1:] > 0
-    found: Floats = parameters.stall_ci * np.fmax.reduce(np.where(has_ended, frozen[:, :-1], 0.0), axis=1, initial=0.0)
-    return found
+    gaps: Floats = np.fmax.reduce(np.where(has_ended, frozen[:, :-1], 0.0), axis=1, initial=0.0)
+    is_new = np.isnan(frame["interval"][:, -1]) & ~_is_uncounted(frame)
+    gaps[is_new] = np.fmax.reduce(gaps[is_new], initial=0.0)
+    return parameters.stall_ci * gaps
 
 
 def stalls(
