@@ -10,9 +10,10 @@ import pytest
 
 from diagnosis.groups import topic_signals
 from diagnosis.rebalance_rows import Life
-from diagnosis.test_rules_stalls import PARTITIONS, A, B, C, stands
+from diagnosis.test_rules_stalls import PARTITIONS, A, B, C, chain, evaluated, stands
+from laggard.diagnosis.history.frames import Memory, Track
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.rules.stalls import partition_stalled
+from laggard.diagnosis.rules.stalls import partition_stalled, poison_pill_suspect
 from laggard.diagnosis.signals import stall
 from laggard.diagnosis.signals.group import TopicSignals
 
@@ -107,3 +108,16 @@ def test_a_first_silence_of_one_member_tells_how_long_that_of_another_may_be(
     frame = topic_signals([9000.0, 10.0], interval=np.nan, history=history, slots=["m0", "m1"]).frame
 
     assert stall.stalls(frame, has_members=True, window_seconds=60, parameters=Parameters()) == (expected, "")
+
+
+def test_what_stood_with_a_record_that_is_named_is_not_named_when_that_one_moves() -> None:
+    topic = stands({3: 650})
+    topic.frame.numbers["committed"][2] = np.arange(topic.frame["committed"].shape[1])
+    signals = chain().signals(topics=[topic])
+    others = [
+        replace(signals, memory=Memory(tracks=(Track("POISON_PILL_SUSPECT", "orders", numbers, "", 1, opened_ms=2),)))
+        for numbers in ((2,), (2, 3))
+    ]
+
+    assert [each.partitions for each in evaluated(chain(), {3: 650})] == [(3,)]
+    assert [[each.partitions for each in poison_pill_suspect.check(one)] for one in others] == [[], [(3,)]]

@@ -91,10 +91,7 @@ def partition_stalled(signals: Signals) -> list[Observation]:
 def _stuck_on_poison(signals: Signals) -> set[str]:
     """Return slots of members with the partition of an open poison pill: all else they have waits for that record."""
     places = {
-        (track.topic, number)
-        for track in signals.memory.tracks
-        if track.code == "POISON_PILL_SUSPECT" and track.opened_ms is not None
-        for number in track.partitions
+        (track.topic, number) for track in signals.memory.tracks if _is_open_pill(track) for number in track.partitions
     }
     return {
         str(each.frame.named("slot")[row, -1])
@@ -102,6 +99,10 @@ def _stuck_on_poison(signals: Signals) -> set[str]:
         for row, number in enumerate(each.frame.partitions.tolist())
         if (each.frame.topic, number) in places
     } - {""}
+
+
+def _is_open_pill(track: Track) -> bool:
+    return track.code == "POISON_PILL_SUSPECT" and track.opened_ms is not None
 
 
 def _going_on(signals: Signals, code: str, found: list[Observation]) -> list[Observation]:
@@ -366,6 +367,9 @@ def _suspected(signals: Signals) -> list[Observation]:
         return []
     topic = found.topic
     numbers = [int(topic.frame.partitions[row]) for row in found.rows]
+    named = [each.partitions for each in signals.memory.tracks if _is_open_pill(each)]
+    if named and all(set(numbers).isdisjoint(each) for each in named):
+        return []  # its owners were evicted with that one, and it waits for them to reach it
     offsets = topic.frame["committed"][list(found.rows), -1]
     total = sum(len(each.frame.partitions) for each in signals.topics)
     lag = known_sum(topic.lag[list(found.rows)])
