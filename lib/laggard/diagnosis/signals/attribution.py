@@ -63,6 +63,7 @@ UNEVEN = ("concentrated", "mixed")  # shapes of lag that have somebody to blame
 # then nobody holds it back
 _MORE_THAN_EVER = fixed("more_than_ever", 1.1, "times what was read when nothing lagged")
 _SMALL_WINDOWS = fixed("small_windows", 2, "windows before that must agree where few partitions prove little")
+_DRAIN_SHARE = fixed("drain_share", 0.1, "of what arrives, by which lag falls while nothing holds its partitions back")
 _ATTRIBUTED_PARTITIONS = fixed("attributed_partitions", 2, "partitions of one value of a factor, at least")
 _ATTRIBUTED_SHARE = fixed("attributed_share", 0.5, "share of the partitions, at most")
 
@@ -98,7 +99,7 @@ def _causes(signals: Signals, topic: TopicSignals, active: Flags) -> Iterator[Ca
         twin = next((each for each in slow if each.fit.places == fit.places), None)
         if twin is not None:  # one group cannot tell them apart, and a slow member is the likelier
             yield replace(twin, alternatives={"broker": broker}, is_proven=False)
-        if len({*topic.frame.named("slot")[list(fit.places), -1]} - {""}) != 1:  # else it is what that owner left
+        if not _had_one_owner(topic, fit.places):  # else it is what that owner left
             yield _cause(BROKER, topic, fit, broker)
     yield from slow
     hot = hot_places(signals, topic, active)
@@ -117,7 +118,27 @@ def _broker_fits(signals: Signals, topic: TopicSignals, active: Flags) -> Iterat
     for name, fit in _fits(signals, topic, active, brokers):
         if any(is_hot_ratio(signals, topic, place) for place in fit.places) or _reads_more_than_ever(signals, topic):
             continue  # their lag needs no broker
-        yield name, fit
+        if (topic.consume[list(fit.places)] > 0).all() and not _drains(topic, fit.places):
+            yield name, fit  # else it is what a stall, or the time before, has left
+
+
+def _had_one_owner(topic: TopicSignals, places: tuple[int, ...]) -> bool:
+    """Return True if one member has all of these partitions, or had before the newest commit to any of them."""
+    slots, commits = topic.frame.named("slot")[list(places)], topic.frame["commits"][list(places)]
+    with_commits = np.flatnonzero((commits > 0).any(axis=0))
+    first = max(0, int(with_commits[-1]) - 1) if len(with_commits) else slots.shape[1] - 1
+    return any(len({*slots[:, at]} - {""}) == 1 for at in range(first, slots.shape[1]))
+
+
+def _drains(topic: TopicSignals, places: tuple[int, ...]) -> bool:
+    """Return True if these partitions together are read faster than records arrive, between their newest commits."""
+    fallen, arrived = 0.0, 0.0
+    for row in places:
+        left = topic.frame["envelope"][row]
+        at = np.flatnonzero(~np.isnan(left))[-2:]
+        fallen += float(left[at[0]] - left[at[-1]]) if len(at) else 0.0
+        arrived += known_sum(topic.frame["produced"][row, at[0] + 1 : at[-1] + 1]) if len(at) else 0.0
+    return fallen > _DRAIN_SHARE * arrived
 
 
 def _reads_more_than_ever(signals: Signals, topic: TopicSignals) -> bool:

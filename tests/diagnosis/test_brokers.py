@@ -1,0 +1,58 @@
+"""Lag on the partitions of one broker that needs no broker: what a stall, an owner or an earlier moment has left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diagnosis.groups import WINDOWS, spread_over
+from diagnosis.test_attribution import causes, slow_group, slower
+from laggard.diagnosis.signals.group import Signals
+
+PLACES = (1, 4, 7, 10)
+AGE = np.arange(WINDOWS - 1, -1, -1)
+
+
+def brokers_of(signals: Signals) -> list[tuple[str, tuple[int, ...]]]:
+    return [(subject, places) for label, subject, places in causes(signals) if label == "broker"]
+
+
+def lag_of(newest: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """History of the lag at commits, the same of each of the partitions; the others have little."""
+    return {"envelope": np.where(np.isin(np.arange(12), PLACES)[:, None], newest, 10.0)}
+
+
+@pytest.mark.parametrize(
+    ("lags", "is_named"),
+    [
+        (50_000.0 - 2_400.0 * AGE, True),  # 60 of 100 records/s are read
+        (50_000.0 + 700.0 * AGE, False),  # 112 of them: it falls by more than a tenth of what arrives
+        (50_000.0 + 500.0 * AGE, True),
+        (np.where(AGE % 3 == 0, 50_000.0 + 2_000.0 * AGE, np.nan), False),  # commits are rare
+        (np.where(AGE == 0, 50_000.0, np.nan), True),  # of one commit nothing is known yet
+    ],
+)
+def test_a_broker_holds_back_nothing_that_is_read_faster_than_it_arrives(
+    lags: np.ndarray[Any, Any], *, is_named: bool
+) -> None:
+    found = brokers_of(slow_group(places=PLACES, busy=[], history=lag_of(lags)))
+
+    assert found == ([("1", PLACES)] if is_named else [])
+
+
+def test_what_nobody_has_read_since_a_stall_tells_nothing_of_a_broker() -> None:
+    assert brokers_of(slow_group(places=PLACES, busy=[], consume=slower(12, *PLACES, rate=0.0))) == []
+
+
+@pytest.mark.parametrize(("moved", "is_named"), [(3, False), (5, True)])
+def test_what_one_owner_had_until_its_newest_commit_is_what_it_left(moved: int, *, is_named: bool) -> None:
+    """A slow member loses two of its three partitions so many windows ago; each is committed every three windows."""
+    slots = np.repeat(np.array(spread_over(12, 4), object)[:, None], WINDOWS, axis=1)
+    slots[6:8, -moved:] = "m0"
+    history = {"slot": slots, "commits": np.where(AGE % 3 == 2, 1.0, 0.0)}
+    brokers = [2.0 if 6 <= place <= 8 else 0.0 for place in range(12)]
+    group = slow_group(brokers=brokers, history=history, busy=[], slots=list(slots[:, -1]))
+
+    assert brokers_of(group) == ([("2", (6, 7, 8))] if is_named else [])
