@@ -158,6 +158,18 @@ def test_evictions_in_turn_are_no_deploy() -> None:
     assert roll(4, 3, cause_posterior={"deploy": 0.8}).membership(1120).deploys != ()
 
 
+def test_evicted_members_that_return_replace_nobody() -> None:
+    """Four of six are evicted, and return while each of the last two leaves for a reason that is not known."""
+    now, evicted = list(pods(*range(6))), {"cause_posterior": {"poll_timeout": 0.9}}
+    life = Life().generation(10, *now)
+    for index in range(4):
+        life.generation(1000 + 40 * index, *now[index + 1 :], of_row=evicted)
+    life.generation(1180, *now[4:], now[0]).generation(1230, now[0], now[5])
+    life.generation(1270, now[0], now[5], now[1]).generation(1310, *now[:2]).generation(1340, *now[:3])
+
+    assert life.membership(1350).deploys == ()
+
+
 def test_a_deploy_that_outlasts_static_sessions_is_a_deploy() -> None:
     expired = {"cause": "static_expired", "cause_posterior": {"session_expiry": 0.8}}
     ids = [f"s-{number}" for number in range(4)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from laggard.diagnosis.history.frames import GroupFrame
@@ -74,14 +74,23 @@ def vetoing_deploy(frame: GroupFrame, deploys: Sequence[Deploy], parameters: Par
 
 
 def _without_faults(frame: GroupFrame, changes: Sequence[Change], parameters: Parameters) -> list[Change]:
-    """Return changes without known faults; static members send no LeaveGroup request when they restart."""
+    """Return changes without known faults, and mark returns from them.
+
+    Static members send no LeaveGroup request when they restart.
+    """
     faults = {
         generation
         for row in frame.rebalances
         if row["cause"] != "static_expired" and _is_fault(dict(row["cause_posterior"] or {}), parameters)
         for generation in row["generations"]
     }
-    return [each for each in changes if each.generation is None or each.generation not in faults]
+    found, away = [], set[str]()
+    for each in changes:
+        if each.generation is None or each.generation not in faults:
+            found.append(replace(each, returned=tuple(place for place in each.joined if place in away)))
+        away -= {*each.joined}
+        away |= {*each.left} if each.generation in faults else set()
+    return found
 
 
 def _is_fault(posterior: dict[str, float], parameters: Parameters) -> bool:
@@ -222,9 +231,12 @@ def _sizes(frame: GroupFrame, run: Sequence[Change]) -> tuple[int, int]:
 
 
 def _paired(run: Sequence[Change]) -> int:
-    """Return the number of members that left and were replaced by similar ones, by the pattern of their client ids."""
+    """Return the number of members that left and were replaced by similar ones, by the pattern of their client ids.
+
+    A member that returns from a fault replaces nobody.
+    """
     left = Counter(pattern(place) for change in run for place in change.left)
-    joined = Counter(pattern(place) for change in run for place in change.joined)
+    joined = Counter(pattern(place) for change in run for place in {*change.joined} - {*change.returned})
     return sum((left & joined).values())
 
 

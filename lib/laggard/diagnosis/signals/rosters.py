@@ -54,6 +54,7 @@ class Change:
     before: int  # members before
     after: int
     generation: int | None = None  # None: a static member's return, no rebalance
+    returned: tuple[str, ...] = ()  # of those that joined, whose departure was a fault
 
 
 @dataclass(frozen=True, slots=True)
