@@ -90,10 +90,11 @@ class DrawnScore:
                 each
                 for each in shown
                 if each.code == must.code
-                and begin_ms - BEFORE_MS <= each.opened_ms <= end_ms + BEFORE_MS
+                and begin_ms - BEFORE_MS <= each.opened_ms <= end_ms + round(must.after * MINUTE) + BEFORE_MS
                 and must.covers(each)
             ]
             used |= {id(each) for each in fits}
+            fits = [each for each in fits if each.opened_ms <= end_ms + BEFORE_MS]
             met_ms = must.met_ms(fits)
             if met_ms is not None:
                 delay = (met_ms - begin_ms) / MINUTE - must.needs

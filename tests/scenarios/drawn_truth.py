@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import inf
 
 from scenarios.drawn import CHURN, CRASHES, Fault, Plan
 from scenarios.drawn_runs import Sample
@@ -19,6 +20,8 @@ DRAINING = CALM | only("NOT_NEEDED_DRAINING")
 YES = only("YES", "YES_PARTIAL")
 DRAIN_SECONDS = 900.0  # a backlog that is gone by then needs nobody: what the product promises by default
 LONGEST_BATCH_SECONDS = 2.5
+MAX_POLL_RECORDS = 500
+LOOKS_HUNG_SECONDS = 60.0  # a batch that takes longer looks like a hang until it is done
 NEAR = 1.3  # factor within which such a limit leaves both answers open
 # a member may be in its batch, or in its last back-off, for five more
 SETTLING_MINUTES, AFTER_MINUTES = 4.0, {"poison": 9.0, "crash_loop_all": 9.0}
@@ -132,6 +135,7 @@ class Alarm:
     subjects: frozenset[str] = frozenset()  # names of the member, empty if it is not about one
     needs: float = 0.0  # minutes that the finding's definition asks for
     limit: float = 5.0  # minutes beyond them that it may take
+    after: float = 0.0  # minutes beyond its end in which it may be found again
 
     def covers(self, finding: Opened) -> bool:
         """True if a finding is about this scope or a part of it, and nothing else."""
@@ -200,6 +204,8 @@ def alarms(plan: Plan, samples: Sequence[Sample], topic: str) -> Alarms:
     for number, fault in enumerate(plan.faults):
         until = fault.end + LAST_MINUTES
         found.may.extend((code, fault.begin - 1, until) for code in sorted(_MAY.get(fault.kind, ())))
+        if fault.kind == "slow" and _longest_batch_seconds(fault, samples) > LOOKS_HUNG_SECONDS:
+            found.may.append(("PARTITION_STALLED", fault.begin - 1, until))
         code, scope = _CODES.get(fault.kind), plan.scopes.get(number, frozenset())
         if code is None:
             continue
@@ -217,9 +223,16 @@ def alarms(plan: Plan, samples: Sequence[Sample], topic: str) -> Alarms:
         names, needs = plan.names.get(number, frozenset()), max(_NEEDS.get(fault.kind, 0.0), alone_at - fault.begin)
         if fault.kind == "pause":
             names = _with_nothing_else(fault, samples)
-        found.must.append(Alarm(code, fault.begin, fault.end, topic, parts, names, needs, limit))
-    found.may.extend(_losses(plan, samples))
+        after = AFTER_MINUTES["poison"] if fault.kind == "poison" else 0.0  # its last reader is still in the record
+        found.must.append(Alarm(code, fault.begin, fault.end, topic, parts, names, needs, limit, after))
+    found.may.extend(_losses(plan, samples, limit))
     return found
+
+
+def _longest_batch_seconds(fault: Fault, samples: Sequence[Sample]) -> float:
+    """How long the slowest member needs for a full batch during a fault."""
+    speeds = [each for sample in samples if fault.holds(sample.minute) for each in sample.capacities.values()]
+    return MAX_POLL_RECORDS / min(speeds, default=inf)
 
 
 def _is_certain(plan: Plan, fault: Fault, kinds: set[str], scope: frozenset[int]) -> bool:
@@ -236,7 +249,9 @@ def _is_certain(plan: Plan, fault: Fault, kinds: set[str], scope: frozenset[int]
         case "slow":
             return len(scope) > 1 and not kinds & {"overload", "restart"}  # one partition: is it that, or its owner?
         case "hang":
-            return bool(scope) and len(scope) < plan.partitions
+            # its paused partitions stand already, and without one that moves the group stands as a whole
+            paused = {part for other in plan.faults if other.kind == "pause" for part in other.partitions}
+            return bool(scope - paused) and len(scope | paused) < plan.partitions
         case "crash_loop" | "crash_loop_all":  # that all have crashed is known only after a session
             return plan.protocol != "static" and (fault.kind == "crash_loop" or fault.strength >= CRASHES)
         case _:
@@ -244,11 +259,15 @@ def _is_certain(plan: Plan, fault: Fault, kinds: set[str], scope: frozenset[int]
 
 
 def _with_nothing_else(fault: Fault, samples: Sequence[Sample]) -> frozenset[str]:
-    """Names of members that had only partitions of a fault at some time in it: these, and their owner, are the same."""
+    """Names of members of which all partitions stood at some time in a fault: these, and their owner, are the same.
+
+    A member that hangs has others that stand, and its own name then stands for all of them.
+    """
     found = set[str]()
     for each in samples:
         if fault.holds(each.minute):
-            others = {name for part, name in enumerate(each.subjects) if part not in fault.partitions}
+            stand = {*fault.partitions, *each.stalled}
+            others = {name for part, name in enumerate(each.subjects) if part not in stand}
             found |= set(each.subjects) - others - {""}
     return frozenset(found)
 
@@ -273,9 +292,21 @@ def _alone_at(fault: Fault, samples: Sequence[Sample]) -> float | None:
     return None
 
 
-def _losses(plan: Plan, samples: Sequence[Sample]) -> Iterator[tuple[str, float, float]]:
-    """Forecasts and losses are right from when something is wrong, if retention takes anything at all."""
-    wrong = [fault for fault in plan.faults if fault.is_wrong or fault.kind == "rewind"]
-    if plan.retention_records is not None and wrong:
-        for code in ("DATA_LOSS_FORECAST", "DATA_LOST"):
-            yield code, min(fault.begin for fault in wrong), samples[-1].minute + 1
+def _losses(plan: Plan, samples: Sequence[Sample], limit: float) -> Iterator[tuple[str, float, float]]:
+    """Forecasts and losses are right from when something is wrong, if retention takes anything at all.
+
+    A burst and a skew are no fault, and may lose records as well: from the first one that is lost. While a burst lasts,
+    nothing tells that it ends before the log is full.
+    """
+    if plan.retention_records is None:
+        return
+    end = samples[-1].minute + 1
+    wrong = [fault.begin for fault in plan.faults if fault.is_wrong or fault.kind == "rewind"]
+    lost = [each.minute for each in samples if any(each.behind_start)]
+    if wrong or lost:
+        yield "DATA_LOST", min(*wrong, *lost[:1], end), end
+    if wrong:
+        yield "DATA_LOSS_FORECAST", min(wrong), end
+    for fault in plan.faults:
+        if fault.kind == "burst":
+            yield "DATA_LOSS_FORECAST", fault.begin, fault.end + limit

@@ -13,7 +13,7 @@ from scenarios.drawn_page import section, with_section
 from scenarios.drawn_report import from_line, to_line
 from scenarios.drawn_runs import Drawn, Sample, simulate_drawn
 from scenarios.drawn_score import OWN, DrawnScore, is_at_rest, score_drawn
-from scenarios.drawn_truth import Alarm, alarms, answers
+from scenarios.drawn_truth import Alarm, Alarms, alarms, answers
 from scenarios.scoring import Opened
 from simulator.cluster import MINUTE
 
@@ -168,6 +168,61 @@ def test_partitions_that_are_all_that_a_member_has_may_go_by_its_name() -> None:
 
     assert [each.subjects for each in alarms(plan, [CALM], "orders").must] == [frozenset({"app-0/a"})]
     assert [each.subjects for each in alarms(one, [CALM], "orders").must] == [frozenset()]
+
+
+def test_a_member_that_hangs_may_go_by_its_name_for_its_paused_partition_as_well() -> None:
+    faults = (Fault("pause", 15, 40, 1.0, 0, (0,)), Fault("hang", 17, 45, 1.0, 0, ()))
+    plan = replace(PLAN, faults=faults, scopes={0: frozenset({0}), 1: frozenset({0, 1})})
+    hung = replace(CALM, stalled=frozenset({0, 1}))
+
+    assert [each.subjects for each in alarms(plan, [CALM], "orders").must] == [frozenset(), frozenset()]
+    assert [each.subjects for each in alarms(plan, [hung], "orders").must] == [frozenset({"app-0/a"}), frozenset()]
+
+
+@pytest.mark.parametrize(("stands", "hung"), [((0, 1), {0, 1}), ((2, 3), {0, 1})])
+def test_a_hang_is_not_told_from_a_pause_of_the_same_or_of_all_other_partitions(
+    stands: tuple[int, ...], hung: set[int]
+) -> None:
+    faults = (Fault("pause", 15, 40, 1.0, 0, stands), Fault("hang", 17, 45, 1.0, 0, ()))
+    plan = replace(PLAN, faults=faults, scopes={0: frozenset(stands), 1: frozenset(hung)})
+
+    assert [each.partitions for each in alarms(plan, [CALM], "orders").must] == [frozenset(stands)]
+
+
+@pytest.mark.parametrize(("capacity", "may"), [(8.0, True), (9.0, False)])
+def test_a_batch_that_takes_a_minute_looks_like_a_hang(capacity: float, *, may: bool) -> None:
+    sample = replace(CALM, capacities={"a": capacity, "b": 100.0})
+    codes = {code for code, _, _ in alarms(during("slow"), [sample], "orders").may}
+
+    assert ("PARTITION_STALLED" in codes) == may
+
+
+@pytest.mark.parametrize(
+    ("kind", "lost", "codes"),
+    [
+        ("burst", False, {("DATA_LOSS_FORECAST", 15, 45.0)}),
+        ("burst", True, {("DATA_LOSS_FORECAST", 15, 45.0), ("DATA_LOST", 20.0, 21.0)}),
+        ("skew", True, {("DATA_LOST", 20.0, 21.0)}),
+        ("skew", False, set()),
+    ],
+)
+def test_a_burst_may_lose_records_and_a_forecast_does_not_know_its_end(
+    kind: str, codes: set[tuple[str, float, float]], *, lost: bool
+) -> None:
+    plan = replace(during(kind), retention_records=9000)
+    found = alarms(plan, [replace(CALM, behind_start=(lost, False, False, False))], "orders").may
+
+    assert {each for each in found if each[0].startswith("DATA_LO")} == codes
+
+
+@pytest.mark.parametrize(("minute", "wrong"), [(48, 0), (51, 1)])
+def test_a_record_whose_last_reader_is_still_in_it_may_be_found_again(minute: int, wrong: int) -> None:
+    known, score = Alarm("POISON_PILL_SUSPECT", 10, 40, "orders", frozenset({0}), after=9.0), DrawnScore(0)
+    shown = {"code": "POISON_PILL_SUSPECT", "roles": [(0, "primary")]}
+    found = [replace(finding("", 0, minute=at, until=60), **shown) for at in (12, minute)]
+    score.findings(PLAN, Alarms([known]), found, 0)
+
+    assert (score.misses.total(), score.false.total()) == (0, wrong)
 
 
 SLOW_AND_HUNG = replace(PLAN, faults=(Fault("slow", 20, 60, 0.8, 0, ()), Fault("hang", 30, 60, 1.0, 1, ())))
