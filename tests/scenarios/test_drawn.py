@@ -180,7 +180,7 @@ def test_a_member_that_hangs_may_go_by_its_name_for_its_paused_partition_as_well
 
 
 @pytest.mark.parametrize(("stands", "hung"), [((0, 1), {0, 1}), ((2, 3), {0, 1})])
-def test_a_hang_is_not_told_from_a_pause_of_the_same_or_of_all_other_partitions(
+def test_a_hang_looks_like_a_pause_of_the_same_or_of_all_other_partitions(
     stands: tuple[int, ...], hung: set[int]
 ) -> None:
     faults = (Fault("pause", 15, 40, 1.0, 0, stands), Fault("hang", 17, 45, 1.0, 0, ()))

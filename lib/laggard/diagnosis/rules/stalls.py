@@ -309,7 +309,7 @@ def _reads_others(signals: Signals, topic: TopicSignals, row: int) -> bool:
             seconds = min(seconds, (signals.frame.now - change.at).total_seconds())
     others = ~topic.is_stalled & (slots == slots[row])
     if not others.any():
-        others = ~topic.is_stalled & ~np.isin(slots, [each for each in slots if _is_looping(signals, each)])
+        others = ~topic.is_stalled & ~np.isin(slots, [each for each in {*slots} if _is_looping(signals, each)])
     since = max(1, int(seconds // signals.frame.window_seconds))
     others &= (topic.frame["consumed"][:, -since:] > 0).any(axis=1)
     silent = float(np.fmin.reduce(topic.frame["frozen"][others, -1], initial=math.inf))
