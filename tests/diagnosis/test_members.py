@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from diagnosis.groups import PARAMETERS, WINDOWS, signals_of, topic_signals
+from laggard.diagnosis.signals.group import MemberSignals
 from laggard.diagnosis.signals.members import member_signals
 from laggard.diagnosis.signals.slow import pace_of
 
@@ -144,3 +145,38 @@ def test_a_commit_interval_after_a_wait_what_a_member_does_is_not_what_it_can(ag
     members, _ = member_signals(frame, [topic], {}, PARAMETERS)
     assert members["m0"].waits == waits
     assert np.isnan(pace_of(members["m0"])) == waits
+
+
+def members_of(count: int, interval: float, history: dict[str, Any], **shown: Any) -> dict[str, MemberSignals]:
+    """Signals of the owners of so many partitions, by slot."""
+    topic = topic_signals([LAG] * count, history=history, interval=interval, **shown)
+    frame = signals_of(topic, fact={"generation": 7, "group_epoch": None}).frame
+    return member_signals(frame, [topic], {}, PARAMETERS)[0]
+
+
+def test_what_others_read_of_a_partition_that_moves_is_not_what_its_owner_can_do() -> None:
+    """Each of two members reads 300 records/s; one has died, and the other has got its partitions in this window."""
+    owner = np.full((4, WINDOWS), "m0", object)
+    owner[2:, : WINDOWS - 1] = "m1"
+    found = members_of(4, 5.0, {"consume": 150.0, "slot": owner})
+
+    assert found["m0"].seen == 300.0  # 600 before
+
+
+@pytest.mark.parametrize("phase", range(10))
+def test_what_a_partition_did_before_it_was_paused_adds_nothing_to_what_is_read_of_others_since(phase: int) -> None:
+    """One member reads 300 records/s of three partitions, then of two; it commits every two minutes."""
+    paused = WINDOWS - 21 + phase
+    age = np.arange(WINDOWS - 1, -1, -1)
+    is_commit = age % 2 == 0
+    reads = np.tile(np.where(np.arange(WINDOWS) <= paused, 100.0, 150.0), (3, 1))
+    reads[2] = np.where(np.arange(WINDOWS) <= paused, 100.0, 0.0)
+    at_commits = np.diff(np.where(is_commit, np.cumsum(reads, axis=1), 0.0)[:, is_commit], axis=1, prepend=0.0)
+    consume = np.zeros((3, WINDOWS))
+    consume[:, is_commit] = at_commits
+    frozen = np.tile(60.0 * (age % 2), (3, 1))
+    last = np.flatnonzero(consume[2])[-1]
+    frozen[2, last:] = 60.0 * np.arange(WINDOWS - last)
+    found = members_of(3, 120.0, {"consume": consume, "frozen": frozen})
+
+    assert found["m0"].seen == pytest.approx(300.0)  # 333 before

@@ -35,8 +35,8 @@ def member_signals(frame: GroupFrame, topics: Sequence[TopicSignals], before: Bu
     owners = [_owners(each.frame.named("slot"), slots) for each in topics]
     longest = _intervals(topics, owners, len(slots))
     spans = np.maximum(1, np.ceil(longest / frame.window_seconds)).astype(np.int64)
-    rates = [each.positions.rates(parameters.rate_windows) for each in topics]
-    most = np.fmax.reduce(_sums(rates, owners, len(slots)), axis=1, initial=np.nan).tolist()
+    shown = _shown(topics, owners, len(slots), parameters.rate_windows)
+    most = np.fmax.reduce(shown, axis=1, initial=np.nan).tolist()
     newest = _newest_rates(topics, owners, spans)
     held_by = [_rows_by_owner(owner[:, -1], len(slots)) for owner in owners]
     summed = [np.array([each.arrival, each.consume, np.where(np.isnan(each.lag), 0.0, each.lag)]) for each in topics]
@@ -119,6 +119,31 @@ def _newest_rates(topics: Sequence[TopicSignals], owners: Sequence[Ints], spans:
     ]
     found: list[float] = _sums(rates, [owner[:, -1:] for owner in owners], len(spans)).ravel().tolist()
     return found
+
+
+def _shown(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int, windows: int) -> Floats:
+    """Return what each slot did in records/s over some windows up to each window, [slots, windows]; NaN if not known.
+
+    It is not known if a partition had another owner meanwhile or stood, or if its newest commit is older than those of
+    the slot's others: what was done by others, or at other times, adds up to more than a member can do.
+    """
+    rates = []
+    for each, owner in zip(topics, owners, strict=True):
+        known, at = each.positions, np.arange(owner.shape[1])
+        breaks = np.cumsum((np.diff(owner, axis=1, prepend=owner[:, :1]) != 0) | known.stood, axis=1)
+        since = np.maximum(known.newest[:, np.maximum(at - windows, 0)], 0)
+        is_own = (breaks == np.take_along_axis(breaks, since, axis=1)) & ~known.stood
+        rates.append(np.where(is_own, known.rates(windows), np.nan))
+    total = _sums(rates, owners, slots)
+    if all(each.positions.is_whole for each in topics):
+        return total
+    oldest, newest = np.full(total.shape, np.inf), np.full(total.shape, -np.inf)
+    for each, owner in zip(topics, owners, strict=True):
+        held, at = np.nonzero(owner >= 0)
+        place = owner[held, at], at
+        np.fmin.at(oldest, place, each.positions.newest[held, at])
+        np.fmax.at(newest, place, each.positions.newest[held, at])
+    return np.where(oldest == newest, total, np.nan)
 
 
 def _owners(names: Names, slots: Sequence[str]) -> Ints:
