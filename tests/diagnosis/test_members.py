@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import nan
 from typing import Any
 
@@ -180,3 +181,14 @@ def test_what_a_partition_did_before_it_was_paused_adds_nothing_to_what_is_read_
     found = members_of(3, 120.0, {"consume": consume, "frozen": frozen})
 
     assert found["m0"].seen == pytest.approx(300.0)  # 333 before
+
+
+@pytest.mark.parametrize(("quiet", "pace"), [(False, 240.0), (True, nan)])
+def test_what_is_read_after_a_time_with_little_to_read_is_no_pace(pace: float, *, quiet: bool) -> None:
+    """A member is busy by now and did 240 records/s in the mean; 300 arrived before as well, or next to nothing."""
+    arrival = np.full((3, WINDOWS), 100.0)
+    arrival[:, : WINDOWS - 3] = 10.0 if quiet else 100.0
+    found = members_of(3, 5.0, {"arrival": arrival}, consume=80.0)
+
+    assert found["m0"].is_busy
+    assert pace_of(replace(found["m0"], capacity=nan)) == pytest.approx(pace, nan_ok=True)

@@ -324,6 +324,7 @@ COMPUTED_BY: Mapping[str, tuple[Callable[..., object] | str, ...]] = {
     "slope_iqr": (trend.partition_slopes,),
     # of a member
     "seen": (member_signals, positions),
+    "least_arrival": (member_signals,),
     "is_busy": (member_signals,),
     "waits": (member_signals,),
     "material": _MATERIAL,

@@ -200,6 +200,7 @@ class MemberSignals:
     consume: float
     capacity: float  # c_m: p75 of what it did in its newest busy windows, NaN unknown
     seen: float  # most it has shown in 5 windows: a lower bound of its capacity
+    least_arrival: float = np.inf  # records/s, in a window of those that `consume` is from
     is_busy: bool
     waits: bool = False  # all its partitions stood lately: what it does is not what it can do
     material: int  # of its partitions

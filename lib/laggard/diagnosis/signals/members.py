@@ -45,6 +45,8 @@ def member_signals(frame: GroupFrame, topics: Sequence[TopicSignals], before: Bu
     longest_span = int(spans.max(initial=1))
     recent = parameters.rate_windows + longest_span - 1
     waits = _waits(topics, owners, len(slots), recent, parameters)
+    arrivals = _sums([each.frame["arrival"] for each in topics], owners, len(slots))
+    least_arrival = np.fmin.reduce(arrivals[:, -recent:], axis=1, initial=np.nan).tolist()
     is_rare = longest > frame.window_seconds
     is_behind = _fall_behind(frame, topics, owners, is_rare, parameters)
     has_work = (is_busy & (busy_for >= spans) | is_behind) & (np.array(newest) > 0)
@@ -61,6 +63,7 @@ def member_signals(frame: GroupFrame, topics: Sequence[TopicSignals], before: Bu
             list(zip(topics, (held[number] for held in held_by), summed, strict=True)),
             capacity=_capacity(busy_in.get(slot, ()), parameters),
             seen=most[number],
+            least_arrival=least_arrival[number],
             is_busy=bool(is_busy[number]),
             waits=bool(waits[number]),
         )
@@ -85,6 +88,7 @@ def _member(
     *,
     capacity: float,
     seen: float,
+    least_arrival: float,
     is_busy: bool,
     waits: bool,
 ) -> MemberSignals:
@@ -104,6 +108,7 @@ def _member(
         consume=consume,
         capacity=capacity,
         seen=seen,
+        least_arrival=least_arrival,
         is_busy=is_busy,
         waits=waits,
         material=sum(int(np.count_nonzero(each.is_material[held])) for each, held, _ in parts),

@@ -122,11 +122,11 @@ def _is_at_pace(topics: Sequence[TopicSignals], slots: Sequence[str], least: flo
 def pace_of(member: MemberSignals) -> float:
     """Return what a member can do now, records/s; what it does while busy counts before `capacity` shows it.
 
-    One that does nothing is not slow: it is stalled, or what it does is not known.
+    Not if less than that arrived in one of its windows: it had no more to do. One that does nothing is not slow: it is
+    stalled, or what it does is not known.
     """
-    does = member.consume if member.is_busy and not member.waits and member.consume > 0 else np.nan
-    known = [member.capacity, does]
-    return min((each for each in known if not isnan(each)), default=np.nan)
+    is_held_up = member.is_busy and not member.waits and 0 < member.consume <= member.least_arrival
+    return float(np.fmin(member.capacity, member.consume if is_held_up else np.nan))
 
 
 def costly_places(signals: Signals, topic: TopicSignals, active: Flags) -> tuple[tuple[int, ...], bool]:
