@@ -386,6 +386,13 @@ def test_a_partition_that_members_hardly_come_to_between_rebalances_is_not_costl
     assert states("COSTLY_PARTITION", signals_of(topic, time_in_rebalance=ratio)) == expected
 
 
+def test_a_deploy_vetoes_a_costly_partition() -> None:
+    consume = [60.0 if place == 7 else 100.0 for place in range(12)]
+    topic = topic_signals(ONE_LAGS, consume=consume, slots=spread_over(12, 12), shape="concentrated")
+
+    assert states("COSTLY_PARTITION", signals_of(topic, deploy=rolled().membership().deploy)) == [FAILS]
+
+
 def balanced(slots: Sequence[str], members: Sequence[str] = (), **fields: Any) -> Signals:
     return signals_of(topic_signals([0.0] * len(slots), slots=slots, shape="none"), members=members, **fields)
 

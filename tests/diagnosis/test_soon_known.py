@@ -303,3 +303,21 @@ def test_the_last_partition_that_a_slow_member_drains_is_not_costly(
     track = Track("SLOW_MEMBER", "", (), subject, since_ms=0, opened_ms=60_000 if is_open else None)
 
     assert lagging_one_of_two(consume=40.0, arrival=60.0, tracks=(track,)) == costly
+
+
+@pytest.mark.parametrize(("seen", "costly"), [(450.0, ()), (510.0, (0, 1)), (nan, (0, 1))])
+def test_partitions_are_not_costly_whose_owner_reads_more_than_any_other_ever_did(
+    seen: float, costly: tuple[int, ...]
+) -> None:
+    """Two partitions of one owner lagged with the owner before, too; each other member has one, and does not lag."""
+    owner = np.tile(np.array([["m0"], ["m0"], ["m1"], ["m2"]], object), (1, WINDOWS))
+    owner[:2, : WINDOWS - 10] = "m3"
+    consume = [250.0, 250.0, 300.0, 300.0]
+    history = {"slot": owner, "consume": np.array(consume)[:, None]}
+    slots = ["m0", "m0", "m1", "m2"]
+    topic = topic_signals(
+        [40_000.0, 40_000.0, 100.0, 100.0], slots=slots, history=history, arrival=300.0, consume=consume
+    )
+    signals = signals_of(topic, busy=["m0"], seen={"m1": seen, "m2": seen})
+
+    assert slow.costly_places(signals, topic, np.ones(4, bool))[0] == costly

@@ -172,6 +172,7 @@ def costly_partition(signals: Signals) -> list[Observation]:
     ratio = signals.time_in_rebalance
     guards = {
         "no_fetch_limit": UNKNOWN,
+        "no_deploy": guard(signals.deploy is not None),
         "group_at_rest": guard(None if isnan(ratio) else ratio >= signals.parameters.storm_ratio),
     }
     for cause in _causes(signals, COSTLY):

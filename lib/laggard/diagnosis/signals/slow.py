@@ -198,13 +198,16 @@ def _is_worked_slower(signals: Signals, topic: TopicSignals, place: int) -> bool
 def _is_at_the_common_pace(signals: Signals, topic: TopicSignals, place: int) -> bool:
     """Return True if most other members have shown their rate, and it is no higher than that of the partition's owner.
 
-    Then all are held up alike, and some have more partitions to share it out to; or the owner was given too many.
+    Then all are held up alike, and some have more partitions to share it out to; or the owner was given too many. So
+    was one that reads more than any other ever did.
     """
     owner = owner_of(signals, topic, place)
     others = [member for member in signals.members.values() if member is not owner and member.partitions]
     shown = [pace_of(member) for member in others if member.is_busy or not isnan(member.capacity)]
-    if owner is None or not others or is_most(len(others) - len(shown), len(others)):
+    if owner is None or not others:
         return False
+    if is_most(len(others) - len(shown), len(others)):
+        return all(pace_of(owner) > member.seen for member in others)
     return pace_of(owner) >= signals.parameters.slow_ratio * lower_median(shown)
 
 
