@@ -90,7 +90,7 @@ def test_a_member_that_does_less_than_the_others_is_named_with_what_it_does() ->
     assert (cause.fit.purity, cause.fit.p) == (1.0, pytest.approx(1 / comb(12, 3)))
     assert cause.fit.explained == pytest.approx(150_000 / 150_090)
     assert cause.slowness is not None
-    assert (cause.slowness.pace, cause.slowness.others, cause.slowness.load) == (180.0, 300.0, 300.0)
+    assert (cause.slowness.pace, cause.slowness.shown, cause.slowness.load) == (180.0, 300.0, 300.0)
 
 
 @pytest.mark.parametrize(
@@ -108,6 +108,18 @@ def test_a_member_that_does_less_than_the_others_is_named_with_what_it_does() ->
 )
 def test_a_member_is_not_slow(change: dict[str, Any]) -> None:
     assert "member" not in [label for label, *_ in causes(slow_group(**change))]
+
+
+@pytest.mark.parametrize(("shown", "slow"), [(180.0, []), (230.0, [("m2", 180.0, 230.0)])])
+def test_a_member_that_has_more_to_do_than_the_others_is_slow_if_it_did_more_before(
+    shown: float, slow: list[tuple[str, float, float]]
+) -> None:
+    """It gets 450/s and the others 300; it does 180, and did so always, or 230 once."""
+    more = {"arrival": slower(12, 6, 7, 8, rate=150.0), "consume": slower(12, 6, 7, 8)}
+    found = attribute(slow_group(seen={"m2": shown}, **more))
+
+    named = [(each.subject, each.slowness.pace, each.slowness.shown) for each in found if each.slowness]
+    assert named == slow
 
 
 def test_others_above_their_floor_are_no_contrast() -> None:

@@ -219,8 +219,11 @@ def proven_costly(signals: Signals) -> tuple[tuple[str, int], ...]:
     "D16",
     "SLOW_MEMBER",
     CAUSE,
-    says="One member consumes less than the others can, although it has no more to do than they have.",
-    is_not="a member that was assigned more than others (ASSIGNMENT_IMBALANCE), nor one in the middle of a deploy.",
+    says="One member consumes less than the others can, or, if it has more to do than they have, than it did before.",
+    is_not=(
+        "a member that was assigned more than others and does as much as ever (ASSIGNMENT_IMBALANCE), nor one in the"
+        " middle of a deploy."
+    ),
     advice=(
         "Look at that instance: garbage collection, CPU limit, a busy neighbour, its connection to the sink.",
         "Restart or replace it only after that.",
@@ -234,7 +237,7 @@ def proven_costly(signals: Signals) -> tuple[tuple[str, int], ...]:
     open_after=2,
 )
 def slow_member(signals: Signals) -> list[Observation]:
-    """One member consumes less than the others can, and its partitions lag."""
+    """One member consumes less than the others can, or than it did before, and its partitions lag."""
     return _slow(signals, "SLOW_MEMBER", MEMBER)
 
 
@@ -271,7 +274,7 @@ def _slow(signals: Signals, code: str, label: str) -> list[Observation]:
             "purity_ratio": first.fit.purity,
             "p": first.fit.p,
             "pace_rate": slowness.pace,
-            "others_seen_rate": slowness.others,
+            "own_seen_rate" if slowness.is_by_itself else "others_seen_rate": slowness.shown,
             "load_rate": slowness.load,
             "median_load_rate": slowness.median_load,
         }

@@ -225,13 +225,14 @@ class Slowness:
 
     slots: tuple[str, ...]
     pace: float  # what each of them does while busy
-    others: float  # what the others have shown
+    shown: float  # what the others have shown, or they themselves
     load: float  # what arrives for each of them
     median_load: float
+    is_by_itself: bool = False  # True: shown by themselves, as they have more to do than the others
 
     @property
     def ratio(self) -> float:
-        return self.pace / self.others
+        return self.pace / self.shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,18 +79,24 @@ MOVE_INTERVALS = fixed("move_intervals", 2, "commit intervals after a move, at l
 
 
 def slowness(signals: Signals, topic: TopicSignals, slots: Sequence[str], places: Iterable[int]) -> Slowness | None:
-    """Return how far members that own lagging partitions fall behind; None if they do not, or it is not known."""
+    """Return how far members that own lagging partitions fall behind; None if they do not, or it is not known.
+
+    Who has more to do than the others is compared with what it did itself before: the assignment is to blame, unless
+    it does less than that.
+    """
     mine = [signals.members[slot] for slot in slots if slot in signals.members]
     others = _compared(signals, slots)
     load, everyone = lower_median(member.arrival for member in mine), lower_median(m.arrival for m in [*mine, *others])
-    pace, seen = lower_median(pace_of(member) for member in mine), lower_median(member.seen for member in others)
-    if isnan(pace + seen + load) or load > SLOW_LOAD_RATIO * everyone or pace > signals.parameters.slow_ratio * seen:
+    is_more = load > SLOW_LOAD_RATIO * everyone
+    pace = lower_median(pace_of(member) for member in mine)
+    seen = lower_median(member.seen for member in (mine if is_more else others))
+    if isnan(pace + seen + load) or pace > signals.parameters.slow_ratio * seen:
         return None
     if _is_at_pace([topic], slots, signals.parameters.slow_ratio * seen):
         return None
     if any(is_itself_costly(signals, topic, place) for place in places):
         return None
-    return Slowness(tuple(slots), pace, seen, load, everyone)
+    return Slowness(tuple(slots), pace, seen, load, everyone, is_by_itself=is_more)
 
 
 def _compared(signals: Signals, slots: Sequence[str]) -> list[MemberSignals]:
