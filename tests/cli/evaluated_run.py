@@ -39,10 +39,10 @@ def even(windows: int, arrival: float = 900.0, capacity: float = 1000.0, members
     return Fluid(np.full((12, windows), arrival / 12), np.full((members, windows), capacity), **values)
 
 
-def hot(windows: int, group: str = "fraud") -> Fluid:
-    """3 members of 1000 records/s; partition 7 gets 1500 from the 10th minute on, the others 50."""
+def hot(windows: int, group: str = "fraud", begin: int = 10) -> Fluid:
+    """3 members of 1000 records/s; partition 7 gets 1500 from window `begin` on, the others 50."""
     arrival = np.full((12, windows), 50.0)
-    arrival[7, 10:] = 1500.0
+    arrival[7, begin:] = 1500.0
     return Fluid(arrival, np.full((3, windows), 1000.0), group=group)
 
 

@@ -35,13 +35,13 @@ def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`fraud` whose second member is stalled from 12:09 to 12:17, `billing` with a hot partition from 12:10 on."""
+    """`fraud` whose second member is stalled from 12:09 to 12:17, `billing` with a hot partition from 12:12 on."""
     capacity = np.full((3, LAST + 1), 1000.0)
     capacity[1, 9:17] = 0.0
     capacity[:, 17:] = 5000.0
     groups = [
         Fluid(np.full((12, LAST + 1), 75.0), capacity, group="fraud"),
-        hot(LAST + 1, group="billing"),
+        hot(LAST + 1, group="billing", begin=MIDDLE - 1),
     ]
     root = tmp_path_factory.mktemp("evaluated")
     # between the end of a window and the poll that closed it
