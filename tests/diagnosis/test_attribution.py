@@ -13,6 +13,7 @@ from laggard.diagnosis.history.frames import Memory, from_json
 from laggard.diagnosis.rules.uneven import proven_costly
 from laggard.diagnosis.signals.attribution import attribute, least_p, rank_p
 from laggard.diagnosis.signals.group import Signals
+from laggard.diagnosis.signals.slow import is_at_pace_again
 
 LAG = 50_000.0
 
@@ -120,6 +121,14 @@ def test_a_member_that_has_more_to_do_than_the_others_is_slow_if_it_did_more_bef
 
     named = [(each.subject, each.slowness.pace, each.slowness.shown) for each in found if each.slowness]
     assert named == slow
+
+
+@pytest.mark.parametrize(("reads", "is_back"), [(93.0, False), (125.0, True)])
+def test_a_member_that_has_more_to_do_is_back_at_its_own_pace(reads: float, *, is_back: bool) -> None:
+    """It gets 450/s and has read 400; the others get and read 300."""
+    more = {"arrival": slower(12, 6, 7, 8, rate=150.0), "consume": slower(12, 6, 7, 8, rate=reads)}
+
+    assert is_at_pace_again(slow_group(seen={"m2": 400.0}, **more), "m2") == is_back
 
 
 def test_others_above_their_floor_are_no_contrast() -> None:

@@ -46,6 +46,25 @@ def test_what_nobody_has_read_since_a_stall_tells_nothing_of_a_broker() -> None:
     assert brokers_of(slow_group(places=PLACES, busy=[], consume=slower(12, *PLACES, rate=0.0))) == []
 
 
+def test_a_partition_to_which_nothing_arrives_does_not_hide_its_broker() -> None:
+    places = tuple(range(1, 24, 3))
+    arrival, consume = [100.0] * 24, slower(24, *places)
+    arrival[22] = consume[22] = 0.0
+    lag = [50_000.0 if place in places[:-1] else 10.0 for place in range(24)]
+    lag[22] = 0.0
+    group = slow_group(8, 24, places, lag=lag, arrival=arrival, consume=consume, busy=[])
+
+    assert brokers_of(group) == [("1", places)]  # nobody was named before
+
+
+def test_partitions_that_had_no_owner_for_a_moment_were_not_all_of_one() -> None:
+    slots = np.repeat(np.array(spread_over(12, 4), object)[:, None], WINDOWS, axis=1)
+    slots[3:, -2] = ""
+    history = {"slot": slots, "commits": np.ones(WINDOWS)}
+
+    assert brokers_of(slow_group(places=PLACES, busy=[], history=history)) == [("1", PLACES)]
+
+
 @pytest.mark.parametrize(("moved", "is_named"), [(3, False), (5, True)])
 def test_what_one_owner_had_until_its_newest_commit_is_what_it_left(moved: int, *, is_named: bool) -> None:
     """A slow member loses two of its three partitions so many windows ago; each is committed every three windows."""

@@ -164,6 +164,46 @@ def test_what_others_read_of_a_partition_that_moves_is_not_what_its_owner_can_do
     assert found["m0"].seen == 300.0  # 600 before
 
 
+@pytest.mark.parametrize("every", [1, 2, 3, 4])
+@pytest.mark.parametrize("moved", range(40, 46))
+def test_what_another_owner_read_in_the_gap_in_which_it_left_is_not_what_its_successor_can_do(
+    every: int, moved: int
+) -> None:
+    """Two members read 300 records/s each; then one of them has all four partitions, and reads 300 of them in all."""
+    at = np.arange(WINDOWS)
+    owner = np.full((4, WINDOWS), "m0", object)
+    owner[2:, :moved] = "m1"
+    is_commit = at % every == every - 1
+    done = np.cumsum(np.where(at < moved, 150.0, 75.0))
+    consume = np.zeros(WINDOWS)
+    consume[is_commit] = np.diff(done[is_commit], prepend=0.0)
+    found = members_of(4, 60.0 * every, {"consume": np.tile(consume, (4, 1)), "slot": owner})
+
+    assert found["m0"].seen == pytest.approx(300.0)  # up to 412 before
+
+
+@pytest.mark.parametrize("known", [2, 3, 5, 8])
+def test_a_new_group_has_shown_something_after_two_windows(known: int) -> None:
+    is_known = np.arange(WINDOWS) >= WINDOWS - known
+    owner = np.where(np.tile(is_known, (3, 1)), "m0", "").astype(object)
+    history = {name: np.where(is_known, value, nan) for name, value in (("consume", 100.0), ("frozen", 0.0))}
+    found = members_of(3, 5.0, history | {"slot": owner})
+
+    assert found["m0"].seen == pytest.approx(300.0)  # nothing for five windows before
+
+
+@pytest.mark.parametrize("windows", [WINDOWS, 30])
+def test_a_partition_that_stands_all_the_time_takes_nothing_from_what_its_owner_shows(windows: int) -> None:
+    """One of three partitions has been paused for an hour or half an hour; 100 records/s are read of each other one."""
+    frozen = np.zeros((3, WINDOWS))
+    frozen[2, -windows:] = 3600.0 + 60.0 * np.arange(windows)
+    consume = np.full((3, WINDOWS), 100.0)
+    consume[2, -windows:] = 0.0
+    found = members_of(3, 5.0, {"consume": consume, "frozen": frozen})
+
+    assert found["m0"].seen == pytest.approx(200.0 if windows == WINDOWS else 300.0)  # not known before
+
+
 @pytest.mark.parametrize("phase", range(10))
 def test_what_a_partition_did_before_it_was_paused_adds_nothing_to_what_is_read_of_others_since(phase: int) -> None:
     """One member reads 300 records/s of three partitions, then of two; it commits every two minutes."""

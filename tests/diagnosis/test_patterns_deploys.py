@@ -158,6 +158,19 @@ def test_evictions_in_turn_are_no_deploy() -> None:
     assert roll(4, 3, cause_posterior={"deploy": 0.8}).membership(1120).deploys != ()
 
 
+def test_a_deploy_of_members_that_were_evicted_once_and_came_back_at_once_is_one() -> None:
+    """Each of eight was evicted and back in one epoch, long ago; now they are restarted one after the other."""
+    now, evicted = list(pods(*range(8))), {"cause_posterior": {"session_expiry": 0.9}}
+    life = Life(kind="epoch").generation(10, *now)
+    for index in range(8):
+        life.generation(100 + 60 * index, *now, left=[now[index]], joined=[now[index]], of_row=evicted)
+    for index in range(8):
+        life.generation(2900 + 60 * index, *now[:index], *now[index + 1 :])
+        life.generation(2930 + 60 * index, *now)
+
+    assert len(life.membership(3400).deploys) == 1
+
+
 def test_evicted_members_that_return_replace_nobody() -> None:
     """Four of six are evicted, and return while each of the last two leaves for a reason that is not known."""
     now, evicted = list(pods(*range(6))), {"cause_posterior": {"poll_timeout": 0.9}}

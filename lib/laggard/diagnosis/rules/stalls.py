@@ -255,7 +255,7 @@ def _had_time(signals: Signals, places: list[tuple[TopicSignals, int]], kind: st
     for so long and read others of its partitions; in rebalances members commit what they have as they lose it.
     """
     rows = signals.frame.live_generations
-    if not rows or (kind == "repeating" and all(_reads_others(signals, each, row) for each, row in places)):
+    if not rows:
         return True
     intervals = [float(each.interval[row]) for each, row in places if np.isfinite(each.interval[row])]
     session = max((row.get("session_timeout_ms") or 0 for row in signals.frame.members), default=0) / 1000
@@ -264,7 +264,8 @@ def _had_time(signals: Signals, places: list[tuple[TopicSignals, int]], kind: st
     )
     if kind == "repeating":
         limit = signals.parameters.stall_min_seconds
-    return bool((signals.frame.now - rows[-1]["record_timestamp"]).total_seconds() >= limit)
+    seconds = (signals.frame.now - rows[-1]["record_timestamp"]).total_seconds()
+    return bool(seconds >= limit) or (kind == "repeating" and _read_others(signals, places))
 
 
 def _have_others_moved(signals: Signals, places: list[tuple[TopicSignals, int]]) -> bool:
@@ -296,6 +297,14 @@ def _overdue(frame: TopicFrame, unknown_seconds: float) -> Flags:
     return found
 
 
+def _read_others(signals: Signals, places: list[tuple[TopicSignals, int]]) -> bool:
+    """Return True if each owner has read others meanwhile; its partition that stands for the shortest time decides."""
+    shortest: dict[tuple[str, str], tuple[TopicSignals, int]] = {}
+    for each, row in sorted(places, key=lambda place: -place[0].frame["frozen"][place[1], -1]):
+        shortest[each.frame.topic, str(each.frame.named("slot")[row, -1])] = each, row
+    return all(_reads_others(signals, each, row) for each, row in shortest.values())
+
+
 def _reads_others(signals: Signals, topic: TopicSignals, row: int) -> bool:
     """Return True if a partition's owner has read others meanwhile, and for as long as a stall must last.
 
@@ -303,17 +312,20 @@ def _reads_others(signals: Signals, topic: TopicSignals, row: int) -> bool:
     For an owner that has no others, members speak that lived through the same rebalances.
     """
     membership, slots = signals.membership, topic.frame.named("slot")[:, -1]
-    seconds, own = float(topic.frame["frozen"][row, -1]), membership.place(slots[row])
-    for change in membership.changes:
-        if own in (*change.joined, *change.restarted):
-            seconds = min(seconds, (signals.frame.now - change.at).total_seconds())
-    others = ~topic.is_stalled & (slots == slots[row])
-    if not others.any():
-        others = ~topic.is_stalled & ~np.isin(slots, [each for each in {*slots} if _is_looping(signals, each)])
+    if not slots[row]:
+        return False
+    seconds, joined_at = float(topic.frame["frozen"][row, -1]), membership.joined_at.get(membership.place(slots[row]))
+    if joined_at is not None:
+        seconds = min(seconds, (signals.frame.now - joined_at).total_seconds())
     since = max(1, int(seconds // signals.frame.window_seconds))
-    others &= (topic.frame["consumed"][:, -since:] > 0).any(axis=1)
-    silent = float(np.fmin.reduce(topic.frame["frozen"][others, -1], initial=math.inf))
-    return bool(slots[row]) and seconds - silent >= signals.parameters.stall_min_seconds
+    is_own = slots == slots[row]
+    has_others = bool((is_own & ~topic.is_stalled).any())
+    is_read = topic.frame["frozen"][:, -1] <= seconds - signals.parameters.stall_min_seconds
+    others = np.flatnonzero(is_read & ~topic.is_stalled & (is_own if has_others else True)).tolist()
+    return any(
+        (topic.frame["consumed"][place, -since:] > 0).any() and (has_others or not _is_looping(signals, slots[place]))
+        for place in others
+    )
 
 
 def _dies(signals: Signals, places: list[tuple[TopicSignals, int]]) -> bool:
@@ -367,8 +379,8 @@ def _suspected(signals: Signals) -> list[Observation]:
         return []
     topic = found.topic
     numbers = [int(topic.frame.partitions[row]) for row in found.rows]
-    named = [each.partitions for each in signals.memory.tracks if _is_open_pill(each)]
-    if named and all(set(numbers).isdisjoint(each) for each in named):
+    named = {(each.topic, part) for each in signals.memory.tracks if _is_open_pill(each) for part in each.partitions}
+    if named and named.isdisjoint((topic.frame.topic, number) for number in numbers):
         return []  # its owners were evicted with that one, and it waits for them to reach it
     offsets = topic.frame["committed"][list(found.rows), -1]
     total = sum(len(each.frame.partitions) for each in signals.topics)

@@ -58,8 +58,8 @@ CORRELATED_GROUPS = fixed("correlated_groups", 2, "groups of different clients")
     CAUSE,
     says="A few partitions get more records than one member can handle.",
     is_not=(
-        "what a slow owner leaves, nor records that take longer: the partition gets more than the best member ever"
-        " read. Its owner may be slow besides."
+        "what a slow owner leaves, nor records that take longer: each of them gets more than the best member ever"
+        " read, or has an owner that reads nearly as much. An owner may be slow besides."
     ),
     advice=(
         "Sample keys of these partitions: look for one large tenant, or a constant or missing key.",
@@ -71,7 +71,7 @@ CORRELATED_GROUPS = fixed("correlated_groups", 2, "groups of different clients")
         "Do not add consumers: a partition has one owner per group.",
         "Do not add partitions: a hot key stays on one of them.",
     ),
-    falsifier="some member reads as much as arrives on them, or more",
+    falsifier="an owner keeps up with what arrives on one of them",
     thresholds=("hot_ratio", "shape_gini_concentrated", *_ATTRIBUTION),
     inhibits=(suppresses("CAPACITY_SHORTAGE"), outranks("SCALE_OUT_FUTILE")),
     groups=(LAG_CAUSE,),
@@ -219,7 +219,7 @@ def proven_costly(signals: Signals) -> tuple[tuple[str, int], ...]:
     "D16",
     "SLOW_MEMBER",
     CAUSE,
-    says="One member consumes less than the others can, or, if it has more to do than they have, than it did before.",
+    says="One member consumes less than the others can. If it has more to do than they have: less than it did before.",
     is_not=(
         "a member that was assigned more than others and does as much as ever (ASSIGNMENT_IMBALANCE), nor one in the"
         " middle of a deploy."
@@ -245,7 +245,10 @@ def slow_member(signals: Signals) -> list[Observation]:
     "D17",
     "SLOW_HOST",
     CAUSE,
-    says="All members on one host consume less than the others can.",
+    says=(
+        "All members on one host consume less than the others can. If they have more to do than these: less than they"
+        " did before."
+    ),
     is_not="one slow member: at least two on the host are slow, and others elsewhere are not.",
     advice=("Look at that host: CPU, disk, network, other workloads.", "Move its members elsewhere."),
     avoid=("Do not add members to that host.",),
@@ -256,7 +259,7 @@ def slow_member(signals: Signals) -> list[Observation]:
     rank=270,
 )
 def slow_host(signals: Signals) -> list[Observation]:
-    """All members of a host with two or more consume less than the others can, and their partitions lag."""
+    """All members of a host with two or more consume less than they should, and their partitions lag."""
     return _slow(signals, "SLOW_HOST", HOST)
 
 

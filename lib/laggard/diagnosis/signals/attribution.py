@@ -118,7 +118,8 @@ def _broker_fits(signals: Signals, topic: TopicSignals, active: Flags) -> Iterat
     for name, fit in _fits(signals, topic, active, brokers):
         if any(is_hot_ratio(signals, topic, place) for place in fit.places) or _reads_more_than_ever(signals, topic):
             continue  # their lag needs no broker
-        if (topic.consume[list(fit.places)] > 0).all() and not _drains(topic, fit.places):
+        behind = [place for place in fit.places if topic.is_material[place]]
+        if (topic.consume[behind] > 0).all() and not _drains(topic, fit.places):
             yield name, fit  # else it is what a stall, or the time before, has left
 
 
@@ -127,7 +128,7 @@ def _had_one_owner(topic: TopicSignals, places: tuple[int, ...]) -> bool:
     slots, commits = topic.frame.named("slot")[list(places)], topic.frame["commits"][list(places)]
     with_commits = np.flatnonzero((commits > 0).any(axis=0))
     first = max(0, int(with_commits[-1]) - 1) if len(with_commits) else slots.shape[1] - 1
-    return any(len({*slots[:, at]} - {""}) == 1 for at in range(first, slots.shape[1]))
+    return any(slots[0, at] != "" and (slots[:, at] == slots[0, at]).all() for at in range(first, slots.shape[1]))
 
 
 def _drains(topic: TopicSignals, places: tuple[int, ...]) -> bool:

@@ -86,10 +86,12 @@ def _without_faults(frame: GroupFrame, changes: Sequence[Change], parameters: Pa
     }
     found, away = [], set[str]()
     for each in changes:
-        if each.generation is None or each.generation not in faults:
+        if each.generation is not None and each.generation in faults:
+            away |= {*each.left}
+        else:
+            away -= {*each.left}  # who leaves was there
             found.append(replace(each, returned=tuple(place for place in each.joined if place in away)))
         away -= {*each.joined}
-        away |= {*each.left} if each.generation in faults else set()
     return found
 
 
@@ -236,7 +238,7 @@ def _paired(run: Sequence[Change]) -> int:
     A member that returns from a fault replaces nobody.
     """
     left = Counter(pattern(place) for change in run for place in change.left)
-    joined = Counter(pattern(place) for change in run for place in {*change.joined} - {*change.returned})
+    joined = Counter(pattern(place) for change in run for place in change.joined if place not in change.returned)
     return sum((left & joined).values())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from math import nan
 
 import numpy as np
@@ -34,7 +35,7 @@ from laggard.diagnosis.signals.rosters import (
 from laggard.diagnosis.signals.statistics import known_sum
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Membership:
     """Signals of the members' records up to the end of the evaluated window, each computed once; oldest first."""
 
@@ -64,10 +65,15 @@ class Membership:
         """First and newest change of each deploy: the rebalances between them are explained."""
         return [(each.started_at, each.ended_at) for each in self.deploys]
 
-    @property
+    @cached_property
     def looping(self) -> set[str]:
         """Places of all crash loops."""
         return {place for each in self.crash_loops for place in each.places}
+
+    @cached_property
+    def joined_at(self) -> dict[str, datetime]:
+        """Newest time at which each place joined, or restarted."""
+        return {place: each.at for each in self.changes for place in (*each.joined, *each.restarted)}
 
     def is_in_deploy(self, at: datetime) -> bool:
         """Return True if a deploy explains an event at that time."""

@@ -129,22 +129,28 @@ def _newest_rates(topics: Sequence[TopicSignals], owners: Sequence[Ints], spans:
 def _shown(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int, windows: int) -> Floats:
     """Return what each slot did in records/s over some windows up to each window, [slots, windows]; NaN if not known.
 
-    It is not known if a partition had another owner meanwhile or stood, or if its newest commit is older than those of
-    the slot's others: what was done by others, or at other times, adds up to more than a member can do.
+    It is not known if a partition had another owner meanwhile or stood for a part of them, or if its newest commit is
+    older than those of the slot's others: what was done by others, or at other times, adds up to more than a member can
+    do.
     """
-    rates = []
+    rates, reads = [], []
     for each, owner in zip(topics, owners, strict=True):
         known, at = each.positions, np.arange(owner.shape[1])
-        breaks = np.cumsum((np.diff(owner, axis=1, prepend=owner[:, :1]) != 0) | known.stood, axis=1)
-        since = np.maximum(known.newest[:, np.maximum(at - windows, 0)], 0)
-        is_own = (breaks == np.take_along_axis(breaks, since, axis=1)) & ~known.stood
+        since = known.begin(known.newest, windows)
+        moves, stands = (
+            np.cumsum(changes, axis=1) for changes in (np.diff(owner, axis=1, prepend=owner[:, :1]) != 0, known.stood)
+        )
+        moved, stood = (counts - np.take_along_axis(counts, since, axis=1) for counts in (moves, stands))
+        stands_all = known.stood & (stood == at - since)
+        is_own = (moved == 0) & (stands_all | (stood == 0))
         rates.append(np.where(is_own, known.rates(windows), np.nan))
+        reads.append((owner >= 0) & ~stands_all)
     total = _sums(rates, owners, slots)
     if all(each.positions.is_whole for each in topics):
         return total
     oldest, newest = np.full(total.shape, np.inf), np.full(total.shape, -np.inf)
-    for each, owner in zip(topics, owners, strict=True):
-        held, at = np.nonzero(owner >= 0)
+    for each, owner, is_read in zip(topics, owners, reads, strict=True):
+        held, at = np.nonzero(is_read)
         place = owner[held, at], at
         np.fmin.at(oldest, place, each.positions.newest[held, at])
         np.fmax.at(newest, place, each.positions.newest[held, at])

@@ -67,11 +67,14 @@ class Positions:
         stood = (before >= 0) & (self.stood[rows, before] | self.stood[rows, np.maximum(before - 1, 0)])
         return np.where(stood, self.gap_rates(1)[0], np.nan)
 
+    def begin(self, last: npt.NDArray[np.int64], windows: int | npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the windows of the instants from which rates up to those of the windows `last` are taken."""
+        first = np.where(last >= windows, self.newest[np.arange(len(last))[:, None], last - windows], -1)
+        return np.where(first < 0, np.argmax(self.newest >= 0, axis=1)[:, None], first)  # history is shorter
+
     def _between(self, last: npt.NDArray[np.int64], windows: int | npt.NDArray[np.int64]) -> Floats:
         """Return rates up to the instants of the windows `last`, [partitions, n]."""
-        rows = np.arange(len(last))[:, None]
-        first = np.where(last >= windows, self.newest[rows, last - windows], -1)
-        first = np.where(first < 0, np.argmax(self.newest >= 0, axis=1)[:, None], first)  # history is shorter
+        rows, first = np.arange(len(last))[:, None], self.begin(last, windows)
         span = self.seconds[rows, last] - self.seconds[rows, first]
         is_known = (last > first) & (first >= 0) & (span > 0)
         done = self.done[rows, last] - self.done[rows, first]

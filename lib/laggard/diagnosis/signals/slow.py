@@ -79,7 +79,18 @@ MOVE_INTERVALS = fixed("move_intervals", 2, "commit intervals after a move, at l
 
 
 def slowness(signals: Signals, topic: TopicSignals, slots: Sequence[str], places: Iterable[int]) -> Slowness | None:
-    """Return how far members that own lagging partitions fall behind; None if they do not, or it is not known.
+    """Return how far members that own lagging partitions fall behind; None if they do not, or it is not known."""
+    found = _expected(signals, slots)
+    most = signals.parameters.slow_ratio * found.shown
+    if isnan(found.pace + most + found.load) or found.pace > most or _is_at_pace([topic], slots, most):
+        return None
+    if any(is_itself_costly(signals, topic, place) for place in places):
+        return None
+    return found
+
+
+def _expected(signals: Signals, slots: Sequence[str]) -> Slowness:
+    """Return what members do beside what they should; NaN where it is not known.
 
     Who has more to do than the others is compared with what it did itself before: the assignment is to blame, unless
     it does less than that.
@@ -88,15 +99,8 @@ def slowness(signals: Signals, topic: TopicSignals, slots: Sequence[str], places
     others = _compared(signals, slots)
     load, everyone = lower_median(member.arrival for member in mine), lower_median(m.arrival for m in [*mine, *others])
     is_more = load > SLOW_LOAD_RATIO * everyone
-    pace = lower_median(pace_of(member) for member in mine)
-    seen = lower_median(member.seen for member in (mine if is_more else others))
-    if isnan(pace + seen + load) or pace > signals.parameters.slow_ratio * seen:
-        return None
-    if _is_at_pace([topic], slots, signals.parameters.slow_ratio * seen):
-        return None
-    if any(is_itself_costly(signals, topic, place) for place in places):
-        return None
-    return Slowness(tuple(slots), pace, seen, load, everyone, is_by_itself=is_more)
+    shown = lower_median(member.seen for member in (mine if is_more else others))
+    return Slowness(tuple(slots), lower_median(map(pace_of, mine)), shown, load, everyone, is_by_itself=is_more)
 
 
 def _compared(signals: Signals, slots: Sequence[str]) -> list[MemberSignals]:
@@ -109,8 +113,9 @@ def _compared(signals: Signals, slots: Sequence[str]) -> list[MemberSignals]:
 def is_at_pace_again(signals: Signals, subject: str) -> bool:
     """Return True if a member by its slot, or all members of a host, now read as much as the others can."""
     slots = [each.slot for each in signals.members.values() if subject in {each.slot, each.host}]
-    others = lower_median(each.seen for each in _compared(signals, slots))
-    return bool(slots) and _is_at_pace(signals.topics, slots, signals.parameters.slow_ratio * others)
+    return bool(slots) and _is_at_pace(
+        signals.topics, slots, signals.parameters.slow_ratio * _expected(signals, slots).shown
+    )
 
 
 def _is_at_pace(topics: Sequence[TopicSignals], slots: Sequence[str], least: float) -> bool:
@@ -212,9 +217,10 @@ def _is_at_the_common_pace(signals: Signals, topic: TopicSignals, place: int) ->
     shown = [pace_of(member) for member in others if member.is_busy or not isnan(member.capacity)]
     if owner is None or not others:
         return False
+    pace = pace_of(owner)
     if is_most(len(others) - len(shown), len(others)):
-        return all(pace_of(owner) > member.seen for member in others)
-    return pace_of(owner) >= signals.parameters.slow_ratio * lower_median(shown)
+        return all(pace > member.seen for member in others)
+    return pace >= signals.parameters.slow_ratio * lower_median(shown)
 
 
 def _has_fine_siblings(signals: Signals, topic: TopicSignals, place: int) -> bool:
