@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from shutil import copytree, ignore_patterns
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
@@ -16,6 +17,9 @@ from cli.declared import document_of
 from cli.test_doctor import closed_port
 from exporter.api_kit import serving_api
 from exporter.harness import LIMIT_SECONDS, Exporter
+from laggard.audit.reader import Reader
+from laggard.audit.result import Tally
+from laggard.audit.served import check_exporter
 from laggard.cli.api import client
 from laggard.cli.main import main
 from laggard.errors import CONFIGURATION, OK, USAGE
@@ -217,6 +221,25 @@ def test_an_exporter_is_compared_with_the_batch_that_it_names(
         write_batch(tmp_path / "t", 43, NOW + timedelta(seconds=10), partitions=partitions, groups=groups)
         assert audit(tmp_path / "t", "--json", *words) == OK
     assert data_of(capsys)["by"]["I9"]["checked"] == 4
+
+
+def test_an_exporter_that_shows_a_tick_published_since_the_audit_began_is_compared(tmp_path: Path) -> None:
+    write(tmp_path / "t")
+    began = newest_batch(str(tmp_path / "t"))
+    assert began is not None
+    reader, tally = Reader(str(tmp_path / "t"), began, NOW - timedelta(days=1), NOW + timedelta(days=1)), Tally()
+    groups = [group_row("checkout", lag=50, lag_known=50)]
+    partitions = [partition_row("checkout", "orders", 0, ahead_records=0, committed_offset=950)]
+    write_batch(tmp_path / "t", 43, NOW + timedelta(seconds=10), partitions=partitions, groups=groups)
+    with exporter_of(tmp_path / "t") as (_, url):
+
+        def ask(path: str) -> tuple[int, bytes]:
+            with urlopen(url + path) as answer:  # noqa: S310 - our own
+                return answer.status, answer.read()
+
+        check_exporter(ask, reader, tally)
+
+    assert (tally.checked, tally.unchecked) == (2, "")  # "batch 43, which these tables do not have" before
 
 
 def test_an_exporter_that_shows_another_lag_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

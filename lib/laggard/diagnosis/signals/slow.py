@@ -90,7 +90,7 @@ def slowness(signals: Signals, topic: TopicSignals, slots: Sequence[str], places
 
 
 def _expected(signals: Signals, slots: Sequence[str]) -> Slowness:
-    """Return what members do beside what they should; NaN where it is not known.
+    """Return what members do beside what they should; NaN if it is not known.
 
     Who has more to do than the others is compared with what it did itself before: the assignment is to blame, unless
     it does less than that.
