@@ -78,7 +78,7 @@ def test_the_cause_stands_with_its_evidence_and_with_what_would_prove_it_wrong(
     )
     assert "on orders 7, warn, confidence 0.90, since 2026-11-20 12:1" in found["Cause"]
     assert "best capacity 520 records/s" in found["Cause"]  # it was not busy for long when this was found
-    assert found["Cause"].endswith("Wrong if an owner keeps up with what arrives on one of them.")
+    assert found["Cause"].endswith("Wrong if an owner reads as much as arrives on one of them.")
     assert found["Do first"].startswith("1. Sample keys of these partitions")
     assert found["Mistakes to avoid"].startswith("- Do not add consumers: a partition has one owner per group.")
     assert "ASSIGNMENT_IMBALANCE" in found["Also found"]

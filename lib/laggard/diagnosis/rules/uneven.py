@@ -71,7 +71,7 @@ CORRELATED_GROUPS = fixed("correlated_groups", 2, "groups of different clients")
         "Do not add consumers: a partition has one owner per group.",
         "Do not add partitions: a hot key stays on one of them.",
     ),
-    falsifier="an owner keeps up with what arrives on one of them",
+    falsifier="an owner reads as much as arrives on one of them",
     thresholds=("hot_ratio", "shape_gini_concentrated", *_ATTRIBUTION),
     inhibits=(suppresses("CAPACITY_SHORTAGE"), outranks("SCALE_OUT_FUTILE")),
     groups=(LAG_CAUSE,),
