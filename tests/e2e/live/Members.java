@@ -238,7 +238,7 @@ public final class Members {
                     if (consumer == null) {
                         share.poll(PAUSE);
                     } else {
-                        consumer.poll(PAUSE);
+                        poll();
                         own = Map.of("group", group, "member_id", consumer.groupMetadata().memberId(),
                             "generation", consumer.groupMetadata().generationId(),
                             "owned", consumer.assignment().stream().map(each -> List.of(each.topic(), each.partition())).toList());
@@ -249,6 +249,19 @@ public final class Members {
                 }
             } catch (Exception error) {
                 own = Map.of("group", group, "error", error.toString());
+            }
+        }
+
+        /**
+         * A consumer of Kafka 4.2 takes partitions away in its background thread, also while it looks at them in a poll,
+         * which then throws (KAFKA-20106). The poll after it knows what is left; two in a row are another error.
+         */
+        private void poll() {
+            try {
+                consumer.poll(PAUSE);
+            } catch (IllegalStateException error) {
+                System.err.println(getName() + ": polls once more after " + error);
+                consumer.poll(PAUSE);
             }
         }
 
