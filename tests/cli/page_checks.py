@@ -17,6 +17,10 @@ CONTRADICTIONS = (
     (r"would NOT help|there are enough consumers|it clears by itself", r"^  Yes: |Add members up to"),
     (r"clears by itself", r"and growing|does not drain"),
     (r"(?<!whether )(?<!- If )adding consumers would help", r"^  No: |^  Not known: "),
+    (
+        r"(?<!whether )(?<!- If )adding consumers would help",
+        r"^  - Do not add (more )?(consumers|members)(?! (for|to|before|while) )",
+    ),
     (r"has nothing unread now", r"drains in|records behind"),
     (r"nothing: every number above is known", r"\bunknown\b|not known|nobody known"),
     (r"No rule names one", r""),
@@ -82,10 +86,26 @@ def _diagnosis_faults(page: str, data: Row) -> Iterator[str]:
     for row in diagnosis["findings"]:
         if row["code"] not in page:
             yield f"an open finding is not on the page: {row['code']}"
+    yield from _unseen_faults(text, page, diagnosis)
     drains = {int(row["drain_seconds"]) for row in diagnosis["windows"] if isinstance(row["drain_seconds"], float)}
     for seconds in map(int, re.findall(r"drains in (\d+) s\b", found.get("Forecast", ""))):
         if seconds not in drains:
             yield f"another drain time than that of the table: {seconds} s of {drains}"
+
+
+def _unseen_faults(verdict_text: str | None, page: str, diagnosis: Row) -> Iterator[str]:
+    """Yield what a page leaves out of findings that the newest window does not show."""
+    unseen = diagnosis["windows"][0]["unseen_findings"] or {} if diagnosis["windows"] else {}
+    words = {"gone": "newest window does not show it any more", "unknown": "Whether it goes on is not known"}
+    shown = {row["finding_id"]: row for row in diagnosis["findings"]}
+    for finding_id in unseen.keys() & shown.keys():
+        row = shown[finding_id]
+        said = " ".join(page.split()).partition(row["code"])[2]
+        if words[unseen[finding_id]] not in said:
+            yield f"{row['code']} is not said to be {unseen[finding_id]}"
+        is_help = (verdict_text or "").startswith(("Yes", "In part"))
+        if is_help and any(re.match(r"Do not add (more )?(consumers|members)", each) for each in row["avoid"]):
+            yield f"{row['code']} is {unseen[finding_id]} and forbids what would help"
 
 
 def window_faults(row: Row) -> Iterator[str]:

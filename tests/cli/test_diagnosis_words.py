@@ -121,7 +121,7 @@ def test_several_hot_partitions_are_counted() -> None:
 def test_every_rule_reads_as_sentences(rule: Any) -> None:
     row = {"code": rule.code, "evidence_text": {}}
     window = {"scale_verdict": "YES", "members_desired": 3, "members_ceiling": 6, "drain_seconds": 60.0}
-    found = [says(row), *advice(row, window), *avoid(row), f"Wrong if {spoken(rule.falsifier)}."]
+    found = [says(row), *advice(row, window), *avoid(row, {}), f"Wrong if {spoken(rule.falsifier)}."]
     assert [text for text in found if not re.fullmatch(r"[A-Z].*[^.]\.", text)] == []
     # columns read as words; a setting is written as it is typed
     assert {name for text in found for name in re.findall(r"\w+_\w+", text)} <= {"hot_standby"}
@@ -129,7 +129,7 @@ def test_every_rule_reads_as_sentences(rule: Any) -> None:
 
 @pytest.mark.parametrize("rule", [each for each in RULES if each.avoid], ids=lambda rule: rule.code)
 def test_a_mistake_reads_do_not_and_a_verb(rule: Any) -> None:
-    for text in avoid({"code": rule.code}):
+    for text in avoid({"code": rule.code}, {}):
         assert re.match(r"Do not (?!.*\bAvoid\b)[a-z]+(?<!ing) ", text), text
 
 
@@ -161,6 +161,36 @@ def test_no_advice_asks_for_what_the_verdict_denies() -> None:
     burst = {"code": "CAPACITY_BURST", "evidence_text": {}}
     assert "Wait for 4 m 00 s." in advice(burst, {"drain_seconds": 240.0})
     assert not any("Wait" in text for text in advice(burst, {"drain_seconds": math.inf}))
+
+
+def test_no_mistake_is_what_the_verdict_advises() -> None:
+    """What is forbidden for some partitions only is no contradiction, as long as their condition goes on."""
+
+    def mistakes(code: str, verdict: str, **unseen: str) -> list[str]:
+        row = {"code": code, "finding_id": "a"}
+        return avoid(row, {"scale_verdict": verdict, "unseen_findings": unseen or None})
+
+    of_any = "Do not add members: they would stay idle."
+    of_some = "Do not add consumers for these partitions: a partition has one owner per group."
+    assert mistakes("AT_PARTITION_CEILING", "NO_IDLE") == [of_any]
+    assert mistakes("AT_PARTITION_CEILING", "YES_PARTIAL") == []
+    for verdict, unseen, is_shown in (
+        ("YES", {}, True),
+        ("YES", {"b": "gone"}, True),
+        ("YES", {"a": "gone"}, False),
+        ("YES_PARTIAL", {"a": "unknown"}, False),
+        ("NO_HOT_PARTITION", {"a": "gone"}, True),
+    ):
+        assert (of_some in mistakes("HOT_PARTITION_ARRIVAL", verdict, **unseen)) == is_shown
+        assert "Do not add partitions: a hot key stays on one of them." in mistakes("HOT_PARTITION_ARRIVAL", verdict)
+
+
+@pytest.mark.parametrize("rule", [each for each in RULES if each.avoid], ids=lambda rule: rule.code)
+def test_every_mistake_to_add_members_is_known_as_one(rule: Any) -> None:
+    """However a rule writes it, a page on which more members help does not forbid them in general."""
+    left = avoid({"code": rule.code, "finding_id": "a"}, {"scale_verdict": "YES", "unseen_findings": {"a": "gone"}})
+    adds = [text for text in left if re.search(r"\badd\b", text) and re.search("consumer|member", text)]
+    assert adds == []
 
 
 @pytest.mark.parametrize(
@@ -220,4 +250,4 @@ def test_no_text_of_a_rule_has_the_name_of_a_column_in_place_of_words(rule: Any)
     named = {name for text in texts for name in re.findall(r"\b[a-z]+(?:_[a-z0-9]+)+\b", text)}
     assert named <= NUMBERS | {"hot_standby"}  # a key that is typed as it is
     assert len(rule.falsifier.split()) > 2
-    assert not [text for text in avoid({"code": rule.code}) if "avoid" in text.lower()]
+    assert not [text for text in avoid({"code": rule.code}, {}) if "avoid" in text.lower()]

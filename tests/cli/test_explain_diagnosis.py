@@ -80,7 +80,9 @@ def test_the_cause_stands_with_its_evidence_and_with_what_would_prove_it_wrong(
     assert "best capacity 520 records/s" in found["Cause"]  # it was not busy for long when this was found
     assert found["Cause"].endswith("Wrong if an owner reads as much as arrives on one of them.")
     assert found["Do first"].startswith("1. Sample keys of these partitions")
-    assert found["Mistakes to avoid"].startswith("- Do not add consumers: a partition has one owner per group.")
+    assert found["Mistakes to avoid"].startswith(
+        "- Do not add consumers for these partitions: a partition has one owner per group."
+    )
     assert "ASSIGNMENT_IMBALANCE" in found["Also found"]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from cli.declared import data_of
 from cli.page_checks import faults, window_faults
@@ -87,6 +88,14 @@ def page_faults(root: Path, capsys: pytest.CaptureFixture[str], group: str, *wor
     return list(faults(page, data_of("explain", capsys)))
 
 
+def moments_without(root: Path, group: str, chance: random.Random) -> list[str]:
+    """Return some moments at which an open finding is not seen, most of all those at which members would help."""
+    rows = DeltaTable(root / "group_windows").to_pyarrow_table(filters=[("group", "=", group)]).to_pylist()
+    ends = {row["window_end"]: str(row["scale_verdict"]).startswith("YES") for row in rows if row["unseen_findings"]}
+    chosen = sorted(ends, key=lambda end: (not ends[end], chance.random()))[:MOMENTS]
+    return [f"{end:%Y-%m-%dT%H:%M:%S}" for end in chosen]
+
+
 def _drawn(count: int, seed: int) -> list[tuple[str, int]]:
     chance = random.Random(seed)
     names = sorted(SCENARIOS.keys() - _LONG)
@@ -107,6 +116,8 @@ def test_no_page_contradicts_itself(
         for _ in range(MOMENTS):
             back = f"-{chance.randrange(1, 30)}m"
             found[group, back] = page_faults(tmp_path / "tables", capsys, group, "--at", back)
+        for at in moments_without(tmp_path / "tables", group, chance):
+            found[group, at] = page_faults(tmp_path / "tables", capsys, group, "--at", at)
     assert {place: each for place, each in found.items() if each} == {}
 
 
@@ -181,8 +192,8 @@ def test_the_checks_see_a_fault(lag: str, cause: str, fault: str) -> None:
         f"Would more consumers help?\n  Yes: 1 → 2 members.\n\nCause\n  {cause}\n\n"
         f"Lag\n  {lag} records in 1 partition\n"
     )
-    row = {"code": "", "evidence": {"lag_records": 1180.0}}
-    window = {"drain_seconds": "Infinity"}
+    row = {"finding_id": "1", "code": "", "evidence": {"lag_records": 1180.0}}
+    window = {"drain_seconds": "Infinity", "unseen_findings": {}}
     diagnosis = {"is_current": True, "verdict_text": "Yes: 1 → 2 members.", "findings": [row], "windows": [window]}
     partitions = [{"status": "ok", "lag": 1200}]
     found = list(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from diagnosis.fluid import Evaluation, Fluid, evaluate, tables_of
 from laggard.diagnosis import engine
 from laggard.diagnosis.history.frames import from_json
 from laggard.diagnosis.parameters import Policy
-from laggard.diagnosis.rules.rule import Rule
+from laggard.diagnosis.rules.registry import BY_CODE
+from laggard.diagnosis.rules.rule import Observation, Rule
 from laggard.diagnosis.signals.group import Signals
 
 WINDOWS, BREAK = 75, 40
@@ -140,6 +142,9 @@ def test_a_finding_closes_five_windows_after_its_condition_ended() -> None:
     assert (opened["seq"], closed["seq"]) == (0, 1)
     assert (opened["closed_at"], closed["closed_at"]) == (None, closed["at"])
     assert closed["close_reason"] == "cleared"
+    states = {row["window_end"]: row["unseen_findings"].get(closed["finding_id"]) for row in evaluation.windows}
+    ends = [closed["at"] - number * timedelta(seconds=60) for number in (4, 3, 2, 1)]
+    assert {end: state for end, state in states.items() if state} == dict.fromkeys(ends, "gone")
 
 
 def rows_of(evaluation: Evaluation) -> list[dict[str, Any]]:
@@ -168,6 +173,22 @@ def test_a_rule_that_fails_is_reported_and_stops_no_other(monkeypatch: pytest.Mo
         ("ARRIVAL_SKEW", "ZeroDivisionError: of course")
     ]
     assert "CAPACITY_SHORTAGE" in evaluation.open_codes()
+
+
+def test_a_window_names_what_it_cannot_see(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = evaluate(short().tables())
+    [found] = [row for row in before.findings if row["code"] == "CAPACITY_SHORTAGE" and row["event"] == "opened"]
+    assert not any(row["unseen_findings"] for row in before.windows)
+    rule = BY_CODE["CAPACITY_SHORTAGE"]
+
+    def lacks(signals: Signals) -> list[Any]:
+        if signals.frame.now_ms / 1000 <= found["at"].timestamp():
+            return rule.check(signals)
+        return [Observation(rule.code, abstains=True)]
+
+    monkeypatch.setattr(engine, "RULES", [replace(rule, check=lacks)])
+    first = next(row for row in evaluate(short().tables()).windows if row["window_end"] > found["at"])
+    assert first["unseen_findings"] == {found["finding_id"]: "unknown"}
 
 
 def test_every_open_code_is_in_the_catalogue_once() -> None:

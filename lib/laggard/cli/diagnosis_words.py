@@ -79,6 +79,8 @@ _SPOKEN = {
     "rho": "share of effective partitions",
     "mtbr": "mean time between rebalances",
 }
+_MORE_MEMBERS = re.compile(r"\badd (more )?(consumers|members)\b")
+_ANY_MEMBERS = re.compile(_MORE_MEMBERS.pattern + r"(?! (for|to|before|while) )")
 _GERUNDS = {"adding": "add", "changing": "change", "mixing": "mix", "scaling": "scale"}
 _HELD = "No: {hidden_lag_ratio} of the worst topic's lag waits for a transaction that is still open."
 _WANDERS = (
@@ -283,16 +285,22 @@ def _of_kind(texts: Iterable[str], kind: str | None) -> Iterator[str]:
             yield rest
 
 
-def avoid(row: Row) -> list[str]:
-    """Return the mistakes to avoid."""
+def avoid(row: Row, window: Row) -> list[str]:
+    """Return the mistakes to avoid; where the verdict is that more members help, to add them is none."""
     rule = rule_of(row)
-    return [_forbidden(text) for text in rule.avoid] if rule else []
+    texts = [_forbidden(text) for text in rule.avoid] if rule else []
+    if not str(window.get("scale_verdict")).startswith("YES"):
+        return texts
+    # what a finding forbids for its own partitions, host or time holds as long as its condition
+    is_unseen = row["finding_id"] in (window.get("unseen_findings") or {})
+    forbids = _MORE_MEMBERS if is_unseen else _ANY_MEMBERS
+    return [text for text in texts if not forbids.search(text)]
 
 
 def steps(row: Row, window: Row) -> Row:
     """Return the advice, the mistakes to avoid, and the runbook."""
     page = {"alert": alert_of(row["code"]), "runbook": runbook_of(row["code"])}
-    return {"advice": advice(row, window), "avoid": avoid(row), **page}
+    return {"advice": advice(row, window), "avoid": avoid(row, window), **page}
 
 
 def _filled(text: str, window: Row) -> str:

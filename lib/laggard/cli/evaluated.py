@@ -62,6 +62,11 @@ class Diagnosis:
         return self.is_current and Health(self.windows, counted(self.findings)).level != UNKNOWN
 
     @property
+    def unseen(self) -> dict[str, str]:
+        """Open findings that the newest window does not show: id to GONE or LACKING."""
+        return self.windows[0]["unseen_findings"] or {} if self.windows else {}
+
+    @property
     def has_lag(self) -> bool:
         """True if any lag is significant."""
         return any(map(is_behind, self.windows))

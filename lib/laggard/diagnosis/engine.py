@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from laggard.diagnosis.findings.rows import Evaluation, finding_rows
+from laggard.diagnosis.findings.rows import Evaluation, finding_rows, unseen_findings
 from laggard.diagnosis.findings.tracks import Step, advance_tracks
 from laggard.diagnosis.findings.windows import completed, group_rows
 from laggard.diagnosis.history.frames import GroupFrame, Memory, Row, Track
@@ -117,14 +117,14 @@ def settle(
     `memories` are those before the window, of groups that are gone too; "" is the cluster's.
     """
     shared = cluster_observations(cluster, [each.signal for each in evaluated], parameters)
-    findings, after = _settle_cluster(shared, cluster, memories.get("", Memory()), parameters)
+    findings, after, unseen = _settle_cluster(shared, cluster, memories.get("", Memory()), parameters)
     windows: list[Row] = []
     remembered = {"": after}
     open_ids = {(t.code, t.subject): t.finding_id(cluster.name, "") for t in after.tracks if t.opened_ms is not None}
     for each in evaluated:
         reaching = [one for one in shared if reaches(one, each.group)]
         rows, own, remembered[each.group] = _settle_group(each, reaching, open_ids, cluster, parameters)
-        windows += rows
+        windows += [row | {"unseen_findings": row["unseen_findings"] | unseen} for row in rows]
         findings += own
     for group in sorted(memories.keys() - remembered.keys()):  # gone
         findings += _retired(group, memories[group], cluster, parameters)
@@ -233,17 +233,18 @@ def _settle_group(
     above = {one.code: open_ids[one.code, one.subject] for one in shared if (one.code, one.subject) in open_ids}
     rows, tracks, primary = finding_rows(evaluation, steps, conditions, BY_CODE, above)
     columns = verdict_columns(with_cluster(each.verdict, shared), each.sizing)
-    windows = [row | columns | {"primary_code": primary} for row in each.rows]
+    columns |= {"primary_code": primary, "unseen_findings": unseen_findings(evaluation, steps)}
+    windows = [row | columns for row in each.rows]
     return windows, rows, replace(memory, tracks=tuple(tracks))
 
 
 def _settle_cluster(
     shared: Sequence[Observation], cluster: ClusterFrame, memory: Memory, parameters: Parameters
-) -> tuple[list[Row], Memory]:
+) -> tuple[list[Row], Memory, dict[str, str]]:
     steps = advance_tracks(memory.tracks, shared, BY_CODE, cluster.window_ms, cluster.now_ms, parameters)
     evaluation = Evaluation(cluster.name, "", cluster.now_ms, None, None, parameters)
     rows, tracks, _ = finding_rows(evaluation, steps, set(), BY_CODE)
-    return rows, replace(memory, tracks=tuple(tracks))
+    return rows, replace(memory, tracks=tuple(tracks)), unseen_findings(evaluation, steps)
 
 
 def _retired(group: str, memory: Memory, cluster: ClusterFrame, parameters: Parameters) -> list[Row]:

@@ -133,6 +133,12 @@ GROUP_WINDOWS = Table(
         Column("members_lower_bound", "int", "load / capacity of a member", "capacity not known"),
         Column("members_ceiling", "int", "members that could get a partition", "no membership known"),
         Column("primary_code", "string", "code of the primary finding", "none is open"),
+        Column(
+            "unseen_findings",
+            "map<string,string>",
+            "open findings, also of the cluster, that this window does not show, by id: `gone` if their condition does"
+            " not hold, `unknown` if an input is missing",
+        ),
         Column("flags", "array<string>", "limits of the evaluation"),
     ),
     time_column="window_start",

@@ -27,6 +27,13 @@ from laggard.cli.explain.rows import Explained
 from laggard.cli.explain.shape import shape_lines
 from laggard.cli.published import Row
 from laggard.cli.words import UNKNOWN, count, duration, known, moment, paragraph, short, short_duration
+from laggard.diagnosis.findings.tracks import GONE, LACKING
+
+# of an open finding
+_UNSEEN = {
+    GONE: "The newest window does not show it any more: it closes if the next ones do not either.",
+    LACKING: "Whether it goes on is not known: the newest window lacks what shows it.",
+}
 
 
 def diagnosis_sections(explained: Explained) -> Iterator[tuple[str, Iterator[str]]]:
@@ -111,6 +118,8 @@ def _cause(diagnosis: Diagnosis) -> Iterator[str]:
         return
     yield from paragraph(says(found), "  ", "  ")
     yield from paragraph(title(found), "  ", "  ")
+    if found["finding_id"] in diagnosis.unseen:
+        yield from paragraph(_UNSEEN[diagnosis.unseen[found["finding_id"]]], "  ", "  ")
     # the page gives the lag once, as of its own moment
     evidence = evidence_words(found | {"evidence": without_lag(found["evidence"])})
     yield from paragraph(f"{_evidence_title(found, diagnosis)}: {evidence or 'none'}.", "  ", "    ")
@@ -156,14 +165,16 @@ def _advice(diagnosis: Diagnosis) -> Iterator[str]:
 def _avoid(diagnosis: Diagnosis) -> Iterator[str]:
     found = leading(diagnosis)
     if found is not None:
-        for text in avoid(found):
+        for text in avoid(found, diagnosis.windows[0] if diagnosis.windows else {}):
             yield from paragraph(text)
 
 
 def _listed(findings: Sequence[Row], diagnosis: Diagnosis) -> Iterator[str]:
     for row in findings:
         scope = "" if row["group"] is not None else " (of the cluster)"
-        yield from paragraph(f"{row['role']}{scope}: {says(row)} {title(row)}")
+        unseen = diagnosis.unseen.get(row["finding_id"])
+        is_seen = "" if unseen is None else f". {_UNSEEN[unseen].rstrip('.')}"
+        yield from paragraph(f"{row['role']}{scope}: {says(row)} {title(row)}{is_seen}")
     if diagnosis.suppressed:
         yield f"  - {diagnosis.suppressed} more, explained by these: laggard findings --all"
 

@@ -8,6 +8,7 @@ from laggard.cli.explain.now import LagNow, lag_of_topic
 from laggard.cli.explain.rows import Explained
 from laggard.cli.published import Row
 from laggard.cli.words import count, known, records, short
+from laggard.diagnosis.findings.tracks import GONE
 from laggard.diagnosis.rules.rule import META
 
 TRENDS = {"growing": "growing", "draining": "falling", "flat": "level", "sawtooth": "going up and down"}
@@ -109,7 +110,10 @@ def _without_lag(explained: Explained) -> str:
     is_known = not verdict.startswith("UNKNOWN")
     trouble = _trouble(diagnosis)
     if trouble:
-        return f" has no significant lag{'' if is_known else ' as far as is known'}, but: {trouble}"
+        lag = f"has no significant lag{'' if is_known else ' as far as is known'}"
+        found = leading(diagnosis)
+        is_gone = found is not None and diagnosis.unseen.get(found["finding_id"]) == GONE
+        return f" {lag}{'; open since before: ' if is_gone else ', but: '}{trouble}"
     lag = _keeps_up(diagnosis, is_known=is_known)
     notes = f" now, {count(len(diagnosis.findings), 'note')} below" if diagnosis.findings else ""
     return f" {lag}: nothing to do{notes}"

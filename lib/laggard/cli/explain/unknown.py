@@ -12,6 +12,7 @@ from laggard.cli.explain.members import ranges
 from laggard.cli.explain.rows import Explained
 from laggard.cli.published import Row
 from laggard.cli.words import UNKNOWN, count, listed, moment
+from laggard.diagnosis.findings.tracks import LACKING
 from laggard.lag.status import KNOWN_STATUSES
 from laggard.rebalance.groups import generation_or_epoch
 
@@ -22,6 +23,7 @@ SENTENCES = {
     "verdict": "If adding consumers would help: {missing}.",
     "cause": "Cause: no finding explains the lag yet.",
     "guards": "{finding}: not checked, as not known: {guards}.",
+    "unseen": "If {finding} goes on: the newest window lacks what shows it.",
     "trend": "If the lag grows ({topics}): too few commits since it changed.",
     "capacity": "Capacity of one member: not known. It is what a member does in {windows} in which it is busy,"
     " unless half of the members do more without being busy.",
@@ -109,6 +111,9 @@ def _of_diagnosis(explained: Explained) -> Iterator[Gap]:
         yield _gap("overtaken")
         return
     verdict = diagnosis.windows[0]["scale_verdict"] if diagnosis.windows else "UNKNOWN_INPUT"
+    lacking = [row["code"] for row in diagnosis.findings if diagnosis.unseen.get(row["finding_id"]) == LACKING]
+    if lacking:
+        yield _gap("unseen", finding=listed(lacking))
     if has_trouble(diagnosis) or verdict == "UNKNOWN_INPUT":
         yield from _of_verdict(diagnosis, verdict)
         yield from _of_windows(diagnosis)

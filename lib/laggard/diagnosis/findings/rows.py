@@ -59,6 +59,15 @@ def finding_rows(
     return rows, tracks, codes.get(primary)
 
 
+def unseen_findings(evaluation: Evaluation, steps: Sequence[Step]) -> dict[str, str]:
+    """Return the open findings that the window does not show, id to GONE or LACKING."""
+    return {
+        step.track.finding_id(evaluation.cluster, evaluation.group): step.unseen
+        for step in steps
+        if step.unseen and step.track.opened_ms is not None
+    }
+
+
 def _reported(
     evaluation: Evaluation, step: Step, finding_id: str, role: str, primary: str | None, rule: Rule
 ) -> tuple[list[Row], Track]:

@@ -11,6 +11,7 @@ from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.rules.rule import ABSTAINS, HOLDS, Observation, Rule
 
 CLEARED, FALSIFIED, RETIRED, UNKNOWN = "cleared", "falsified", "retired", "unknown"
+GONE, LACKING = "gone", "unknown"  # an open finding that a window does not show: no longer true, or an input is missing
 _FALSIFIED_WINDOWS = fixed("falsified_windows", 2, "windows in a row in which the falsifier was true")
 
 
@@ -21,6 +22,7 @@ class Step:
     track: Track
     observed: Observation | None
     closed: str = ""
+    unseen: str = ""  # of an open one that the window does not show: GONE or LACKING
 
 
 def advance_tracks(
@@ -75,13 +77,13 @@ def _step(
     if is_abstaining:
         track = replace(track, abstained=track.abstained + 1)
         if track.abstained < parameters.abstain_after:
-            return Step(track, None)
+            return Step(track, None, unseen=LACKING)
         return Step(track, None, UNKNOWN) if track.opened_ms is not None else None
     if track.opened_ms is None:
         return None
     track = replace(track, missed=track.missed + 1, held=0)
     is_over = track.missed >= (rule.close_after or parameters.close_after)
-    return Step(track, None, CLEARED if is_over else "")
+    return Step(track, None, CLEARED) if is_over else Step(track, None, unseen=GONE)
 
 
 def _is_of(track: Track, each: Observation) -> bool:

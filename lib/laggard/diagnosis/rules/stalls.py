@@ -54,7 +54,7 @@ ALL_SILENT_SHARE = fixed("all_silent_share", 0.8, "share of the partitions, from
         "repeating: read the record at that offset, and look for a retry loop or a pause at the owner",
         "repeating: skip the record or send it to a dead-letter topic only if it is to blame",
     ),
-    avoid=("do not add consumers: the partition has one owner",),
+    avoid=("do not add consumers for a stalled partition: it has one owner",),
     falsifier="the offset moves on within ten commit intervals without any intervention",
     thresholds=("stall_min_seconds", "stall_ci"),
     inhibits=(suppresses("HOT_PARTITION_ARRIVAL", "COSTLY_PARTITION", same_partitions=True),),

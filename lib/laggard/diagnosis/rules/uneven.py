@@ -68,7 +68,7 @@ CORRELATED_GROUPS = fixed("correlated_groups", 2, "groups of different clients")
         OTHER_KEYS,
     ),
     avoid=(
-        "Do not add consumers: a partition has one owner per group.",
+        "Do not add consumers for these partitions: a partition has one owner per group.",
         "Do not add partitions: a hot key stays on one of them.",
     ),
     falsifier="an owner reads as much as arrives on one of them",
@@ -157,7 +157,7 @@ def _hot(signals: Signals, topic: TopicSignals, places: tuple[int, ...], cause: 
         "Take the expensive work out of the poll loop.",
         "Check the fetch limits of the broker that leads them.",
     ),
-    avoid=("Do not add consumers: a partition has one owner per group.",),
+    avoid=("Do not add consumers for these partitions: a partition has one owner per group.",),
     falsifier="after a partition moves, the lag stays with the member",
     thresholds=("storm_ratio", *_ATTRIBUTION),
     groups=(LAG_CAUSE,),
