@@ -87,6 +87,9 @@ def _diagnosis_faults(page: str, data: Row) -> Iterator[str]:
         if row["code"] not in page:
             yield f"an open finding is not on the page: {row['code']}"
     yield from _unseen_faults(text, page, diagnosis)
+    window = diagnosis["windows"][0] if diagnosis["windows"] else {}
+    if window.get("primary_evidence") and not re.search(r"^  Evidence: ", page, re.MULTILINE):
+        yield "the cause has no evidence of the window"
     drains = {int(row["drain_seconds"]) for row in diagnosis["windows"] if isinstance(row["drain_seconds"], float)}
     for seconds in map(int, re.findall(r"drains in (\d+) s\b", found.get("Forecast", ""))):
         if seconds not in drains:

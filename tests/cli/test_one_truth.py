@@ -128,6 +128,24 @@ def test_evidence_of_another_time_says_so_and_gives_no_second_lag(
     assert "Evidence of 2026-11-20 11:50:00 UTC, 10 m 00 s before the verdict: frozen 10 m 00 s." in text
 
 
+@pytest.mark.parametrize("role", ["primary", "contributing"])
+def test_the_numbers_of_the_cause_are_those_of_the_window(
+    root: Path, capsys: pytest.CaptureFixture[str], role: str
+) -> None:
+    """Only what no window repeats, such as the owner's name, is of the moment at which it was recorded."""
+    recorded = {"evidence": {"frozen_seconds": 60.0}, "evidence_text": {"owner": "app#0"}, "role": role}
+    old = {**FOUND, **finding_row("PARTITION_STALLED", "checkout", **recorded), "at": NOW - timedelta(minutes=10)}
+    write_rows(root, "findings", [{**old, "date": NOW.date(), "cluster": "prod", "batch_id": 1}])
+    window = {"scale_verdict": "NO_STALLED", "primary_evidence": {"frozen_seconds": 660.0, "lag_records": 123_456.0}}
+    text = page(root, capsys, window)
+    before = "Evidence of 2026-11-20 11:50:00 UTC, 10 m 00 s before the verdict: "
+    if role == "primary":
+        assert f"Evidence: frozen 11 m 00 s. {before}owner app#0." in text
+    else:
+        assert f"{before}frozen 1 m 00 s, owner app#0." in text
+    assert "123,456" not in text
+
+
 def test_a_capacity_that_is_not_measured_claims_nothing_about_busy_members(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -53,6 +53,10 @@ def test_too_few_members_for_the_arrivals_is_a_shortage_and_more_would_help() ->
     assert last["capacity"] == pytest.approx(600, rel=0.05)
     assert last["members_desired"] > 4
     assert last["primary_code"] == "CAPACITY_SHORTAGE"
+    opened = next(row for row in evaluation.findings if row["event"] == "opened")
+    by_end = {row["window_end"]: row for row in evaluation.windows}
+    assert by_end[opened["at"]]["primary_evidence"] == opened["evidence"] != last["primary_evidence"]
+    assert {row["primary_evidence"] is None for row in evaluation.windows if row["window_end"] < opened["at"]} == {True}
 
 
 def test_a_finding_keeps_the_thresholds_of_the_policy_by_which_its_rule_decided() -> None:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from laggard.diagnosis.findings.rows import Evaluation, finding_rows, unseen_findings
+from laggard.diagnosis.findings.rows import Evaluation, finding_rows
 from laggard.diagnosis.findings.tracks import Step, advance_tracks
 from laggard.diagnosis.findings.windows import completed, group_rows
 from laggard.diagnosis.history.frames import GroupFrame, Memory, Row, Track
@@ -231,9 +231,8 @@ def _settle_group(
         cluster.name, each.group, cluster.now_ms, each.coordinator, memory.episode_ms, each.policy.over(parameters)
     )
     above = {one.code: open_ids[one.code, one.subject] for one in shared if (one.code, one.subject) in open_ids}
-    rows, tracks, primary = finding_rows(evaluation, steps, conditions, BY_CODE, above)
-    columns = verdict_columns(with_cluster(each.verdict, shared), each.sizing)
-    columns |= {"primary_code": primary, "unseen_findings": unseen_findings(evaluation, steps)}
+    rows, tracks, found = finding_rows(evaluation, steps, conditions, BY_CODE, above)
+    columns = verdict_columns(with_cluster(each.verdict, shared), each.sizing) | found
     windows = [row | columns for row in each.rows]
     return windows, rows, replace(memory, tracks=tuple(tracks))
 
@@ -243,8 +242,8 @@ def _settle_cluster(
 ) -> tuple[list[Row], Memory, dict[str, str]]:
     steps = advance_tracks(memory.tracks, shared, BY_CODE, cluster.window_ms, cluster.now_ms, parameters)
     evaluation = Evaluation(cluster.name, "", cluster.now_ms, None, None, parameters)
-    rows, tracks, _ = finding_rows(evaluation, steps, set(), BY_CODE)
-    return rows, replace(memory, tracks=tuple(tracks)), unseen_findings(evaluation, steps)
+    rows, tracks, found = finding_rows(evaluation, steps, set(), BY_CODE)
+    return rows, replace(memory, tracks=tuple(tracks)), found["unseen_findings"]
 
 
 def _retired(group: str, memory: Memory, cluster: ClusterFrame, parameters: Parameters) -> list[Row]:

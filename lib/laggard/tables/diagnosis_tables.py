@@ -134,6 +134,12 @@ GROUP_WINDOWS = Table(
         Column("members_ceiling", "int", "members that could get a partition", "no membership known"),
         Column("primary_code", "string", "code of the primary finding", "none is open"),
         Column(
+            "primary_evidence",
+            "map<string,double>",
+            "numbers of the primary finding in this window, as in findings.evidence",
+            "none is open, it is about the cluster, or the window does not show it",
+        ),
+        Column(
             "unseen_findings",
             "map<string,string>",
             "open findings, also of the cluster, that this window does not show, by id: `gone` if their condition does"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 
 from laggard.cli.diagnosis_words import (
@@ -29,6 +29,7 @@ from laggard.cli.published import Row
 from laggard.cli.words import UNKNOWN, count, duration, known, moment, paragraph, short, short_duration
 from laggard.diagnosis.findings.tracks import GONE, LACKING
 
+_EVIDENCE = "Evidence"
 # of an open finding
 _UNSEEN = {
     GONE: "The newest window does not show it any more: it closes if the next ones do not either.",
@@ -120,9 +121,8 @@ def _cause(diagnosis: Diagnosis) -> Iterator[str]:
     yield from paragraph(title(found), "  ", "  ")
     if found["finding_id"] in diagnosis.unseen:
         yield from paragraph(_UNSEEN[diagnosis.unseen[found["finding_id"]]], "  ", "  ")
-    # the page gives the lag once, as of its own moment
-    evidence = evidence_words(found | {"evidence": without_lag(found["evidence"])})
-    yield from paragraph(f"{_evidence_title(found, diagnosis)}: {evidence or 'none'}.", "  ", "    ")
+    for text in _evidence(found, diagnosis):
+        yield from paragraph(text, "  ", "    ")
     for words, guards in (("Checked", checked(found)), ("Not checked, as not known", unchecked(found))):
         if guards:
             yield from paragraph(f"{words}: {', '.join(guards)}.", "  ", "    ")
@@ -138,12 +138,32 @@ def _without_finding(diagnosis: Diagnosis) -> str:
     return f"The verdict points at {points}; no finding of it is open yet, as its condition has to last first."
 
 
+def _evidence(found: Row, diagnosis: Diagnosis) -> Iterator[str]:
+    """Yield the numbers of the window if it shows the finding, and what is only recorded of an earlier moment.
+
+    The page gives the lag once, as of its own moment.
+    """
+    recorded = _evidence_title(found, diagnosis)
+    is_own = found["group"] is not None and found["role"] == "primary" and bool(diagnosis.windows)
+    current = diagnosis.windows[0]["primary_evidence"] if is_own else None
+    if not current or recorded == _EVIDENCE:
+        yield f"{recorded}: {_evidence_words(found['evidence'], found['evidence_text']) or 'none'}."
+        return
+    yield f"{_EVIDENCE}: {_evidence_words(current, {}) or 'none'}."
+    if names := _evidence_words({}, found["evidence_text"]):
+        yield f"{recorded}: {names}."
+
+
+def _evidence_words(numbers: Mapping[str, float], names: Mapping[str, str]) -> str:
+    return evidence_words({"evidence": without_lag(numbers), "evidence_text": names})
+
+
 def _evidence_title(found: Row, diagnosis: Diagnosis) -> str:
     """Say how old the numbers are, if they are older than the rest of the page."""
     if diagnosis.evaluated_to is None or found["at"] >= diagnosis.evaluated_to:
-        return "Evidence"
+        return _EVIDENCE
     age = duration((diagnosis.evaluated_to - found["at"]).total_seconds())
-    return f"Evidence of {moment(found['at'])}, {age} before the verdict"
+    return f"{_EVIDENCE} of {moment(found['at'])}, {age} before the verdict"
 
 
 def title(row: Row) -> str:

@@ -37,8 +37,8 @@ def finding_rows(
     conditions: Collection[str],
     rules: Mapping[str, Rule],
     shared: Mapping[str, str] = NOTHING_SHARED,
-) -> tuple[list[Row], list[Track], str | None]:
-    """Return the rows to append, the tracks after the window, and the code of the primary finding.
+) -> tuple[list[Row], list[Track], Row]:
+    """Return the rows to append, the tracks after the window, and the columns of `group_windows` about findings.
 
     `shared` are open findings of the cluster that reach the group, code to id.
     """
@@ -56,16 +56,15 @@ def finding_rows(
             rows += found
         if not step.closed:
             tracks.append(track)
-    return rows, tracks, codes.get(primary)
-
-
-def unseen_findings(evaluation: Evaluation, steps: Sequence[Step]) -> dict[str, str]:
-    """Return the open findings that the window does not show, id to GONE or LACKING."""
-    return {
-        step.track.finding_id(evaluation.cluster, evaluation.group): step.unseen
-        for step in steps
-        if step.unseen and step.track.opened_ms is not None
+    seen = next((step.observed for finding_id, step in named if finding_id == primary), None)
+    columns = {
+        "primary_code": codes.get(primary),
+        "primary_evidence": None if seen is None else dict(seen.evidence),
+        "unseen_findings": {
+            finding_id: step.unseen for finding_id, step in named if step.unseen and step.track.opened_ms is not None
+        },
     }
+    return rows, tracks, columns
 
 
 def _reported(
