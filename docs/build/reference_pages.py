@@ -103,8 +103,8 @@ def _code_lines() -> Iterator[str]:
             yield f"- First: {advice[0]}"
         if advice[1:]:
             yield "- Then: " + " ".join(advice[1:])
-        if rule.avoid:
-            yield "- Mistakes to avoid: " + " ".join(_sentence(text) for text in rule.avoid)
+        if rule.mistakes:
+            yield "- Mistakes to avoid: " + " ".join(_sentence(text) for text in rule.mistakes)
         yield f"- Wrong if: {rule.falsifier}."
         yield "- Opens and closes: " + _spans(rule)
         if rule.thresholds:

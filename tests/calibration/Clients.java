@@ -98,12 +98,22 @@ public final class Clients {
             try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(settings, bytes, bytes)) {
                 consumer.subscribe(List.of(topic));
                 while (!isClosing) {
-                    boolean isEmpty = consumer.poll(Duration.ofMillis(BATCH_MS)).isEmpty();
+                    boolean isEmpty = poll(consumer);
                     tell(consumer.assignment().size());
                     pause(hangMs.getAndSet(0) + (isEmpty ? 0 : BATCH_MS));
                 }
             } finally {
                 tell(0);
+            }
+        }
+
+        /** A consumer of Kafka 4.2 throws if it loses partitions during a poll (KAFKA-20106): it polls once more. */
+        private static boolean poll(KafkaConsumer<byte[], byte[]> consumer) {
+            try {
+                return consumer.poll(Duration.ofMillis(BATCH_MS)).isEmpty();
+            } catch (IllegalStateException error) {
+                System.err.println("polls once more after " + error);
+                return consumer.poll(Duration.ofMillis(BATCH_MS)).isEmpty();
             }
         }
 

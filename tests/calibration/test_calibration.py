@@ -75,7 +75,7 @@ def test_the_times_are_near(workload: Workload, real: dict[str, Rows], simulated
 
 
 @by_workload
-def test_another_seed_is_no_other_story(workload: Workload, simulated: dict[str, Rows]) -> None:
+def test_another_seed_gives_the_same_rows(workload: Workload, simulated: dict[str, Rows]) -> None:
     again = rows_by_group(simulate(workload, 2))[workload.name]
     assert differences(workload, again, simulated[workload.name]) == []
     assert time_differences(workload, again, simulated[workload.name]) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +20,7 @@ CONTRADICTIONS = (
     (r"(?<!whether )(?<!- If )adding consumers would help", r"^  No: |^  Not known: "),
     (
         r"(?<!whether )(?<!- If )adding consumers would help",
-        r"^  - Do not add (more )?(consumers|members)(?! (for|to|before|while) )",
+        r"^  - Do not add (more )?(consumers|members)(?! (for (these|a stalled) partition|to that host))",
     ),
     (r"has nothing unread now", r"drains in|records behind"),
     (r"nothing: every number above is known", r"\bunknown\b|not known|nobody known"),
@@ -99,16 +100,18 @@ def _diagnosis_faults(page: str, data: Row) -> Iterator[str]:
 def _unseen_faults(verdict_text: str | None, page: str, diagnosis: Row) -> Iterator[str]:
     """Yield what a page leaves out of findings that the newest window does not show."""
     unseen = diagnosis["windows"][0]["unseen_findings"] or {} if diagnosis["windows"] else {}
-    words = {"gone": "newest window does not show it any more", "unknown": "Whether it goes on is not known"}
+    words = {"gone": "The newest window does not meet its conditions", "unknown": "Whether it goes on is not known"}
     shown = {row["finding_id"]: row for row in diagnosis["findings"]}
-    for finding_id in unseen.keys() & shown.keys():
-        row = shown[finding_id]
-        said = " ".join(page.split()).partition(row["code"])[2]
-        if words[unseen[finding_id]] not in said:
-            yield f"{row['code']} is not said to be {unseen[finding_id]}"
-        is_help = (verdict_text or "").startswith(("Yes", "In part"))
+    found = Counter((shown[finding_id]["code"], state) for finding_id, state in unseen.items() if finding_id in shown)
+    one_line = " ".join(page.split())
+    for code, state in sorted({(row["code"], state) for row in shown.values() for state in words}):
+        title = rf"{code}\b(?:(?! since ).)*? since [\d: -]+ UTC\.? {words[state]}"
+        if (said := len(re.findall(title, one_line))) != found[code, state]:
+            yield f"{found[code, state]} of {code} are {state}, and the page says it of {said}"
+    is_help = (verdict_text or "").startswith(("Yes", "In part"))
+    for row in (shown[finding_id] for finding_id in unseen.keys() & shown.keys()):
         if is_help and any(re.match(r"Do not add (more )?(consumers|members)", each) for each in row["avoid"]):
-            yield f"{row['code']} is {unseen[finding_id]} and forbids what would help"
+            yield f"{row['code']} is unseen and forbids what would help"
 
 
 def window_faults(row: Row) -> Iterator[str]:

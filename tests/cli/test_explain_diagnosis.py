@@ -77,7 +77,9 @@ def test_the_cause_stands_with_its_evidence_and_with_what_would_prove_it_wrong(
         "A few partitions get more records than one member can handle. HOT_PARTITION_ARRIVAL"
     )
     assert "on orders 7, warn, confidence 0.90, since 2026-11-20 12:1" in found["Cause"]
-    assert "best capacity 520 records/s" in found["Cause"]  # it was not busy for long when this was found
+    # not 520, as when this was found: no member had been busy for long then
+    assert "best capacity 1,000 records/s" in found["Cause"]
+    assert "Partitions, confidence, checks and names are of 2026-11-20 12:12:00 UTC, 8 m 00 s before" in found["Cause"]
     assert found["Cause"].endswith("Wrong if an owner reads as much as arrives on one of them.")
     assert found["Do first"].startswith("1. Sample keys of these partitions")
     assert found["Mistakes to avoid"].startswith(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.group_rows import LAGS, group, members, partitions, rebalance_row
+from laggard.cli.evaluated import read_diagnosis
 from laggard.cli.main import main
 from laggard.errors import OK
 from tables.fixtures import NOW, Row, batch_row, finding_row, window_row, write_evaluated, write_rows
@@ -138,12 +139,57 @@ def test_the_numbers_of_the_cause_are_those_of_the_window(
     write_rows(root, "findings", [{**old, "date": NOW.date(), "cluster": "prod", "batch_id": 1}])
     window = {"scale_verdict": "NO_STALLED", "primary_evidence": {"frozen_seconds": 660.0, "lag_records": 123_456.0}}
     text = page(root, capsys, window)
-    before = "Evidence of 2026-11-20 11:50:00 UTC, 10 m 00 s before the verdict: "
+    age = "2026-11-20 11:50:00 UTC, 10 m 00 s before the verdict"
     if role == "primary":
-        assert f"Evidence: frozen 11 m 00 s. {before}owner app#0." in text
+        assert (
+            f"Evidence: frozen 11 m 00 s. Partitions, confidence, checks and names are of {age}: owner app#0." in text
+        )
     else:
-        assert f"{before}frozen 1 m 00 s, owner app#0." in text
+        assert f"Evidence of {age}: frozen 1 m 00 s, owner app#0." in text
     assert "123,456" not in text
+
+
+HOT, HOT_ID = finding_row("HOT_PARTITION_ARRIVAL", "checkout"), "HOT_PARTITION_ARRIVAL checkout"
+GONE = "The newest window does not meet its conditions: it closes if the next ones do not either."
+LACKING = "Whether it goes on is not known: the newest window lacks an input."
+
+
+@pytest.mark.parametrize(("unseen", "shows"), [({}, ""), ({HOT_ID: "gone"}, GONE), ({HOT_ID: "unknown"}, LACKING)])
+def test_a_cause_that_the_window_does_not_show_forbids_nothing_that_helps(
+    root: Path, capsys: pytest.CaptureFixture[str], unseen: dict[str, str], shows: str
+) -> None:
+    desired = {"scale_verdict": "YES", "members_desired": 3, "scale_reason": {"drain_at_desired_seconds": 60.0}}
+    text = page(root, capsys, desired | {"unseen_findings": unseen}, HOT)
+    assert (f"since 2026-11-20 11:45:00 UTC {shows} Evidence" in text) == bool(shows)
+    assert [each in text for each in (GONE, LACKING)] == [shows == GONE, shows == LACKING]
+    assert ("Do not add consumers for these partitions" in text) == (not unseen)
+    assert ("HOT_PARTITION_ARRIVAL: not seen in the newest window, which lacks an input." in text) == (shows == LACKING)
+
+
+def test_another_finding_says_that_the_window_does_not_show_it(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stalled = finding_row("PARTITION_STALLED", "checkout", role="contributing")
+    unseen = {"PARTITION_STALLED checkout": "gone"}
+    text = page(root, capsys, {"scale_verdict": "NO_HOT_PARTITION", "unseen_findings": unseen}, HOT, stalled)
+    assert text.count(GONE.rstrip(".")) == 1
+    assert GONE.rstrip(".") in text.partition("Also found")[2]
+
+
+def test_trouble_that_a_calm_window_does_not_show_is_of_before(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    calm = {"partitions_material": 0, "scale_verdict": "NOT_NEEDED", "scale_reason": {}}
+    says = "a few partitions get more records than one member can handle"
+    assert page(root, capsys, calm, HOT).startswith(f"checkout has no significant lag, but: {says}")
+    calm |= {"unseen_findings": {HOT_ID: "gone"}}
+    (root / "other").mkdir()
+    text = page(root / "other", capsys, calm, HOT)
+    assert text.startswith(f"checkout has no significant lag; open since before: {says}")
+
+
+def test_what_a_group_had_before_its_evaluation_failed_is_unknown(root: Path) -> None:
+    failed = FOUND | finding_row("RULE_FAILED", "checkout", subject="evaluation")
+    write_evaluated(root, findings=[FOUND | HOT, failed])
+    found = read_diagnosis(str(root), "checkout", NOW, 60)
+    assert (found.windows, found.is_current) == ([], True)
+    assert found.unseen == {HOT_ID: "unknown"}
 
 
 def test_a_capacity_that_is_not_measured_claims_nothing_about_busy_members(

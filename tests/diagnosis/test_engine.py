@@ -11,8 +11,9 @@ import pytest
 
 from diagnosis.fluid import Evaluation, Fluid, evaluate, tables_of
 from laggard.diagnosis import engine
-from laggard.diagnosis.history.frames import from_json
-from laggard.diagnosis.parameters import Policy
+from laggard.diagnosis.findings.tracks import advance_tracks
+from laggard.diagnosis.history.frames import Track, from_json
+from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.diagnosis.rules.rule import Observation, Rule
 from laggard.diagnosis.signals.group import Signals
@@ -193,6 +194,17 @@ def test_a_window_names_what_it_cannot_see(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(engine, "RULES", [replace(rule, check=lacks)])
     first = next(row for row in evaluate(short().tables()).windows if row["window_end"] > found["at"])
     assert first["unseen_findings"] == {found["finding_id"]: "unknown"}
+
+
+def test_a_rule_that_looks_once_in_a_while_finds_nothing_gone_in_between() -> None:
+    rule = replace(BY_CODE["CAPACITY_SHORTAGE"], open_after=1, close_after=6, looks_every=3)
+    tracks, states = [Track(rule.code, "", (), "", 0, opened_ms=60_000)], []
+    for number in range(7):
+        found = [Observation(rule.code)] if number == 0 else []
+        end_ms = (number + 2) * 60_000
+        [step] = advance_tracks(tracks, found, {rule.code: rule}, end_ms - 60_000, end_ms, Parameters())
+        tracks, states = [step.track], [*states, (step.unseen, step.closed)]
+    assert states == [("", "")] * 3 + [("gone", "")] * 3 + [("", "cleared")]
 
 
 def test_every_open_code_is_in_the_catalogue_once() -> None:

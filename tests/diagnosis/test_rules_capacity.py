@@ -486,7 +486,7 @@ def text(code: str) -> str:
 
 def avoided(code: str) -> str:
     (rule,) = [rule for rule in RULES if rule.code == code]
-    return " ".join(rule.avoid).lower()
+    return " ".join(rule.mistakes).lower()
 
 
 def test_advice_to_add_partitions_says_that_there_is_no_way_back_and_that_keys_move() -> None:

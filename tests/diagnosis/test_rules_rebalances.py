@@ -74,7 +74,7 @@ def test_the_advice_on_poll_timeouts_goes_from_heartbeats_to_the_sink_and_never_
     order = ("heartbeats", "max.poll.records", "max.poll.interval.ms", "sink")
     assert len(rule.advice) == len(order)
     assert all(word in line for word, line in zip(order, rule.advice, strict=True))
-    assert "session" not in " ".join((*rule.advice, *rule.avoid, rule.says)).lower()
+    assert "session" not in " ".join((*rule.advice, *rule.mistakes, rule.says)).lower()
 
 
 def position(rule: Rule, word: str) -> int:

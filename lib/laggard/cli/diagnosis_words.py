@@ -79,8 +79,6 @@ _SPOKEN = {
     "rho": "share of effective partitions",
     "mtbr": "mean time between rebalances",
 }
-_MORE_MEMBERS = re.compile(r"\badd (more )?(consumers|members)\b")
-_ANY_MEMBERS = re.compile(_MORE_MEMBERS.pattern + r"(?! (for|to|before|while) )")
 _GERUNDS = {"adding": "add", "changing": "change", "mixing": "mix", "scaling": "scale"}
 _HELD = "No: {hidden_lag_ratio} of the worst topic's lag waits for a transaction that is still open."
 _WANDERS = (
@@ -286,15 +284,18 @@ def _of_kind(texts: Iterable[str], kind: str | None) -> Iterator[str]:
 
 
 def avoid(row: Row, window: Row) -> list[str]:
-    """Return the mistakes to avoid; where the verdict is that more members help, to add them is none."""
+    """Return the mistakes to avoid; where the verdict is that more members help, none that it contradicts.
+
+    What a finding forbids for its own partitions or host is none, as long as the window shows the finding.
+    """
     rule = rule_of(row)
-    texts = [_forbidden(text) for text in rule.avoid] if rule else []
+    if rule is None:
+        return []
     if not str(window.get("scale_verdict")).startswith("YES"):
-        return texts
-    # what a finding forbids for its own partitions, host or time holds as long as its condition
-    is_unseen = row["finding_id"] in (window.get("unseen_findings") or {})
-    forbids = _MORE_MEMBERS if is_unseen else _ANY_MEMBERS
-    return [text for text in texts if not forbids.search(text)]
+        texts = rule.mistakes
+    else:
+        texts = () if row["finding_id"] in (window.get("unseen_findings") or {}) else rule.avoid
+    return [_forbidden(text) for text in texts]
 
 
 def steps(row: Row, window: Row) -> Row:

@@ -13,6 +13,7 @@ from pyarrow.dataset import Expression, field
 
 from laggard.cli.published import Row, shown_rows
 from laggard.cli.words import UNKNOWN
+from laggard.diagnosis.findings.tracks import LACKING
 from laggard.diagnosis.history.frames import LEFT
 from laggard.errors import OK, TEMPORARY, LaggardError
 from laggard.tables.evaluated import newest_evaluated, read_between
@@ -63,8 +64,15 @@ class Diagnosis:
 
     @property
     def unseen(self) -> dict[str, str]:
-        """Open findings that the newest window does not show: id to GONE or LACKING."""
-        return self.windows[0]["unseen_findings"] or {} if self.windows else {}
+        """Open findings that the newest window does not show: id to GONE or LACKING.
+
+        Of a group whose evaluation failed there is no window: whether what it had goes on is unknown.
+        """
+        if self.windows:
+            return self.windows[0]["unseen_findings"] or {}
+        own = [row for row in self.findings if row["group"] is not None]
+        others = [row for row in own if row["code"] != "RULE_FAILED"]
+        return {row["finding_id"]: LACKING for row in others} if len(others) < len(own) else {}
 
     @property
     def has_lag(self) -> bool:

@@ -143,7 +143,7 @@ GROUP_WINDOWS = Table(
             "unseen_findings",
             "map<string,string>",
             "open findings, also of the cluster, that this window does not show, by id: `gone` if their condition does"
-            " not hold, `unknown` if an input is missing",
+            " not hold or their rule is muted, `unknown` if an input is missing",
         ),
         Column("flags", "array<string>", "limits of the evaluation"),
     ),

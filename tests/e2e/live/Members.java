@@ -253,7 +253,7 @@ public final class Members {
         }
 
         /**
-         * A consumer of Kafka 4.2 takes partitions away in its background thread, also while it looks at them in a poll,
+         * A consumer of Kafka 4.2 takes partitions away in its background thread, also while a poll looks at them,
          * which then throws (KAFKA-20106). The poll after it knows what is left; two in a row are another error.
          */
         private void poll() {

@@ -46,7 +46,7 @@ def _named(key: str, text: str) -> dict[str, Schema]:
 _SAID = {"says": TEXT | {"description": "one sentence: the meaning"}}
 _STEPS = {
     "advice": TEXTS | {"description": "sentences: what to do, the first one first"},
-    "avoid": TEXTS | {"description": "sentences: mistakes to avoid"},
+    "avoid": TEXTS | {"description": "sentences: mistakes to avoid; beside a verdict none that contradicts it"},
     "alert": or_null(TEXT) | {"description": "the alert that repeats it; null without one"},
     "runbook": TEXT | {"description": "path in the repository: the alert's runbook, else the entry in the diagnosis"},
 }

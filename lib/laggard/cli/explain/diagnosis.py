@@ -29,11 +29,10 @@ from laggard.cli.published import Row
 from laggard.cli.words import UNKNOWN, count, duration, known, moment, paragraph, short, short_duration
 from laggard.diagnosis.findings.tracks import GONE, LACKING
 
-_EVIDENCE = "Evidence"
 # of an open finding
 _UNSEEN = {
-    GONE: "The newest window does not show it any more: it closes if the next ones do not either.",
-    LACKING: "Whether it goes on is not known: the newest window lacks what shows it.",
+    GONE: "The newest window does not meet its conditions: it closes if the next ones do not either.",
+    LACKING: "Whether it goes on is not known: the newest window lacks an input.",
 }
 
 
@@ -143,27 +142,30 @@ def _evidence(found: Row, diagnosis: Diagnosis) -> Iterator[str]:
 
     The page gives the lag once, as of its own moment.
     """
-    recorded = _evidence_title(found, diagnosis)
+    age = _age(found, diagnosis)
     is_own = found["group"] is not None and found["role"] == "primary" and bool(diagnosis.windows)
     current = diagnosis.windows[0]["primary_evidence"] if is_own else None
-    if not current or recorded == _EVIDENCE:
-        yield f"{recorded}: {_evidence_words(found['evidence'], found['evidence_text']) or 'none'}."
+    if not current or not age:
+        yield f"Evidence{age and f' of {age}'}: {_evidence_words(found['evidence'], found['evidence_text']) or 'none'}."
         return
-    yield f"{_EVIDENCE}: {_evidence_words(current, {}) or 'none'}."
-    if names := _evidence_words({}, found["evidence_text"]):
-        yield f"{recorded}: {names}."
+    yield f"Evidence: {_evidence_words(current, {}) or 'none'}."
+    names = _evidence_words({}, found["evidence_text"])
+    if names:
+        yield f"Partitions, confidence, checks and names are of {age}: {names}."
+    else:
+        yield f"Partitions, confidence and checks are of {age}."
 
 
 def _evidence_words(numbers: Mapping[str, float], names: Mapping[str, str]) -> str:
     return evidence_words({"evidence": without_lag(numbers), "evidence_text": names})
 
 
-def _evidence_title(found: Row, diagnosis: Diagnosis) -> str:
-    """Say how old the numbers are, if they are older than the rest of the page."""
+def _age(found: Row, diagnosis: Diagnosis) -> str:
+    """Return the time of a finding's row, and how long before the verdict that was; "" if it was not."""
     if diagnosis.evaluated_to is None or found["at"] >= diagnosis.evaluated_to:
-        return _EVIDENCE
+        return ""
     age = duration((diagnosis.evaluated_to - found["at"]).total_seconds())
-    return f"{_EVIDENCE} of {moment(found['at'])}, {age} before the verdict"
+    return f"{moment(found['at'])}, {age} before the verdict"
 
 
 def title(row: Row) -> str:

@@ -23,7 +23,7 @@ SENTENCES = {
     "verdict": "If adding consumers would help: {missing}.",
     "cause": "Cause: no finding explains the lag yet.",
     "guards": "{finding}: not checked, as not known: {guards}.",
-    "unseen": "If {finding} goes on: the newest window lacks what shows it.",
+    "unseen": "{finding}: not seen in the newest window, which lacks an input.",
     "trend": "If the lag grows ({topics}): too few commits since it changed.",
     "capacity": "Capacity of one member: not known. It is what a member does in {windows} in which it is busy,"
     " unless half of the members do more without being busy.",
@@ -113,7 +113,7 @@ def _of_diagnosis(explained: Explained) -> Iterator[Gap]:
     verdict = diagnosis.windows[0]["scale_verdict"] if diagnosis.windows else "UNKNOWN_INPUT"
     lacking = [row["code"] for row in diagnosis.findings if diagnosis.unseen.get(row["finding_id"]) == LACKING]
     if lacking:
-        yield _gap("unseen", finding=listed(lacking))
+        yield _gap("unseen", finding=listed(dict.fromkeys(lacking)))
     if has_trouble(diagnosis) or verdict == "UNKNOWN_INPUT":
         yield from _of_verdict(diagnosis, verdict)
         yield from _of_windows(diagnosis)

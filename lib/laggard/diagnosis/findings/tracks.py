@@ -11,7 +11,8 @@ from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.rules.rule import ABSTAINS, HOLDS, Observation, Rule
 
 CLEARED, FALSIFIED, RETIRED, UNKNOWN = "cleared", "falsified", "retired", "unknown"
-GONE, LACKING = "gone", "unknown"  # an open finding that a window does not show: no longer true, or an input is missing
+# why a window does not show an open finding: its condition does not hold, or an input is missing
+GONE, LACKING = "gone", "unknown"
 _FALSIFIED_WINDOWS = fixed("falsified_windows", 2, "windows in a row in which the falsifier was true")
 
 
@@ -83,7 +84,8 @@ def _step(
         return None
     track = replace(track, missed=track.missed + 1, held=0)
     is_over = track.missed >= (rule.close_after or parameters.close_after)
-    return Step(track, None, CLEARED) if is_over else Step(track, None, unseen=GONE)
+    is_gone = not is_over and track.missed >= rule.looks_every
+    return Step(track, None, CLEARED if is_over else "", GONE if is_gone else "")
 
 
 def _is_of(track: Track, each: Observation) -> bool:

@@ -187,7 +187,7 @@ def _stands_still(topic: TopicSignals) -> bool:
         "With the range assignor and several topics, change to an assignor that counts all topics together.",
         MORE_PARTITIONS,
     ),
-    avoid=("Do not add members: they would stay idle.",),
+    not_more=("Do not add members: they would stay idle.",),
     falsifier="more is consumed than arrives while members and capacity stay the same",
     thresholds=("trend_p", "trend_effect"),
     inhibits=(outranks("CAPACITY_SHORTAGE"),),
@@ -231,7 +231,7 @@ def at_partition_ceiling(signals: Signals) -> list[Observation]:
         " it is not reported."
     ),
     advice=("Wait for drain_seconds.", "Check whether the backlog breaks the time-lag objective."),
-    avoid=("Do not add members for a burst that drains by itself.",),
+    not_more=("Do not add members for a burst that drains by itself.",),
     falsifier="arrivals rise again, or the lag stops falling",
     thresholds=("baseline_min_windows", "baseline_skip_seconds", "drain_min_share"),
     groups=(CAPACITY, LAG_CAUSE),

@@ -245,7 +245,7 @@ def coordinator_correlated(_: ClusterFrame, groups: Sequence[Row], parameters: P
     says="Several groups became slower on all partitions at the same time.",
     is_not=("a shortage in each of the groups: they slowed down together. Two groups are too few for this conclusion."),
     advice=("look for a database or an API that they share",),
-    avoid=("do not add consumers: they would use the same sink",),
+    not_more=("do not add consumers: they would use the same sink",),
     falsifier="one of the groups recovers alone",
     inhibits=(outranks(SLOW, "COSTLY_PARTITION", "CAPACITY_SHORTAGE"),),
     groups=(LAG_CAUSE,),

@@ -67,7 +67,7 @@ _LOG_LINES = (
         "if the rate stays high, decouple reading from processing: fewer members, or a queue behind them",
         _LOG_LINES,
     ),
-    avoid=("do not add consumers: each one that joins starts another rebalance",),
+    not_more=("do not add consumers: each one that joins starts another rebalance",),
     falsifier="the rows of rebalances, once written, combine these generations into fewer rebalances than the limit",
     thresholds=("storm_count", "storm_seconds", "storm_ratio", "storm_mtbr"),
     inhibits=(WHILE_REBALANCING,),

@@ -111,6 +111,7 @@ class Rule:
     how: str = ""  # how it is found; "": the docstring of the check
     advice: tuple[str, ...] = ()  # what to do, first thing first; "kind: ..." where one kind in the evidence needs it
     avoid: tuple[str, ...] = ()  # what not to do
+    not_more: tuple[str, ...] = ()  # why not to add members: left out where the verdict is that more of them help
     falsifier: str  # the recorded observation that would prove a finding wrong
     thresholds: tuple[str, ...] = ()  # names of parameters
     inhibits: tuple[Inhibition, ...] = ()
@@ -119,9 +120,15 @@ class Rule:
     blocks_scaling: bool = False  # the group is busy with itself, and more members would mean more of it
     open_after: int | None = None  # windows; None: the parameter
     close_after: int | None = None
+    looks_every: int = 1  # windows from one look to the next: in between nothing is known to have changed
     version: int = 1  # raise it when the check decides otherwise with the same thresholds
     check: Check = nothing
     check_all: ClusterCheck = nothing  # looks at all groups of the cluster together
+
+    @property
+    def mistakes(self) -> tuple[str, ...]:
+        """All that is not to be done, whatever the verdict is."""
+        return (*self.not_more, *self.avoid)
 
     def __call__(self, check: Callable[[Any], Iterable[Observation]]) -> Rule:
         """Attach the check of one group."""

@@ -69,7 +69,7 @@ _BUSY_HOURS = fixed("busy_hours", 20.0, "h that must be recorded")
         "use the cooperative-sticky assignor, so that only moved partitions stop",
         "deploy in smaller batches, with a pause between them",
     ),
-    avoid=("do not add consumers for lag that a deploy caused: it drains by itself",),
+    not_more=("do not add consumers for lag that a deploy caused: it drains by itself",),
     falsifier="lag had begun to rise before the first member was replaced",
     thresholds=("deploy_horizon_seconds", "deploy_share", "deploy_batch", "deploy_limit_seconds"),
     rank=200,
@@ -133,7 +133,7 @@ def _cost_evidence(signals: Signals, deploy: Deploy, cost: DeployCost) -> dict[s
     says="Members were added, and the lag did not fall.",
     is_not="a scale-out that still drains the backlog as forecast.",
     advice=("look at the other open findings of the group: they say why more members do not help",),
-    avoid=("do not add more members",),
+    not_more=("do not add more members",),
     falsifier="the lag falls by 10 % without another change",
     thresholds=("elasticity_min", "busy_windows", "busy_min_windows"),
     rank=320,
@@ -276,6 +276,7 @@ def scale_zero_cold_start(signals: Signals) -> Iterator[Observation]:
     falsifier="more than a tenth of the windows of that day have consumed records or lag above the floor",
     open_after=1,
     close_after=2 * _LOOK_WINDOWS,
+    looks_every=_LOOK_WINDOWS,
 )
 def overprovisioned_idle(signals: Signals) -> Iterator[Observation]:
     """Members wait for work nearly all the time."""

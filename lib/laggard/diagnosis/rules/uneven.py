@@ -228,7 +228,7 @@ def proven_costly(signals: Signals) -> tuple[tuple[str, int], ...]:
         "Look at that instance: garbage collection, CPU limit, a busy neighbour, its connection to the sink.",
         "Restart or replace it only after that.",
     ),
-    avoid=("Do not add members before it is repaired: it keeps its share of the partitions.",),
+    not_more=("Do not add members before it is repaired: it keeps its share of the partitions.",),
     falsifier="after a partition moves, the lag follows the partition",
     thresholds=("slow_ratio", "slow_ratio_strong", *_ATTRIBUTION),
     inhibits=(outranks("COSTLY_PARTITION", "ASSIGNMENT_IMBALANCE"),),

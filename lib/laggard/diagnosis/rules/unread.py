@@ -77,7 +77,7 @@ def empty_with_lag(signals: Signals) -> Iterator[Observation]:
         "look for a hang or an outage of the system that they write to",
         "look for failed commits in the members' logs",
     ),
-    avoid=("do not add consumers",),
+    not_more=("do not add consumers",),
     falsifier="a commit arrives",
     inhibits=(suppresses(LAG_CAUSE, "PARTITION_STALLED"),),
     rank=70,
