@@ -107,6 +107,11 @@ def clause(verdict: str | None, numbers: Mapping[str, float] | None = None) -> s
     return CLAUSES["UNKNOWN"] if verdict is None else CLAUSES.get(verdict, _NO if verdict[:3] == "NO_" else verdict)
 
 
+def is_help(window: Row) -> bool:
+    """Return True if the verdict of a window is that more members help, at least in part."""
+    return str(window.get("scale_verdict")).startswith("YES")
+
+
 def verdict_sentence(row: Row) -> str:
     """Return the answer to "Would adding consumers help?" with its reason, for a row of `group_windows`."""
     numbers = row["scale_reason"] or {}
@@ -267,7 +272,7 @@ def advice(row: Row, window: Row) -> list[str]:
 
 def _is_fitting(text: str, window: Row) -> bool:
     """Return False for advice to add members against the verdict, or to wait for a drain that does not end."""
-    if "members_desired" in text and not str(window.get("scale_verdict")).startswith("YES"):
+    if "members_desired" in text and not is_help(window):
         return False
     drain = window.get("drain_seconds")
     return "drain_seconds" not in text or (drain is not None and not math.isinf(drain))
@@ -291,7 +296,7 @@ def avoid(row: Row, window: Row) -> list[str]:
     rule = rule_of(row)
     if rule is None:
         return []
-    if not str(window.get("scale_verdict")).startswith("YES"):
+    if not is_help(window):
         texts = rule.mistakes
     else:
         texts = () if row["finding_id"] in (window.get("unseen_findings") or {}) else rule.avoid

@@ -123,8 +123,8 @@ def settle(
     open_ids = {(t.code, t.subject): t.finding_id(cluster.name, "") for t in after.tracks if t.opened_ms is not None}
     for each in evaluated:
         reaching = [one for one in shared if reaches(one, each.group)]
-        rows, own, remembered[each.group] = _settle_group(each, reaching, open_ids, cluster, parameters)
-        windows += [row | {"unseen_findings": row["unseen_findings"] | unseen} for row in rows]
+        rows, own, remembered[each.group] = _settle_group(each, reaching, open_ids, unseen, cluster, parameters)
+        windows += rows
         findings += own
     for group in sorted(memories.keys() - remembered.keys()):  # gone
         findings += _retired(group, memories[group], cluster, parameters)
@@ -219,6 +219,7 @@ def _settle_group(
     each: Evaluated,
     shared: Sequence[Observation],
     open_ids: Mapping[tuple[str, str], str],
+    unseen: Mapping[str, str],
     cluster: ClusterFrame,
     parameters: Parameters,
 ) -> tuple[list[Row], list[Row], Memory]:
@@ -233,6 +234,7 @@ def _settle_group(
     above = {one.code: open_ids[one.code, one.subject] for one in shared if (one.code, one.subject) in open_ids}
     rows, tracks, found = finding_rows(evaluation, steps, conditions, BY_CODE, above)
     columns = verdict_columns(with_cluster(each.verdict, shared), each.sizing) | found
+    columns["unseen_findings"] |= unseen  # of the cluster
     windows = [row | columns for row in each.rows]
     return windows, rows, replace(memory, tracks=tuple(tracks))
 

@@ -12,6 +12,7 @@ from laggard.cli.diagnosis_words import (
     avoid,
     checked,
     evidence_words,
+    is_help,
     quantity,
     says,
     spoken,
@@ -84,7 +85,7 @@ def _verdict(explained: Explained) -> Iterator[str]:
     if not has_trouble(diagnosis) and row["scale_verdict"] == "NOT_NEEDED":
         return
     yield from paragraph(f"{verdict_sentence(row)}{_window_age(diagnosis)}", "  ", "  ")
-    if str(row["scale_verdict"]).startswith("YES"):
+    if is_help(row):
         yield from paragraph(_cost(explained, row), "  ", "  ")
     if row["scale_verdict"] != "NO_MEMBERS" and not str(row["scale_verdict"]).startswith("UNKNOWN"):
         capacity = UNKNOWN if row["capacity"] is None else quantity("capacity_rate", row["capacity"])

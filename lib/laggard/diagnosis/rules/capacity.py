@@ -76,7 +76,7 @@ def capacity_shortage(signals: Signals) -> list[Observation]:
         return []
     arrival, consume = _total(topic.arrival), _total(topic.consume)
     # who was short of members is no less so in a deploy: it is over once more is consumed than arrives
-    is_open = any(each.code == "CAPACITY_SHORTAGE" and each.opened_ms is not None for each in signals.memory.tracks)
+    is_open = signals.memory.is_open("CAPACITY_SHORTAGE")
     goes_on = is_open or rises(signals, topic)
     if isnan(arrival + consume) or _may_be_hot(signals, topic) or (topic.trend.name == "abstain" and not goes_on):
         return [Observation("CAPACITY_SHORTAGE", abstains=True)]

@@ -188,9 +188,7 @@ def _uneven(
     elif (count := len(wandering(signals, topic))) > 1:
         yield reasons.HOT_WANDERS, {"hot_partitions": float(count), "best_capacity_rate": signals.best_capacity}
     costly = _costly_share(signals, conditions)
-    if costly >= VERDICT_SHARE and any(
-        each.code == "COSTLY_PARTITION" and each.opened_ms for each in signals.memory.tracks
-    ):
+    if costly >= VERDICT_SHARE and signals.memory.is_open("COSTLY_PARTITION"):
         yield reasons.COSTLY_PARTITION, {"explained_ratio": costly}
     slow = [conditions[code] for code in ("SLOW_HOST", "SLOW_MEMBER") if code in conditions]
     if slow:
