@@ -65,6 +65,8 @@ def _lag_faults(page: str, data: Row) -> Iterator[str]:
     behind = re.search(r"(\S+) records behind", found[""])
     if behind and behind[1] != f"{group['lag_known']:,}":
         yield f"another lag in the first line: {behind[1]}"
+    if group["members"] == 0 and group["lag_known"] and re.search(r"no significant lag|keeps up", found[""]):
+        yield "records are unread without a member, and the first line says that there is no lag"
     for row in data["diagnosis"]["findings"] or ():
         if f"lag {row['evidence'].get('lag_records', -1):,.0f} records" in found.get("Cause", ""):
             yield "a second lag in the evidence"

@@ -112,6 +112,15 @@ def test_a_group_without_members_does_not_keep_up_with_records_unread(
     assert capsys.readouterr().out.splitlines()[2].split()[:2] == ["checkout", "behind"]
 
 
+def test_a_group_whose_members_all_crash_again_and_again_has_no_insignificant_lag(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verdict = {"partitions_material": 0, "scale_verdict": "NO_REBALANCE_FIRST", "scale_reason": {}, "members": 0}
+    text = page(root, capsys, verdict, finding_row("CRASH_LOOP", "checkout"), group=EMPTY)
+    assert text.startswith("checkout: 700 records behind, and no member reads them; one member, or all of them, leave")
+    assert "capacity of one" not in text
+
+
 def test_evidence_of_another_time_says_so_and_gives_no_second_lag(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

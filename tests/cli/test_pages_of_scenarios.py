@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from datetime import datetime, timezone
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +103,17 @@ def _drawn(count: int, seed: int) -> list[tuple[str, int]]:
     return [(name, chance.randrange(1000, 50_000)) for name in chance.sample(names, count)]
 
 
+def _crashing(count: int) -> list[int]:
+    """Return seeds of clusters in which all members of a group crash again and again."""
+    kinds = ((seed, {f.kind for plan in draw_cluster(seed).plans for f in plan.faults}) for seed in range(600, 700))
+    return list(islice((seed for seed, found in kinds if "crash_loop_all" in found), count))
+
+
+_SEEDS = (501, 506, 509, 516, *_crashing(3))
+
+
 @pytest.mark.full
-@pytest.mark.parametrize(("name", "seed"), [*_drawn(4, seed=16), *[(DRAWN, seed) for seed in (501, 506, 509, 516)]])
+@pytest.mark.parametrize(("name", "seed"), [*_drawn(4, seed=16), *[(DRAWN, seed) for seed in _SEEDS]])
 def test_no_page_contradicts_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, seed: int
 ) -> None:
@@ -196,7 +206,19 @@ def test_the_checks_see_a_fault(lag: str, cause: str, fault: str) -> None:
     window = {"drain_seconds": "Infinity", "unseen_findings": {}}
     diagnosis = {"is_current": True, "verdict_text": "Yes: 1 → 2 members.", "findings": [row], "windows": [window]}
     partitions = [{"status": "ok", "lag": 1200}]
-    found = list(
-        faults(page, {"group": {"lag": 1200, "lag_known": 1200}, "partitions": partitions, "diagnosis": diagnosis})
-    )
+    group = {"lag": 1200, "lag_known": 1200, "members": 1}
+    found = list(faults(page, {"group": group, "partitions": partitions, "diagnosis": diagnosis}))
     assert [each[: len(fault)] for each in found] == [fault] * bool(fault)
+
+
+@pytest.mark.parametrize("first", ["has no significant lag, but: it rebalances", "keeps up: nothing to do"])
+@pytest.mark.parametrize(("members", "lag", "count"), [(0, 12, 1), (1, 12, 0), (0, 0, 0)])
+def test_the_checks_see_a_group_without_members_that_is_said_to_keep_up(
+    first: str, members: int, lag: int, count: int
+) -> None:
+    page = f"a {first}\na on c: batch 1\n\nLag\n  {lag} records in 1 partition\n"
+    group = {"lag": lag, "lag_known": lag, "members": members}
+    diagnosis = {"is_current": False, "verdict_text": None, "findings": []}
+    partitions = [{"status": "ok", "lag": lag}]
+    found = list(faults(page, {"group": group, "partitions": partitions, "diagnosis": diagnosis}))
+    assert [each[:18] for each in found] == ["records are unread"] * count

@@ -54,6 +54,32 @@ def test_a_long_batch_of_one_owner_still_counts_as_one() -> None:
     assert floor(silences(120, (700, 960))) >= 2 * RATE * 240
 
 
+@pytest.mark.parametrize(("left", "back"), [(3, 0), (3, 1), (3, 2), (1, 0), (2, 1)])
+def test_no_batch_lasts_while_nobody_is_there(left: int, back: int) -> None:
+    """The only member left so many windows ago, in a silence that goes on, and was back, or is not."""
+    interval, lasts = 120, 240
+    there = silences(interval, (WINDOW * WINDOWS - lasts + 1, WINDOW * WINDOWS))
+    owner = there.frame.named("owner").copy()
+    owner[0, WINDOWS - left : WINDOWS - back] = ""
+    gone = replace(there, frame=replace(there.frame, names={**there.frame.names, "owner": owner}))
+    assert floor(there) >= 2 * RATE * lasts
+    assert floor(gone) <= 2 * RATE * interval + 1
+    # a reader that never joins has no owner at any time, and batches nevertheless
+    owner = np.full_like(owner, "")
+    assert floor(replace(there, frame=replace(there.frame, names={**there.frame.names, "owner": owner}))) == floor(
+        there
+    )
+
+
+def test_a_window_without_a_row_is_no_window_without_an_owner() -> None:
+    there = silences(120, (WINDOW * WINDOWS - 239, WINDOW * WINDOWS))
+    names = {name: there.frame.named(name).copy() for name in ("owner", "status")}
+    for each in names.values():
+        each[0, WINDOWS - 3] = ""
+    gap = replace(there, frame=replace(there.frame, names={**there.frame.names, **names}))
+    assert floor(gap) == floor(there)
+
+
 def test_a_commit_that_is_overdue_tells_when_records_are_lost() -> None:
     """Retention by size takes as many records as arrive, and what was not committed is read no more: it hangs."""
     wrong = {}

@@ -150,6 +150,38 @@ def test_a_group_that_is_busy_with_itself_is_not_given_members(code: str) -> Non
     assert answer(group(), code) == ("NO_REBALANCE_FIRST", 4)
 
 
+THERE, NOBODY = {"members": 4, "group_state": "Stable"}, {"members": 0, "group_state": "Empty"}
+
+
+@pytest.mark.parametrize("code", RESTLESS)
+@pytest.mark.parametrize(
+    ("newest", "frozen", "expected"),
+    [
+        ([THERE] * 3, 150.0, "NOT_NEEDED"),  # one of several members comes and goes
+        ([THERE, THERE, NOBODY], 30.0, "NO_REBALANCE_FIRST"),  # all are gone
+        ([NOBODY, NOBODY, THERE], 150.0, "NO_REBALANCE_FIRST"),  # all came a moment ago, and have committed nothing yet
+        ([NOBODY, NOBODY, THERE], 30.0, "NOT_NEEDED"),  # what was unread then is read
+    ],
+)
+def test_little_lag_is_no_lag_in_unrest_only_if_members_were_there_to_read_it(
+    code: str, newest: list[dict[str, Any]], frozen: float, expected: str
+) -> None:
+    facts = [THERE] * 57 + newest
+    topic = {"trend": "flat", "history": {"frozen": frozen, "consumed": 0.0}}
+    signals = group([10.0] * 12, topic=topic, group_facts=facts, state=newest[-1]["group_state"])
+    signals = replace(signals, member_count=newest[-1]["members"])
+    assert answer(signals, code)[0] == expected
+    read = replace(signals.topics[0], lag=np.zeros(12), is_material=np.zeros(12, bool))
+    assert answer(replace(signals, topics=[read], lag=0.0), code)[0] == "NOT_NEEDED"
+
+
+def test_little_lag_is_no_lag_after_one_restart_of_all_members() -> None:
+    topic = {"trend": "flat", "history": {"frozen": 150.0, "consumed": 0.0}}
+    assert (
+        answer(group([10.0] * 12, topic=topic, group_facts=[THERE] * 57 + [NOBODY, NOBODY, THERE]))[0] == "NOT_NEEDED"
+    )
+
+
 @pytest.mark.parametrize(
     ("condition", "code"),
     [

@@ -60,9 +60,9 @@ class DrawnScore:
         delay, kinds = allowed_minutes(plan), kinds_of(plan)
         kept = self.by_kind.setdefault(kinds, [0, 0])
         for minute in range(round(WARM_MINUTES), last):
-            truth = truths[minute]
-            lately = frozenset[str]().union(*(truths[each] for each in range(minute - delay, minute + 1)))
             row = rows.get(minute)
+            truth = as_recorded(truths[minute], row)
+            lately = as_recorded(frozenset[str]().union(*(truths[minute - back] for back in range(delay + 1))), row)
             given = row["scale_verdict"] if row is not None else "none"
             self.minutes += 1
             kept[1] += 1
@@ -196,6 +196,13 @@ def truth_by_minute(plan: Plan, samples: Sequence[Sample]) -> dict[int, frozense
         for minute in {int(each.minute), int(each.minute - 0.01)}:
             found[minute] |= now
     return found
+
+
+def as_recorded(truth: frozenset[str], row: Row | None) -> frozenset[str]:
+    """Leave out that nothing is needed where records are unread and no member is there any more to read them."""
+    if row is None or row["members"] != 0 or not row["lag_known"]:
+        return truth
+    return (truth - {"NOT_NEEDED"}) | {"NO_MEMBERS", "NO_REBALANCE_FIRST"}
 
 
 def allowed_minutes(plan: Plan) -> int:

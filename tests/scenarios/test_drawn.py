@@ -102,6 +102,16 @@ def test_what_is_right_follows_from_capacity_arrivals_and_owners(plan: Plan, sam
     assert answers(plan, sample) == right
 
 
+@pytest.mark.parametrize(("members", "lag", "right"), [(2, 800, 1), (0, 0, 1), (0, 800, 0)])
+def test_what_no_member_is_left_to_read_is_not_kept_up_with(members: int, lag: int, right: int) -> None:
+    """The member that crash-loops has committed a moment before, and the group is empty again."""
+    plan, minute = during("crash_loop_all"), 20
+    row = {"scale_verdict": "NOT_NEEDED", "lag": lag, "lag_known": lag, "members": members, "floor_records": 400}
+    score, samples = DrawnScore(0), [replace(CALM, minute=each / 2) for each in range(2 * minute + 3)]
+    score.verdicts(plan, samples, {minute: row})
+    assert score.right[OWN] == score.after_delay[OWN] == right
+
+
 MEMBER = Alarm("CRASH_LOOP", 10, 30, "orders", subjects=frozenset({"app-0/10.0.0.2"}))
 TWO = Alarm("PARTITION_STALLED", 10, 30, "orders", frozenset({0, 3}), frozenset({"app-0/10.0.0.2"}))
 GROUP = Alarm("CAPACITY_SHORTAGE", 10, 30, "orders")

@@ -87,7 +87,7 @@ def _verdict(explained: Explained) -> Iterator[str]:
     yield from paragraph(f"{verdict_sentence(row)}{_window_age(diagnosis)}", "  ", "  ")
     if is_help(row):
         yield from paragraph(_cost(explained, row), "  ", "  ")
-    if row["scale_verdict"] != "NO_MEMBERS" and not str(row["scale_verdict"]).startswith("UNKNOWN"):
+    if not (row["members"] == 0 or str(row["scale_verdict"]).startswith(("NO_MEMBERS", "UNKNOWN"))):
         capacity = UNKNOWN if row["capacity"] is None else quantity("capacity_rate", row["capacity"])
         members = f"members {known(row['members'])}; can get a partition {known(row['members_ceiling'])}"
         yield from paragraph(f"{members}; capacity of one {capacity}", "  ", "  ")

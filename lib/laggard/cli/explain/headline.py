@@ -102,17 +102,17 @@ def _without_lag(explained: Explained) -> str:
     """End a sentence that begins with the group's name."""
     diagnosis = explained.diagnosis
     verdict = str(diagnosis.windows[0]["scale_verdict"])
-    if explained.group["members"] == 0 and explained.group["lag_known"] and leading(diagnosis) is None:
+    trouble, found = _trouble(diagnosis), leading(diagnosis)
+    is_gone = found is not None and diagnosis.unseen.get(found["finding_id"]) == GONE
+    if explained.group["members"] == 0 and explained.group["lag_known"]:
         then = "start its consumers" if verdict == "NO_MEMBERS" else "the rules find nothing so far"
+        then = f"open since before: {trouble}" if is_gone else trouble or then
         return f": {_lag_now(explained)}, and no member reads them; {then}"
     if all(row["lag_known"] is None for row in diagnosis.windows):
         return f" cannot be evaluated{_not_evaluable(diagnosis)}"
     is_known = not verdict.startswith("UNKNOWN")
-    trouble = _trouble(diagnosis)
     if trouble:
         lag = f"has no significant lag{'' if is_known else ' as far as is known'}"
-        found = leading(diagnosis)
-        is_gone = found is not None and diagnosis.unseen.get(found["finding_id"]) == GONE
         return f" {lag}{'; open since before: ' if is_gone else ', but: '}{trouble}"
     lag = _keeps_up(diagnosis, is_known=is_known)
     notes = f" now, {count(len(diagnosis.findings), 'note')} below" if diagnosis.findings else ""

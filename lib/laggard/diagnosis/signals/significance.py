@@ -77,7 +77,7 @@ def _batches(frame: TopicFrame, limit: Floats, window_seconds: int) -> Floats:
     """Return seconds, [partitions, windows], for which an offset had not moved by the window's end, as in a batch.
 
     0 in a silence that lasted as long as a stall before it ended, or in which the partition changed its owner: it says
-    nothing about how long a batch takes. One that lasts on may be one until it is as long.
+    nothing about how long a batch takes. One that lasts on may be one until it is as long, from when somebody owned it.
     """
     frozen = frame["frozen"]
     count = np.arange(frozen.shape[1])
@@ -86,13 +86,17 @@ def _batches(frame: TopicFrame, limit: Floats, window_seconds: int) -> Floats:
     end = np.minimum.accumulate(np.where(is_end, count, count[-1])[:, ::-1], axis=1)[:, ::-1]
     has_ended = (end < count[-1]) & ~np.isnan(frame["interval"])  # before the third gap nothing says what is long
     lasted = np.take_along_axis(frozen, end, axis=1)
-    is_batch = np.where(has_ended, lasted, frozen) < limit
+    batches = np.where(np.where(has_ended, lasted, frozen) < limit, frozen, 0.0)
     # names take long to compare: only where a window passed without a move
-    for row in np.flatnonzero((is_batch & has_ended & (frozen > window_seconds)).any(axis=1)):
-        owners = frame.named("owner")[row]
+    for row in np.flatnonzero((batches > window_seconds).any(axis=1)):
+        known = np.maximum.accumulate(np.where(frame.named("status")[row] != "", count, 0))
+        owners = frame.named("owner")[row][known]  # a window without a row says nothing of the owner
         changed = np.maximum.accumulate(np.where(np.append(False, owners[1:] != owners[:-1]), count, -1))
-        is_batch[row] &= ~has_ended[row] | (changed[end[row]] <= end[row] - lasted[row] / window_seconds)
-    return np.where(is_batch, frozen, 0.0)
+        is_change_in_it = changed[end[row]] > end[row] - lasted[row] / window_seconds
+        nobody = np.maximum.accumulate(np.where(owners == "", count, -1))
+        since = np.where(has_ended[row], 0.0, np.maximum(0, count - nobody[-1]) * float(window_seconds))
+        batches[row] = np.where(is_change_in_it, np.fmin(batches[row], since), batches[row])
+    return batches
 
 
 def lag_left(frame: TopicFrame, floor: Floors, at_commits: Floats) -> Left:

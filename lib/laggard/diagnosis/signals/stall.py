@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from laggard.diagnosis.history.frames import Floats, Row, TopicFrame
 from laggard.diagnosis.parameters import Parameters, fixed
-from laggard.diagnosis.signals.group import UNKNOWN_KIND, Membership, Signals, TopicSignals
+from laggard.diagnosis.signals.group import UNKNOWN_KIND, Flags, Membership, Signals, TopicSignals
 from laggard.diagnosis.signals.rates import rates_at_commits
 from laggard.diagnosis.signals.rosters import EVICTION_REASONS
 from laggard.diagnosis.signals.statistics import known_sum
@@ -51,6 +51,17 @@ def with_lost(frame: TopicFrame, window_seconds: int) -> TopicFrame:
     newest = is_lost[:, -1] & np.isnan(frozen[:, -1])
     frozen[newest, -1] = 0.0
     return replace(frame, numbers={**frame.numbers, "frozen": frozen})
+
+
+def is_lost(frame: TopicFrame) -> Flags:
+    """Return partitions of which the next record has been deleted, at the end of the newest window."""
+    found: Flags = frame.named("status")[:, -1] == BELOW_LOG_START
+    return found
+
+
+def retained(frame: TopicFrame) -> Floats:
+    """Return records of each partition that retention has not deleted."""
+    return frame["end"][:, -1] - frame["start"][:, -1]
 
 
 def _log_ends(frame: TopicFrame, row: int) -> Sequence[Row]:

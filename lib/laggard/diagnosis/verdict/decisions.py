@@ -8,7 +8,6 @@ from math import isinf, isnan, nan
 
 import numpy as np
 
-from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.capacity import RISING_WINDOWS, rises
 from laggard.diagnosis.rules.registry import BLOCKS_SCALING
@@ -21,7 +20,7 @@ from laggard.diagnosis.signals.forecast import (
 )
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, TopicSignals
 from laggard.diagnosis.signals.hot import HOT_WINDOWS, hot_places, is_hot_unknown, overtaken_places, wandering
-from laggard.diagnosis.signals.stall import BELOW_LOG_START, HELD
+from laggard.diagnosis.signals.stall import BELOW_LOG_START, HELD, is_lost, retained
 from laggard.diagnosis.signals.statistics import known_sum
 from laggard.diagnosis.verdict import reasons
 from laggard.diagnosis.verdict.draining import (
@@ -69,11 +68,18 @@ def _reasons(
     # what is said of the last half hour blocks scaling for as long as it goes on
     restless = BLOCKS_SCALING & conditions.keys() if _goes_on(signals) else frozenset[str]()
     is_read = _is_empty(signals) and is_read_by_others(signals)
-    yield from _without_members(signals, is_busy=is_read or bool(restless))
+    is_waiting = _has_unread(signals) and not is_read
+    if is_waiting and _is_empty(signals) and not restless:  # it evicts none
+        yield reasons.NO_MEMBERS, {}
     if not is_seen(signals) or topic is None:
         yield reasons.INPUT_UNKNOWN, {"partitions_unknown_ratio": partial_share(signals.topics)}
         return
-    yield from _not_about_lag(signals, restless)
+    # what waited for members that come and go counts, however little it is
+    is_waiting = is_waiting and bool(restless) and _was_empty(signals)
+    if not is_waiting and not _lags_on(signals) and not any(each.trend.name == "growing" for each in signals.topics):
+        yield reasons.NO_LAG, {}
+    if restless or signals.time_in_rebalance >= signals.parameters.storm_ratio:
+        yield reasons.REBALANCES, {"time_in_rebalance_ratio": signals.time_in_rebalance, "conditions": len(restless)}
     yield from _held_back(signals, topic, conditions)
     if signals.member_count is None or is_read:  # offsets are committed, but who reads is not known
         yield reasons.READER_UNKNOWN, {"members_known": 0.0}
@@ -92,12 +98,6 @@ def _reasons(
     yield from _sized(signals, sizing, is_known=is_known, is_shaped=is_shaped)
 
 
-def _without_members(signals: Signals, *, is_busy: bool) -> Iterator[_Applies]:
-    """Yield the reason of a group without members that nothing keeps busy: it evicts none, and nobody else reads."""
-    if _is_empty(signals) and not is_busy and _has_unread(signals):
-        yield reasons.NO_MEMBERS, {}
-
-
 def _drains(signals: Signals) -> Iterator[_Applies]:
     """Yield the reason of a backlog that drains within the target by what the members read now."""
     drain = drain_at_current_rates(signals)
@@ -105,16 +105,15 @@ def _drains(signals: Signals) -> Iterator[_Applies]:
         yield reasons.DRAINING, {"drain_seconds": drain}
 
 
-def _not_about_lag(signals: Signals, restless: frozenset[str]) -> Iterator[_Applies]:
-    """Yield the reasons of a group that has nothing to read, or that is busy with itself."""
-    if not _lags_on(signals) and not any(each.trend.name == "growing" for each in signals.topics):
-        yield reasons.NO_LAG, {}
-    if restless or signals.time_in_rebalance >= signals.parameters.storm_ratio:
-        yield reasons.REBALANCES, {"time_in_rebalance_ratio": signals.time_in_rebalance, "conditions": len(restless)}
-
-
 def _is_empty(signals: Signals) -> bool:
     return signals.state == "Empty" or signals.member_count == 0
+
+
+def _was_empty(signals: Signals) -> bool:
+    """Return True if the group had no member at some window's end since the newest commit of what is unread."""
+    longest = max(float(np.fmax.reduce(t.frame["frozen"][t.lag > 0, -1], initial=0.0)) for t in signals.topics)
+    windows = int(longest / signals.frame.window_seconds) + 1
+    return any(row is not None and row.get("members") == 0 for row in signals.frame.facts[-windows:])
 
 
 def _has_unread(signals: Signals) -> bool:
@@ -129,7 +128,7 @@ def _lags_on(signals: Signals) -> bool:
     Where retention has deleted unread records, what it has not yet deleted is lag, too.
     """
     for topic in signals.topics:
-        if (_is_lost(topic) & (_left(topic) > topic.floor)).any():
+        if (is_lost(topic.frame) & (retained(topic.frame) > topic.floor)).any():
             return True
     for topic in signals.topics if signals.is_material else ():
         is_passing = topic.least[:, -1] <= topic.least_floor[:, -1]
@@ -293,16 +292,6 @@ def _lag_share(topic: TopicSignals, chosen: Flags) -> float:
 
     Where retention has deleted unread records, what it has not yet deleted is left.
     """
-    left = np.where(_is_lost(topic), _left(topic), topic.envelope)
+    left = np.where(is_lost(topic.frame), retained(topic.frame), topic.envelope)
     total = known_sum(left)
     return known_sum(left[chosen]) / total if total > 0 else 0.0
-
-
-def _is_lost(topic: TopicSignals) -> Flags:
-    found: Flags = topic.frame.named("status")[:, -1] == BELOW_LOG_START
-    return found
-
-
-def _left(topic: TopicSignals) -> Floats:
-    """Return records of each partition that retention has not deleted."""
-    return topic.frame["end"][:, -1] - topic.frame["start"][:, -1]
