@@ -540,7 +540,7 @@ def test_a_hot_partition_is_found_though_retention_overtakes_its_reader(
 def test_a_reader_that_retention_overtakes_between_two_commits_alone_is_not_too_slow(
     left: float, places: list[tuple[int, ...]]
 ) -> None:
-    """Its commits leave what is next to nothing, and by the next one the log begins after the last."""
+    """Its commits leave what is next to nothing, and by the next one the log starts after the last."""
     signals = short_group(lag=[10.0] * 12, topic=OVERTAKEN, best_capacity=600.0)
     (topic,) = signals.topics
     signals = replace(signals, topics=[replace(topic, envelope=np.append(topic.envelope[:-1], left))])

@@ -102,21 +102,28 @@ def _without_lag(explained: Explained) -> str:
     """End a sentence that begins with the group's name."""
     diagnosis = explained.diagnosis
     verdict = str(diagnosis.windows[0]["scale_verdict"])
-    trouble, found = _trouble(diagnosis), leading(diagnosis)
-    is_gone = found is not None and diagnosis.unseen.get(found["finding_id"]) == GONE
-    if explained.group["members"] == 0 and explained.group["lag_known"]:
+    trouble = _trouble(diagnosis)
+    is_unseen = all(row["lag_known"] is None for row in diagnosis.windows)
+    if explained.group["members"] == 0 and explained.group["lag_known"] and not (is_unseen and trouble):
         then = "start its consumers" if verdict == "NO_MEMBERS" else "the rules find nothing so far"
-        then = f"open since before: {trouble}" if is_gone else trouble or then
-        return f": {_lag_now(explained)}, and no member reads them; {then}"
-    if all(row["lag_known"] is None for row in diagnosis.windows):
+        return f": {_lag_now(explained)}, and no member reads them; {_of_before(diagnosis)}{trouble or then}"
+    if is_unseen:
         return f" cannot be evaluated{_not_evaluable(diagnosis)}"
     is_known = not verdict.startswith("UNKNOWN")
     if trouble:
         lag = f"has no significant lag{'' if is_known else ' as far as is known'}"
-        return f" {lag}{'; open since before: ' if is_gone else ', but: '}{trouble}"
+        of_before = _of_before(diagnosis)
+        return f" {lag}{f'; {of_before}' if of_before else ', but: '}{trouble}"
     lag = _keeps_up(diagnosis, is_known=is_known)
     notes = f" now, {count(len(diagnosis.findings), 'note')} below" if diagnosis.findings else ""
     return f" {lag}: nothing to do{notes}"
+
+
+def _of_before(diagnosis: Diagnosis) -> str:
+    """Begin a sentence about the finding to act on if the newest window does not show it any more."""
+    found = leading(diagnosis)
+    is_gone = found is not None and diagnosis.unseen.get(found["finding_id"]) == GONE
+    return "open since before: " if is_gone else ""
 
 
 def _not_evaluable(diagnosis: Diagnosis) -> str:
