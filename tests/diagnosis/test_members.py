@@ -223,6 +223,24 @@ def test_what_a_partition_did_before_it_was_paused_adds_nothing_to_what_is_read_
     assert found["m0"].seen == pytest.approx(300.0)  # 333 before
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_read_around_a_jump_over_deleted_records_is_not_what_a_member_can_do(seed: int) -> None:
+    """It reads 300 records/s of three partitions; how many of a jump it has read is not known, nor in which time."""
+    chance = np.random.default_rng(seed)
+    interval, ends = chance.uniform(20, 58), 60.0 * np.arange(WINDOWS + 1)
+    moved = np.floor((ends + chance.uniform(0, interval)) / interval) * interval  # position of the newest commit
+    moved = moved - moved[0]
+    frozen = np.minimum(ends - moved - (ends - moved).min(), interval)[1:]
+    consume = np.tile(100.0 * np.diff(moved) / 60.0, (3, 1))
+    jumps = chance.random(WINDOWS) < 0.5
+    jumps[: WINDOWS // 2] = False
+    consume[:, jumps] = nan
+    frozen = np.where(jumps & (chance.random(WINDOWS) < 0.5), nan, frozen)  # next to read has been deleted, too
+    found = members_of(3, interval, {"consume": consume, "frozen": np.tile(frozen, (3, 1)), "commits": 1.0})
+
+    assert found["m0"].seen == pytest.approx(300.0, rel=0.02)
+
+
 @pytest.mark.parametrize(("quiet", "pace"), [(False, 240.0), (True, nan)])
 def test_what_is_read_after_a_time_with_little_to_read_is_no_pace(pace: float, *, quiet: bool) -> None:
     """A member is busy by now and did 240 records/s in the mean; 300 arrived before as well, or next to nothing."""

@@ -129,17 +129,16 @@ def _newest_rates(topics: Sequence[TopicSignals], owners: Sequence[Ints], spans:
 def _shown(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int, windows: int) -> Floats:
     """Return what each slot did in records/s over some windows up to each window, [slots, windows]; NaN if not known.
 
-    It is not known if a partition had another owner meanwhile or stood for a part of them, or if its newest commit is
-    older than those of the slot's others: what was done by others, or at other times, adds up to more than a member can
-    do.
+    It is not known if a partition had another owner meanwhile, stood for a part of them or jumped over deleted records,
+    or if its newest commit is older than those of the slot's others: what was done by others, or at other times, adds
+    up to more than a member can do.
     """
     rates, reads = [], []
     for each, owner in zip(topics, owners, strict=True):
         known, at = each.positions, np.arange(owner.shape[1])
         since = known.begin(known.newest, windows)
-        moves, stands = (
-            np.cumsum(changes, axis=1) for changes in (np.diff(owner, axis=1, prepend=owner[:, :1]) != 0, known.stood)
-        )
+        is_other = (np.diff(owner, axis=1, prepend=owner[:, :1]) != 0) | known.jumped
+        moves, stands = (np.cumsum(changes, axis=1) for changes in (is_other, known.stood))
         moved, stood = (counts - np.take_along_axis(counts, since, axis=1) for counts in (moves, stands))
         stands_all = known.stood & (stood == at - since)
         is_own = (moved == 0) & (stands_all | (stood == 0))

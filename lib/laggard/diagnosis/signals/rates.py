@@ -29,6 +29,7 @@ class Positions:
     done: Floats  # records, until the end of each window
     patience: Floats  # [partitions, 1] seconds from which the next commit is overdue
     stood: npt.NDArray[np.bool_]  # [partitions, windows] True where the next commit was overdue
+    jumped: npt.NDArray[np.bool_]  # [partitions, windows] True where a commit jumped over deleted records
     is_whole: bool  # True if every window has such an instant
 
     def rates(self, windows: int) -> Floats:
@@ -90,8 +91,9 @@ def positions(frame: TopicFrame, window_seconds: int) -> Positions:
     interval = np.fmax.reduce(frame["interval"], axis=1, keepdims=True)  # rebalances make it look shorter for a while
     has_moved, unknown = consumed > 0, np.isnan(consumed)
     is_polled = np.isnan(frame["commits"][:, -1:]) & np.isnan(frame["repeats"][:, -1:])
+    jumped = unknown & ~is_polled
     if unknown.any():  # past deleted records: by how many it is not known, when it is
-        has_moved |= unknown & ~is_polled & (frozen < window_seconds)
+        has_moved |= jumped & (frozen < window_seconds)
     patience = np.fmax(OVERDUE_INTERVALS * interval, window_seconds)
     count = np.arange(consumed.shape[1])
     is_overdue = frozen > patience
@@ -101,13 +103,14 @@ def positions(frame: TopicFrame, window_seconds: int) -> Positions:
     since = np.where(has_moved & ~np.isnan(frozen), frozen, unseen)
     seconds: Floats = np.float64(window_seconds) * (count + 1.0) - since
     if unknown.any():  # what is not known of takes no time; but where commits are polled, the next answer has all of it
-        seconds -= window_seconds * np.cumsum(unknown & ~is_polled, axis=1)
+        seconds -= window_seconds * np.cumsum(jumped, axis=1)
     return Positions(
         np.maximum.accumulate(np.where(is_instant, count, -1), axis=1),
         seconds,
         np.cumsum(np.where(unknown, 0.0, consumed), axis=1),
         patience,
         is_overdue,
+        jumped,
         bool(is_instant.all()),
     )
 
