@@ -90,6 +90,10 @@ def _diagnosis_faults(page: str, data: Row) -> Iterator[str]:
         if row["code"] not in page:
             yield f"an open finding is not on the page: {row['code']}"
     yield from _unseen_faults(text, page, diagnosis)
+    if re.search(r"nothing to do|nothing found|find nothing", found[""]) and (text or "").startswith(
+        ("No: its reb", "Yes")
+    ):
+        yield f"the first line knows of nothing to do, and the verdict of something: {text}"
     window = diagnosis["windows"][0] if diagnosis["windows"] else {}
     if window.get("primary_evidence") and not re.search(r"^  Evidence: ", page, re.MULTILINE):
         yield "the cause has no evidence of the window"

@@ -121,6 +121,33 @@ def test_a_group_whose_members_all_crash_again_and_again_has_no_insignificant_la
     assert "capacity of one" not in text
 
 
+@pytest.mark.parametrize(
+    ("members", "first"),
+    [
+        (0, "checkout: 700 records behind, and no member reads them; the verdict points at its rebalances"),
+        (3, "checkout has no significant lag; the verdict points at its rebalances"),
+    ],
+)
+def test_a_verdict_that_comes_before_its_finding_is_in_the_first_line(
+    members: int, first: str, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verdict = {"partitions_material": 0, "scale_verdict": "NO_REBALANCE_FIRST", "scale_reason": {}, "members": members}
+    text = page(root, capsys, verdict, group={} if members else EMPTY)
+    assert text.startswith(first)
+    assert "Cause The verdict points at its rebalances; no finding of it is open yet" in text
+
+
+def test_a_group_without_members_and_records_has_not_enough_consumers(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Records came after the window."""
+    reason = {"row": 2.0, "lag_records": 0.0}
+    verdict = {"partitions_material": 0, "scale_verdict": "NOT_NEEDED", "scale_reason": reason, "members": 0}
+    text = page(root, capsys, verdict, finding_row("CRASH_LOOP", "checkout"), group=EMPTY)
+    assert "No: there was nothing to read." in text
+    assert "are enough" not in text
+
+
 def test_evidence_of_another_time_says_so_and_gives_no_second_lag(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -71,6 +71,34 @@ def test_no_batch_lasts_while_nobody_is_there(left: int, back: int) -> None:
     )
 
 
+def with_owners(topic: TopicSignals, *changes: tuple[int, str], **numbers: list[float]) -> TopicSignals:
+    """The same partition with other owners from some windows on, and with the last values of some numbers."""
+    owner = topic.frame.named("owner").copy()
+    for begin, name in changes:
+        owner[0, begin:] = name
+    given = {name: topic.frame[name].copy() for name in numbers}
+    for name, values in numbers.items():
+        given[name][0, -len(values) :] = values
+    frame = replace(topic.frame, names={**topic.frame.names, "owner": owner}, numbers={**topic.frame.numbers, **given})
+    return replace(topic, frame=frame)
+
+
+def test_a_new_owner_repeats_the_batch_of_the_one_before() -> None:
+    there = silences(120, (WINDOW * WINDOWS - 239, WINDOW * WINDOWS))
+    assert floor(with_owners(there, (WINDOWS - 2, "second"))) == floor(there)
+
+
+def test_no_batch_lasts_from_when_records_came_after_all_members_had_left() -> None:
+    there = silences(120, (WINDOW * WINDOWS - 239, WINDOW * WINDOWS))
+    assert floor(with_owners(there, (WINDOWS - 9, ""))) <= 2 * RATE * 120 + 1
+
+
+def test_a_silence_that_has_ended_is_no_other_for_who_leaves_later() -> None:
+    there = silences(120, (1800, 2039))
+    assert floor(there) >= 2 * RATE * 240
+    assert floor(with_owners(there, (WINDOWS - 5, ""))) == floor(there)
+
+
 def test_a_window_without_a_row_is_no_window_without_an_owner() -> None:
     there = silences(120, (WINDOW * WINDOWS - 239, WINDOW * WINDOWS))
     names = {name: there.frame.named(name).copy() for name in ("owner", "status")}

@@ -175,6 +175,15 @@ def test_little_lag_is_no_lag_in_unrest_only_if_members_were_there_to_read_it(
     assert answer(replace(signals, topics=[read], lag=0.0), code)[0] == "NOT_NEEDED"
 
 
+def test_a_record_that_nobody_reads_says_nothing_of_the_others() -> None:
+    """Seven of eight partitions were read since all members were back."""
+    frozen = np.full((8, 60), 30.0)
+    frozen[0] = 3000.0  # before a marker, say
+    topic = {"trend": "flat", "history": {"frozen": frozen, "consumed": 0.0}}
+    signals = group([1.0] * 8, topic=topic, group_facts=[THERE] * 57 + [NOBODY, NOBODY, THERE])
+    assert answer(signals, "CRASH_LOOP")[0] == "NOT_NEEDED"
+
+
 def test_little_lag_is_no_lag_after_one_restart_of_all_members() -> None:
     topic = {"trend": "flat", "history": {"frozen": 150.0, "consumed": 0.0}}
     assert (

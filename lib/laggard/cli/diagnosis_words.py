@@ -51,6 +51,7 @@ SENTENCES = {
     " target. Drain time with them: {drain_at_desired_seconds}.",
     "YES": "Yes: {members} → {members_desired} members. Drain time with them: {drain_at_desired_seconds}.",
 }
+_NOTHING = "No: there was nothing to read."  # of a group without members
 # the cause that a verdict names, before the finding of it opens
 VERDICT_CAUSES = {
     "NO_MEMBERS": "the group, which has no member",
@@ -131,6 +132,8 @@ def _sentences(row: Row, numbers: Mapping[str, float]) -> str:
     text = SENTENCES.get(code, f"{code}.")
     if code == "NOT_NEEDED" and numbers.get("row") == ENOUGH_MEMBERS.row:
         text = _BALANCE
+    elif code == "NOT_NEEDED" and row["members"] == 0 == numbers.get("lag_records"):
+        text = _NOTHING
     elif code == "NOT_NEEDED" and numbers.get("size_known") == 0:
         text = _LITTLE
     elif code == "NO_BROKER" and "hidden_lag_ratio" in numbers:

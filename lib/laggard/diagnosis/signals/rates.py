@@ -29,7 +29,9 @@ class Positions:
     done: Floats  # records, until the end of each window
     patience: Floats  # [partitions, 1] seconds from which the next commit is overdue
     stood: npt.NDArray[np.bool_]  # [partitions, windows] True where the next commit was overdue
-    jumped: npt.NDArray[np.bool_]  # [partitions, windows] True where a commit jumped over deleted records
+    jumped: npt.NDArray[
+        np.bool_
+    ]  # [partitions, windows] True where it is not known what was consumed, as past deleted records
     is_whole: bool  # True if every window has such an instant
 
     def rates(self, windows: int) -> Floats:

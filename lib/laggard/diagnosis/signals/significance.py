@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from laggard.diagnosis.history.frames import Floats, GroupFrame, TopicFrame
+from laggard.diagnosis.history.frames import Floats, GroupFrame, Names, TopicFrame
 from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals.group import Flags, Shape
 from laggard.rebalance.parameters import DEFAULTS
@@ -77,7 +77,8 @@ def _batches(frame: TopicFrame, limit: Floats, window_seconds: int) -> Floats:
     """Return seconds, [partitions, windows], for which an offset had not moved by the window's end, as in a batch.
 
     0 in a silence that lasted as long as a stall before it ended, or in which the partition changed its owner: it says
-    nothing about how long a batch takes. One that lasts on may be one until it is as long, from when somebody owned it.
+    nothing about how long a batch takes. One that lasts on may be one until it is as long, from when somebody owned the
+    partition.
     """
     frozen = frame["frozen"]
     count = np.arange(frozen.shape[1])
@@ -87,16 +88,31 @@ def _batches(frame: TopicFrame, limit: Floats, window_seconds: int) -> Floats:
     has_ended = (end < count[-1]) & ~np.isnan(frame["interval"])  # before the third gap nothing says what is long
     lasted = np.take_along_axis(frozen, end, axis=1)
     batches = np.where(np.where(has_ended, lasted, frozen) < limit, frozen, 0.0)
-    # names take long to compare: only where a window passed without a move
-    for row in np.flatnonzero((batches > window_seconds).any(axis=1)):
-        known = np.maximum.accumulate(np.where(frame.named("status")[row] != "", count, 0))
-        owners = frame.named("owner")[row][known]  # a window without a row says nothing of the owner
-        changed = np.maximum.accumulate(np.where(np.append(False, owners[1:] != owners[:-1]), count, -1))
-        is_change_in_it = changed[end[row]] > end[row] - lasted[row] / window_seconds
-        nobody = np.maximum.accumulate(np.where(owners == "", count, -1))
-        since = np.where(has_ended[row], 0.0, np.maximum(0, count - nobody[-1]) * float(window_seconds))
-        batches[row] = np.where(is_change_in_it, np.fmin(batches[row], since), batches[row])
+    rows = np.flatnonzero((batches > window_seconds).any(axis=1))
+    names = _last_known(frame.named("owner")[rows], frame.named("status")[rows] != "")
+    is_change = names[:, 1:] != names[:, :-1]  # names take long to compare
+    for row, owners, changes in zip(rows.tolist(), names, is_change, strict=True):
+        if not changes.any():
+            continue
+        begin = end[row] - lasted[row] / window_seconds
+        changed = np.maximum.accumulate(np.where(np.append(False, changes), count, -1))
+        batches[row] = np.where(has_ended[row] & (changed[end[row]] > begin), 0.0, batches[row])
+        nobody = int(np.flatnonzero(owners == "")[-1]) if (owners == "").any() else -1
+        is_left = (end[row] == count[-1]) & (nobody > begin)  # in a silence that lasts on
+        since = np.maximum(0, count - nobody) * float(window_seconds)
+        batches[row] = np.where(is_left, np.fmin(batches[row], since), batches[row])
     return batches
+
+
+def _last_known(names: Names, is_known: Flags) -> Names:
+    """Return names [n, windows], each unknown one replaced by the one before, those before the first by the first."""
+    if is_known.all():
+        return names
+    count = np.arange(names.shape[1])
+    first = np.argmax(is_known, axis=1)[:, None]
+    places = np.maximum.accumulate(np.where(is_known, count, first), axis=1)
+    found: Names = np.take_along_axis(names, places, axis=1)
+    return found
 
 
 def lag_left(frame: TopicFrame, floor: Floors, at_commits: Floats) -> Left:

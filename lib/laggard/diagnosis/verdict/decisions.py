@@ -110,9 +110,10 @@ def _is_empty(signals: Signals) -> bool:
 
 
 def _was_empty(signals: Signals) -> bool:
-    """Return True if the group had no member at some window's end since the newest commit of what is unread."""
-    longest = max(float(np.fmax.reduce(t.frame["frozen"][t.lag > 0, -1], initial=0.0)) for t in signals.topics)
-    windows = int(longest / signals.frame.window_seconds) + 1
+    """Return True if the group had no member at some window's end since its newest commit of what is unread."""
+    frozen = [each.frame["frozen"][each.lag > 0, -1] for each in signals.topics]
+    since = float(np.fmin.reduce(np.concatenate(frozen), initial=np.nan))
+    windows = int(np.nan_to_num(since) / signals.frame.window_seconds) + 1
     return any(row is not None and row.get("members") == 0 for row in signals.frame.facts[-windows:])
 
 
