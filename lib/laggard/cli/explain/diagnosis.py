@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 
 from laggard.cli.diagnosis_words import (
-    VERDICT_CAUSES,
     advice,
     avoid,
     checked,
@@ -22,7 +21,7 @@ from laggard.cli.diagnosis_words import (
     without_lag,
 )
 from laggard.cli.evaluated import Diagnosis, is_behind
-from laggard.cli.explain.headline import has_trouble, is_overtaken, leading, overtaken
+from laggard.cli.explain.headline import has_trouble, is_overtaken, leading, overtaken, pointed_at
 from laggard.cli.explain.now import lag_of_topic
 from laggard.cli.explain.rows import Explained
 from laggard.cli.explain.shape import shape_lines
@@ -132,10 +131,10 @@ def _cause(diagnosis: Diagnosis) -> Iterator[str]:
 
 def _without_finding(diagnosis: Diagnosis) -> str:
     """Name where the verdict points, if it does; a finding opens only after its condition has lasted."""
-    points = VERDICT_CAUSES.get(diagnosis.windows[0]["scale_verdict"]) if diagnosis.windows else None
-    if points is None:
+    points = pointed_at(diagnosis)
+    if not points:
         return "Unknown: no finding explains the lag yet."
-    return f"The verdict points at {points}; no finding of it is open yet, as its condition has to last first."
+    return f"{points[0].upper()}{points[1:]}; no finding of it is open yet, as its condition has to last first."
 
 
 def _evidence(found: Row, diagnosis: Diagnosis) -> Iterator[str]:

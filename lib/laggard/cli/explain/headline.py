@@ -57,10 +57,10 @@ def _members(number: int) -> str:
 
 def has_trouble(diagnosis: Diagnosis) -> bool:
     """Return True if there is lag that counts, a finding that is more than a note, or a verdict that points at one."""
-    return diagnosis.has_lag or leading(diagnosis) is not None or bool(_pointed_at(diagnosis))
+    return diagnosis.has_lag or leading(diagnosis) is not None or bool(pointed_at(diagnosis))
 
 
-def _pointed_at(diagnosis: Diagnosis) -> str:
+def pointed_at(diagnosis: Diagnosis) -> str:
     """Return words for the cause that the verdict names before its finding opens; "" if it names none."""
     cause = VERDICT_CAUSES.get(diagnosis.windows[0]["scale_verdict"]) if diagnosis.windows else None
     return f"the verdict points at {cause}" if cause else ""
@@ -111,7 +111,7 @@ def _without_lag(explained: Explained) -> str:
     trouble = _trouble(diagnosis)
     is_unseen = all(row["lag_known"] is None for row in diagnosis.windows)
     if explained.group["members"] == 0 and explained.group["lag_known"] and not (is_unseen and trouble):
-        then = _pointed_at(diagnosis) or "the rules find nothing so far"
+        then = pointed_at(diagnosis) or "the rules find nothing so far"
         then = "start its consumers" if verdict == "NO_MEMBERS" else then
         return f": {_lag_now(explained)}, and no member reads them; {_of_before(diagnosis)}{trouble or then}"
     if is_unseen:
@@ -121,8 +121,8 @@ def _without_lag(explained: Explained) -> str:
         lag = f"has no significant lag{'' if is_known else ' as far as is known'}"
         of_before = _of_before(diagnosis)
         return f" {lag}{f'; {of_before}' if of_before else ', but: '}{trouble}"
-    if _pointed_at(diagnosis):
-        return f" has no significant lag; {_pointed_at(diagnosis)}"
+    if pointed_at(diagnosis):
+        return f" has no significant lag; {pointed_at(diagnosis)}"
     lag = _keeps_up(diagnosis, is_known=is_known)
     notes = f" now, {count(len(diagnosis.findings), 'note')} below" if diagnosis.findings else ""
     return f" {lag}: nothing to do{notes}"

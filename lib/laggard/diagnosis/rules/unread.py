@@ -26,7 +26,7 @@ from laggard.diagnosis.rules.rule import (
 )
 from laggard.diagnosis.signals.forecast import is_read_by_others
 from laggard.diagnosis.signals.group import Signals
-from laggard.diagnosis.signals.stall import BELOW_LOG_START, DEFAULT_POLL_SECONDS
+from laggard.diagnosis.signals.stall import DEFAULT_POLL_SECONDS, is_lost
 from laggard.diagnosis.signals.statistics import known_sum
 
 EMPTY = ("Empty", "Dead")
@@ -149,9 +149,7 @@ def topic_left_behind(signals: Signals) -> Iterator[Observation]:
 
 def _is_behind(signals: Signals) -> bool:
     """Return True if lag is significant, or unknown because unread records were deleted: there is more to read."""
-    return signals.is_material or any(
-        (each.frame.named("status")[:, -1] == BELOW_LOG_START).any() for each in signals.topics
-    )
+    return signals.is_material or any(is_lost(each.frame).any() for each in signals.topics)
 
 
 def _counts_commits(signals: Signals) -> bool:

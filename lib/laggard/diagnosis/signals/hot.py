@@ -10,7 +10,7 @@ import numpy as np
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, TopicSignals
-from laggard.diagnosis.signals.stall import BELOW_LOG_START, is_lost
+from laggard.diagnosis.signals.stall import is_lost
 from laggard.diagnosis.signals.statistics import is_most, known_sum, lower_median
 
 # below it the ratio of a rate to others may be chance
@@ -92,7 +92,7 @@ def wandering(signals: Signals, topic: TopicSignals) -> frozenset[int]:
     of the newest windows; one row if it was the same place in all of them.
     """
     arrival = topic.frame["arrival"][:, -HOT_WINDOWS:]
-    is_behind = topic.is_material | (topic.frame.named("status")[:, -1] == BELOW_LOG_START)
+    is_behind = topic.is_material | is_lost(topic.frame)
     if len(arrival) < WANDER_PLACES or isnan(signals.best_capacity) or not is_behind.any():
         return frozenset()
     highest = np.fmax.reduce(arrival, axis=0)
