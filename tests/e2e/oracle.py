@@ -9,6 +9,7 @@ from typing import Any
 from laggard.demo.broker import Broker
 
 GROUP_TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+DESCRIBE = ("--describe", "--all-groups", "--timeout", "60000")  # ms; by default 5 s, and then it prints no line
 DUMP_TOOL = "kafka.tools.DumpLogSegments"
 _BATCH = re.compile(r"baseOffset: .* producerId: (-?\d+) .* isTransactional: (true|false) isControl: (true|false)")
 _RECORD = re.compile(r"\| offset: (\d+) CreateTime: (\d+) .*?headerKeys: \[\] (.*)$")
@@ -37,8 +38,7 @@ class Dumped:
 
 def describe_groups(broker: Broker) -> dict[tuple[str, str, int], Described]:
     """CURRENT-OFFSET, LOG-END-OFFSET and LAG of every group's partitions."""
-    servers = broker.bootstrap_servers
-    return read_description(broker.run_tool(GROUP_TOOL, "--bootstrap-server", servers, "--describe", "--all-groups"))
+    return read_description(broker.run_tool(GROUP_TOOL, "--bootstrap-server", broker.bootstrap_servers, *DESCRIBE))
 
 
 def read_description(text: str) -> dict[tuple[str, str, int], Described]:

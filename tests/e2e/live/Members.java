@@ -16,6 +16,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -33,6 +34,7 @@ import org.apache.kafka.clients.consumer.internals.AsyncKafkaConsumer;
 import org.apache.kafka.clients.consumer.internals.StreamsRebalanceData;
 import org.apache.kafka.clients.consumer.internals.StreamsRebalanceListener;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.RetriableException;
 import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.utils.Exit;
@@ -47,6 +49,7 @@ public final class Members {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final Duration PAUSE = Duration.ofMillis(200);
     private static final long LIMIT_SECONDS = 20;
+    private static final long LISTING_SECONDS = 120;
 
     private final String servers;
     private final Admin admin;
@@ -186,7 +189,24 @@ public final class Members {
         return found;
     }
 
+    /** One broker that is busy, or has just ended, fails the whole listing; the next one asks the brokers that are left. */
     private Map<String, Object> groups() throws Exception {
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(LISTING_SECONDS);
+        while (true) {
+            try {
+                return listing();
+            } catch (ExecutionException error) {
+                Throwable reason = error.getCause(); // that of no answer to "which brokers are there?" is one level down
+                boolean isPassing = reason instanceof RetriableException || reason.getCause() instanceof RetriableException;
+                if (!isPassing || System.nanoTime() > end) {
+                    throw error;
+                }
+                System.err.println("groups: asks once more after " + reason);
+            }
+        }
+    }
+
+    private Map<String, Object> listing() throws Exception {
         Map<String, Object> found = new LinkedHashMap<>();
         for (GroupListing each : admin.listGroups().all().get(LIMIT_SECONDS, TimeUnit.SECONDS)) {
             found.put(each.groupId(), List.of(

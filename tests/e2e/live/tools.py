@@ -4,11 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from e2e.live.clients import Clients
-from e2e.oracle import GROUP_TOOL, Described, read_description
+from e2e.oracle import DESCRIBE, GROUP_TOOL, Described, read_description
 
 SHARE_TOOL = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
 STREAMS_TOOL = "org.apache.kafka.tools.streams.StreamsGroupCommand"
-EVERY = ("--describe", "--all-groups", "--verbose")
 BLANK = ("ASSIGNMENT-STRATEGY", "GROUP-INSTANCE-ID")
 Line = dict[str, str]
 Places = frozenset[tuple[str, int]]
@@ -26,7 +25,7 @@ class Described:
 def ask_tools(clients: Clients) -> Described:
     states = [line for tool in (GROUP_TOOL, SHARE_TOOL, STREAMS_TOOL) for line in table(clients, tool, "--state")]
     members = table(clients, GROUP_TOOL, "--members")
-    partitions = read_description(clients.tool(GROUP_TOOL, "--describe", "--all-groups"))
+    partitions = read_description(clients.tool(GROUP_TOOL, *DESCRIBE))
     return Described(
         {line["GROUP"]: line for line in states}, {line["CLIENT-ID"]: line for line in members}, partitions
     )  # fmt: skip
@@ -40,7 +39,7 @@ def table(clients: Clients, tool: str, *what: str) -> list[Line]:
     """Lines under the newest heading; two columns, and the last one, are blank where there is nothing to tell."""
     found: list[Line] = []
     names: list[str] = []
-    for words in (line.split() for line in clients.tool(tool, *EVERY, *what).splitlines()):
+    for words in (line.split() for line in clients.tool(tool, *DESCRIBE, "--verbose", *what).splitlines()):
         if words[:1] == ["GROUP"]:
             names = words
         elif words and words[0].islower():  # sentences begin with a capital
