@@ -310,6 +310,21 @@ def test_two_causes_at_once_are_two_findings() -> None:
     assert causes(signals) == [("hot", "", (0,)), ("member", "m2", (6, 7, 8))]
 
 
+@pytest.mark.parametrize(
+    ("reads", "expected"),
+    [
+        (800.0, [("member", "m2", (6, 7, 8))]),  # 500,000 records at 700/s more than come: in 714 s
+        (600.0, []),  # in 1,000 s: it is most of the lag for longer than the drain target
+    ],
+)
+def test_what_a_cause_that_is_over_has_left_hides_no_other(reads: float, expected: list[Any]) -> None:
+    lag = lagging(12, 6, 7, 8, lag=20_000.0)
+    lag[0] = 500_000.0
+    signals = slow_group(lag=lag, consume=[reads, *slower(12, 6, 7, 8)[1:]])
+
+    assert causes(signals) == expected
+
+
 def small_group(earlier_lag: float) -> Signals:
     lags = np.full((6, 60), 10.0)
     lags[2:4, -3:] = [[earlier_lag, LAG, LAG]] * 2

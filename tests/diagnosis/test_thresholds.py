@@ -36,7 +36,6 @@ OF_NO_RULE = {  # fixed thresholds that are in the params of no finding, and wha
     "complete_seconds": "when rows of deploys and scale_events are written",
     "breach_windows": "group_windows.slo_breach_seconds",
     "verdict_share": "the verdict",
-    "falling_windows": "the verdict",
     "series_gaps": "the verdict",
     "series_silence": "the verdict",
     "series_windows": "the verdict",

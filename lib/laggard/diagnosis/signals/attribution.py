@@ -1,7 +1,7 @@
 """Lag that lies on some partitions only: the coarsest factor that explains it, broker, host, member or partition.
 
 Stalled partitions are set aside before. Each cause that is found is set aside too and the rest is searched again, so
-that two causes at once are two findings.
+that two causes at once are two findings. Where none is found, what drains soon by itself is set aside as well.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from laggard.diagnosis.parameters import fixed
+from laggard.diagnosis.signals.draining import drains_soon
 from laggard.diagnosis.signals.group import Cause, Fit, Flags, Signals, Slowness, TopicSignals
 from laggard.diagnosis.signals.hot import hot_places, is_hot_ratio
 from laggard.diagnosis.signals.slow import costly_places, slowness
@@ -76,15 +77,21 @@ def attribute(signals: Signals) -> tuple[Cause, ...]:
 def attribute_topic(signals: Signals, topic: TopicSignals) -> list[Cause]:
     """Return the causes of the lag of one topic; none unless its shape is uneven."""
     found: list[Cause] = []
+    if not signals.is_material or topic.shape.name not in UNEVEN:
+        return found
     active = searchable(topic)
-    while signals.is_material and topic.shape.name in UNEVEN and len(found) <= MORE_CAUSES:
-        if not topic.is_material[active].any():
-            break
+    # what a fault that is over has left: without it another cause may be found
+    soon = active & topic.is_material & drains_soon(signals, topic)
+    while topic.is_material[active].any() and len(found) <= MORE_CAUSES:
         cause = next(_causes(signals, topic, active), None)
-        if cause is None:
+        if cause is not None:
+            found.append(cause)
+            active[list(cause.fit.places)] = False
+        elif soon.any():
+            active &= ~soon
+        else:
             break
-        found.append(cause)
-        active[list(cause.fit.places)] = False
+        soon &= active
     return found
 
 

@@ -13,6 +13,14 @@ from laggard.diagnosis.rules.capacity import RISING_WINDOWS, rises
 from laggard.diagnosis.rules.registry import BLOCKS_SCALING
 from laggard.diagnosis.rules.rule import Observation, share_of_lag
 from laggard.diagnosis.signals.attribution import UNEVEN, searchable
+from laggard.diagnosis.signals.draining import (
+    drain_at_current_rates,
+    drains_soon_in,
+    falls,
+    owner_drains_in,
+    owners_of_lag,
+    partitions_drain_in,
+)
 from laggard.diagnosis.signals.forecast import (
     is_read_by_others,
     is_seen,
@@ -23,14 +31,6 @@ from laggard.diagnosis.signals.hot import HOT_WINDOWS, hot_places, is_hot_unknow
 from laggard.diagnosis.signals.stall import BELOW_LOG_START, HELD, is_lost, retained
 from laggard.diagnosis.signals.statistics import known_sum
 from laggard.diagnosis.verdict import reasons
-from laggard.diagnosis.verdict.draining import (
-    drain_at_current_rates,
-    drains_soon_in,
-    falls,
-    owner_drains_in,
-    owners_of_lag,
-    partitions_drain_in,
-)
 from laggard.diagnosis.verdict.reasons import VERDICT_SHARE, Reason, Verdict, members_to_have, numbers_of
 from laggard.diagnosis.verdict.sizing import Sizing
 

@@ -1,4 +1,4 @@
-"""Forecasts of the lag by what is read now, which the verdict asks for before it asks for members.
+"""Forecasts of the lag by what is read now: what drains soon needs no member, and nobody is to blame for it.
 
 Rates are those between the newest commits, so that a change shows before a trend does.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals.forecast import is_kept_up, topic_drain_seconds
-from laggard.diagnosis.signals.group import Signals, TopicSignals
+from laggard.diagnosis.signals.group import Flags, Signals, TopicSignals
 from laggard.diagnosis.signals.rates import rolling_mean
 from laggard.diagnosis.signals.statistics import known_sum
 
@@ -41,6 +41,17 @@ def drains_soon_in(signals: Signals) -> float:
 def owners_of_lag(topic: TopicSignals) -> set[str]:
     """Return slots of the owners of lag that counts, "" of nobody."""
     return set(topic.frame.named("slot")[topic.is_material, -1].tolist())
+
+
+def drains_soon(signals: Signals, topic: TopicSignals) -> Flags:
+    """Return a mask of the partitions of owners who soon have drained all their lag of a topic."""
+    soon = [
+        slot
+        for slot in sorted(owners_of_lag(topic))
+        if owner_drains_in(topic, slot) <= signals.policy.drain_target_seconds
+    ]
+    found: Flags = np.isin(topic.frame.named("slot")[:, -1], soon)
+    return found
 
 
 def owner_drains_in(topic: TopicSignals, slot: str) -> float:
