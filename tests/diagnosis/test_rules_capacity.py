@@ -376,6 +376,18 @@ def test_a_costly_partition_of_an_owner_with_nothing_else_names_the_owner_too() 
     assert (costly.partitions, costly.confidence, costly.evidence_text["alternative"]) == ((7,), 0.5, "SLOW_MEMBER m7")
 
 
+@pytest.mark.parametrize(("back", "expected"), [(2, []), (30, [HOLDS])])
+def test_a_partition_is_not_costly_whose_owner_read_others_meanwhile(back: int, expected: list[str]) -> None:
+    """As the neighbour of a member that crashes now and then has its partition for a while."""
+    consume = [60.0 if place == 7 else 100.0 for place in range(12)]
+    topic = topic_signals(ONE_LAGS, consume=consume, slots=spread_over(12, 12), shape="concentrated")
+    slots = topic.frame.named("slot").copy()
+    slots[8, -1 - back] = "m7"
+    signals = signals_of(replace(topic, frame=replace(topic.frame, names={**topic.frame.names, "slot": slots})))
+
+    assert states("COSTLY_PARTITION", signals) == expected
+
+
 @pytest.mark.parametrize(("ratio", "expected"), [(0.19, [HOLDS]), (0.2, [FAILS]), (nan, [HOLDS])])
 def test_a_partition_that_members_hardly_come_to_between_rebalances_is_not_costly(
     ratio: float, expected: list[str]

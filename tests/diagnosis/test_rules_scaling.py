@@ -138,6 +138,21 @@ def test_one_member_that_crashes_again_and_again_is_no_oscillation() -> None:
     assert evaluate("SCALE_OSCILLATION", signals) == []
 
 
+@pytest.mark.parametrize(("reason", "is_swinging"), [("poll_timeout", False), ("session_expiry", True)])
+def test_members_that_poll_timeouts_evict_now_and_then_are_no_oscillation(reason: str, *, is_swinging: bool) -> None:
+    """A member that nobody removed rejoins; one that a scale-in killed stops its heartbeats, too."""
+    life = Life(timeout=60).generation(10, *OLD)
+    for number, last in enumerate(OLD[2:]):
+        rest = [each for each in OLD if each != last]
+        life.generation(300 + 120 * number, *rest, of_row={"cause_posterior": {reason: 0.9}})
+        life.generation(330 + 120 * number, *OLD)
+    for index in range(4):  # of these it is not known why
+        life.generation(900 + 420 * index, *(OLD if index % 2 else OLD[:2]))
+    signals = life.signals()
+    assert len(signals.membership.scale_events) >= 4
+    assert (evaluate("SCALE_OSCILLATION", signals) != []) == is_swinging
+
+
 def test_a_plan_that_goes_up_and_down_once_is_no_oscillation() -> None:
     life = Life().generation(10, *OLD).generation(600, *OLD, *NEW[:2]).generation(3000, *OLD)
     assert evaluate("SCALE_OSCILLATION", life.signals()) == []

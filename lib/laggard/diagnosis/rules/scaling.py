@@ -214,9 +214,13 @@ def _goes_on(signals: Signals) -> Iterator[Observation]:
     open_after=1,
 )
 def scale_oscillation(signals: Signals) -> Iterator[Observation]:
-    """Members are added and removed in turn; those that crash again and again do not count."""
-    looping = signals.membership.looping
-    events = [each for each in signals.membership.scale_events if not {*each.joined, *each.left} <= looping]
+    """Members are added and removed in turn; those that crash repeatedly or exceed the poll timeout do not count.
+
+    A member that is evicted by its poll timeout is alive and rejoins: nobody removed or added it.
+    """
+    membership = signals.membership
+    own = membership.looping | {membership.place(each.slot) for each in membership.evictions_by_reason["poll_timeout"]}
+    events = [each for each in membership.scale_events if not {*each.joined, *each.left} <= own]
     found = alternations(events, signals.frame.now) if has_members(signals) else []
     if len(found) >= _SWINGS:
         sizes = [size for each in found for size in (each.before, each.after)]

@@ -195,15 +195,20 @@ def _is_worked_slower(signals: Signals, topic: TopicSignals, place: int) -> bool
     arrival, others = float(topic.arrival[place]), median_of_others(topic.arrival, place)
     if not (ALIKE_LOWEST * others <= arrival <= ALIKE_HIGHEST * others and topic.consume[place] > 0):
         return False
-    seconds, interval = signals.frame.window_seconds, topic.interval[place]
-    commits = 0 if isnan(interval) else ceil(RATE_COMMITS * interval / seconds)
-    windows = slice(-max(signals.parameters.rate_windows, commits), None)
+    seconds, windows = signals.frame.window_seconds, _of_its_rate(signals, topic, place)
     if topic.positions.stood[place, windows].any():
         return False
     if falls_behind(topic.frame["envelope"][place], signals.parameters.trend_effect * arrival, seconds):
         return True
     left = known_sum(topic.frame["arrival"][place, windows] - topic.frame["consume"][place, windows]) * seconds
     return bool(left > COSTLY_FLOORS * topic.floor[place])
+
+
+def _of_its_rate(signals: Signals, topic: TopicSignals, place: int) -> slice:
+    """Return the newest windows, which hold several commits of a partition."""
+    interval = topic.interval[place]
+    commits = 0 if isnan(interval) else ceil(RATE_COMMITS * interval / signals.frame.window_seconds)
+    return slice(-max(signals.parameters.rate_windows, commits), None)
 
 
 def _is_at_the_common_pace(signals: Signals, topic: TopicSignals, place: int) -> bool:
@@ -255,9 +260,16 @@ def _lagged(signals: Signals, topic: TopicSignals, place: int, last: int) -> boo
 
 
 def _is_alone(signals: Signals, topic: TopicSignals, place: int) -> bool:
-    """Return True if a partition's owner has no other and nobody else had it: which of the two is slow is unknown."""
+    """Return True if a partition's owner has no other and nobody else had it: which of the two is slow is unknown.
+
+    One that had others meanwhile, as a member that crashes leaves its own for a while, could not read more of this.
+    """
     owner = owner_of(signals, topic, place)
-    return owner is not None and len(owner.partitions) == 1 and _last_move(topic, place) is None
+    if owner is None or len(owner.partitions) != 1 or _last_move(topic, place) is not None:
+        return False
+    windows = _of_its_rate(signals, topic, place)
+    held = [(each.frame.named("slot")[:, windows] == owner.slot).any(axis=1) for each in signals.topics]
+    return int(np.concatenate(held).sum()) == 1
 
 
 def has_followed(signals: Signals, topic: TopicSignals, place: int) -> bool:
