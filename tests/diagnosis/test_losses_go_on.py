@@ -128,3 +128,91 @@ def test_a_reader_that_drains_a_long_burst_has_no_loss_forecast() -> None:
 
 def _is_forecast(row: dict[str, Any]) -> bool:
     return bool(row["code"] == "DATA_LOSS_FORECAST" and row["event"] == "opened")
+
+
+def commit_seldom(seed: int, *, stops: bool) -> Evaluation:
+    """A reader whose commits are further apart than what retention keeps; it keeps up, or stops in minute 40."""
+    chance = random.Random(f"seldom {seed}")
+    rate, gap = chance.uniform(20, 200), chance.randint(2, 5)  # minutes
+    held = rate * WINDOW * gap * chance.uniform(0.2, 0.8)  # records that the log keeps
+    group = Fluid(np.full((4, MINUTES), rate), np.full((2, MINUTES), 1e6), seed, interval=60.0 * gap)
+    first, at = group.lag_rows[0]["window_start"], dict.fromkeys(range(4), 1_000_000)
+    for row in group.lag_rows:
+        minute, place = round((row["window_start"] - first).total_seconds() / WINDOW), row["partition"]
+        commits, end = minute % gap == 0 and not (stops and minute >= 40), row["log_end_offset"]
+        row |= {"commits": int(commits), "consumed": 0, "lag_envelope": None}
+        if commits:
+            row |= {"consumed": end - at[place], "lag_envelope": round(rate)}
+            at[place] = end - round(rate)
+        lag, start = end - at[place], round(max(1e6, end - held))
+        row |= {"committed_offset": at[place], "log_start_offset": start}
+        row |= {"lag": lag, "lag_min": lag, "lag_max": lag, "time_lag_seconds": lag / rate}
+        if at[place] < start:
+            row |= {
+                "status": "below_log_start",
+                "lag": None,
+                "lag_min": None,
+                "lag_max": None,
+                "time_lag_seconds": None,
+            }
+            row["lost_records"] = start - at[place]
+    return evaluate(group.tables(), first=15)
+
+
+def drain_bursts(seed: int) -> tuple[Evaluation, int]:
+    """A reader that commits seldom, and bursts that push the log start past its commit; records it has truly lost."""
+    chance = random.Random(f"pushed {seed}")
+    rate, gap, pace = chance.uniform(20, 60), chance.randint(3, 5), chance.uniform(8, 12)
+    arrival = np.full((2, MINUTES), rate)
+    burst = chance.randrange(22, 26)
+    arrival[:, burst::20] *= chance.uniform(40, 60)
+    held = arrival.max() * WINDOW * chance.uniform(1.02, 1.1)  # hardly more than a burst
+    group = Fluid(arrival, np.full((2, MINUTES), 1e6), seed, interval=60.0 * gap)
+    begin, at, committed, lost = group.lag_rows[0]["window_start"], [1e6] * 2, [1_000_000] * 2, 0
+    for row in group.lag_rows:
+        minute, place = round((row["window_start"] - begin).total_seconds() / WINDOW), row["partition"]
+        end, before = row["log_end_offset"], committed[place]
+        start = round(max(1e6, end - held))
+        lost += max(0, start - round(at[place]))
+        at[place] = min(end, max(at[place], start) + pace * rate * WINDOW)
+        commits = minute % gap == 0
+        if commits:
+            committed[place] = round(at[place])
+        lag = end - committed[place]
+        row |= {"committed_offset": committed[place], "log_start_offset": start, "commits": int(commits)}
+        row |= {"consumed": committed[place] - before, "lag_envelope": lag if commits else None}
+        row |= {"lag": lag, "lag_min": lag, "lag_max": lag, "time_lag_seconds": lag / rate}
+        row["frozen_seconds"] = 0.0 if commits else float(WINDOW * (minute % gap))
+        if before < start:
+            row |= {"consumed": None, "lost_records": None}
+        if committed[place] < start:
+            row |= {
+                "status": "below_log_start",
+                "lag": None,
+                "lag_min": None,
+                "lag_max": None,
+                "time_lag_seconds": None,
+            }
+            row["lost_records"] = start - committed[place]
+    return evaluate(group.tables(), first=15), lost
+
+
+def test_bursts_that_retention_deletes_behind_a_reader_that_commits_seldom_are_neither_lost_nor_in_danger() -> None:
+    """A gap is not one without reading because its commit passed deleted records, and it is not known what was read."""
+    wrong = {}
+    for seed in range(GROUPS):
+        found, lost = drain_bursts(seed)
+        events = {code: lives(found, code) for code in ("DATA_LOST", "DATA_LOSS_FORECAST")}
+        if lost or any(events.values()):
+            wrong[seed] = lost, events
+    assert wrong == {}
+
+
+def test_what_retention_deletes_between_two_commits_of_a_reader_that_keeps_up_is_not_said_to_be_lost() -> None:
+    lost = {seed: found for seed in range(GROUPS) if (found := lives(commit_seldom(seed, stops=False), "DATA_LOST"))}
+    assert lost == {}
+
+
+def test_it_is_lost_if_the_reader_has_stopped() -> None:
+    for seed in range(GROUPS):
+        assert lives(commit_seldom(seed, stops=True), "DATA_LOST") == [["opened"]], seed

@@ -57,6 +57,38 @@ def test_windows_of_which_nothing_is_known_do_not_count_as_time() -> None:
     assert positions(topic_signals([0.0], history=history).frame, 60).newest_rates(5) == pytest.approx([100.0])
 
 
+@pytest.mark.parametrize(
+    ("between", "start", "expected"),
+    [
+        (1000.0, 4000.0, (7000.0 - 4000.0) / 120),  # the rest may have been deleted before it was read
+        (1000.0, 500.0, (7000.0 - 1000.0) / 120),
+        (1000.0, 9000.0, 0.0),
+        (np.nan, 4000.0, np.nan),  # in two windows of which nothing is known
+    ],
+)
+def test_the_least_that_was_read_in_a_gap_with_a_jump_is_what_retention_had_not_deleted(
+    between: float, start: float, expected: float
+) -> None:
+    """Commits come every two minutes; the newest one, in the last window, passed deleted records."""
+    numbers = np.arange(60)
+    committed = 1000.0 + 6000.0 * 2 * ((numbers - 57) // 2)
+    committed[-2:] = between, 7000.0
+    consumed = np.append(np.nan, np.diff(committed))
+    consumed[-1] = np.nan
+    frozen = np.where(numbers % 2 == 1, 0.0, 60.0)
+    history = {
+        "consumed": consumed,
+        "committed": committed,
+        "start": np.where(numbers < 59, -1e6, start),
+        "frozen": frozen,
+        "commits": 1.0,
+    }
+    found = positions(topic_signals([1e6], history=history, interval=120.0).frame, 60)
+
+    assert found.gap_rates(2)[0] == pytest.approx([expected], nan_ok=True)
+    assert found.gap_rates(2)[1] == pytest.approx([100.0])
+
+
 def test_an_answer_after_polls_without_one_holds_what_was_done_meanwhile() -> None:
     """Where commits are polled, they are not counted."""
     history = {"consumed": np.where(np.arange(60) % 2 == 0, np.nan, 12000.0), "frozen": np.tile([np.nan, 0.0], 30)}

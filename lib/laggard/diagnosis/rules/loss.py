@@ -21,6 +21,7 @@ from laggard.diagnosis.rules.rule import (
 from laggard.diagnosis.signals import forecast
 from laggard.diagnosis.signals.forecast import FEW_JUMPS
 from laggard.diagnosis.signals.group import Loss, Signals, TopicSignals
+from laggard.diagnosis.signals.stall import may_be_past
 from laggard.diagnosis.signals.statistics import known_sum
 
 HOUR = 3600.0
@@ -98,16 +99,19 @@ def time_lag_slo_breach(signals: Signals) -> list[Observation]:
     close_after=15,  # a reader that is overtaken is so again with each segment that is deleted
 )
 def data_lost(signals: Signals) -> list[Observation]:
-    """The log starts after the committed offset, or a commit jumped over deleted records faster than a group reads."""
+    """A reader that is behind has its offset below the log start, or jumped over deleted records faster than it reads.
+
+    One that keeps up and commits less often than retention deletes may have read on since its commit: not known.
+    """
     found = []
     for each in signals.topics:
-        lost = each.frame["lost"][:, -1]
+        lost = np.where(may_be_past(each), np.nan, each.frame["lost"][:, -1])
+        # a window whose loss is unknown is none without one: an open finding waits for the next
+        unknown = tuple(int(number) for number in each.frame.partitions[np.isnan(lost)])
+        if unknown:
+            found.append(Observation("DATA_LOST", topic=each.frame.topic, partitions=unknown, abstains=True))
         rows = lost > 0
         if not rows.any():
-            # a window whose loss is unknown is none without one: an open finding waits for the next
-            unknown = tuple(int(number) for number in each.frame.partitions[np.isnan(lost)])
-            if unknown:
-                found.append(Observation("DATA_LOST", topic=each.frame.topic, partitions=unknown, abstains=True))
             continue
         severity = PAGE
         if is_compacted(each):

@@ -19,6 +19,7 @@ from laggard.diagnosis.history.frames import Floats, GroupFrame, Row, TopicFrame
 from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals.group import Loss, Signals, TopicSignals
 from laggard.diagnosis.signals.rates import newest_level
+from laggard.diagnosis.signals.stall import may_be_past
 from laggard.diagnosis.signals.statistics import known_sum
 from laggard.diagnosis.signals.trend import GROWING, slopes
 
@@ -229,11 +230,13 @@ def _loss(signals: Signals, each: TopicSignals) -> Loss:
     # retention removes what a busier hour had brought, faster than anything is read now
     is_overdue = (frame["frozen"][:, -1] > each.positions.patience[:, 0]) & (each.lag > 0)
     matters = each.is_ok & (each.is_material & (each.envelope > each.floor) | each.is_stalled | is_overdue)
-    deleted = np.flatnonzero(frame["lost"][:, -1] > 0)
+    is_unclear = may_be_past(each)
+    deleted = np.flatnonzero((frame["lost"][:, -1] > 0) & ~is_unclear)
     if deleted.size:  # what the log starts behind is deleted as it goes on
         return Loss(0.0, int(frame.partitions[deleted[0]]))
     if not matters.any():
-        return Loss(math.nan if math.isnan(retention) or not each.is_ok.any() else math.inf)
+        is_unknown = math.isnan(retention) or not each.is_ok.any() or is_unclear.any()
+        return Loss(math.nan if is_unknown else math.inf)
     found = Loss(math.nan)
     speeds, means, jumps = start_speeds(frame, signals.frame.window_seconds)
     reads = paces(each, signals.parameters)

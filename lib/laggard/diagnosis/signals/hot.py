@@ -10,7 +10,7 @@ import numpy as np
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, TopicSignals
-from laggard.diagnosis.signals.stall import is_lost
+from laggard.diagnosis.signals.stall import is_lost, may_be_past
 from laggard.diagnosis.signals.statistics import is_most, known_sum, lower_median
 
 # below it the ratio of a rate to others may be chance
@@ -73,11 +73,9 @@ def hot_places(signals: Signals, topic: TopicSignals, active: Flags) -> tuple[in
 def overtaken_places(signals: Signals, topic: TopicSignals) -> tuple[int, ...]:
     """Return rows of hot partitions that are read too slowly, so that retention deletes their unread records.
 
-    Their lag is not known, nor what is read of them: each commit is a jump over deleted records. Where retention keeps
-    less than what arrives between two commits, so it is for a reader that keeps up, but its commits leave nothing.
+    Their lag is not known, nor what is read of them: each commit is a jump over deleted records.
     """
-    keeps_up = topic.envelope <= topic.least_floor[:, -1]
-    is_overtaken = is_lost(topic.frame) & ~keeps_up & ~topic.is_stalled
+    is_overtaken = is_lost(topic.frame) & ~may_be_past(topic) & ~topic.is_stalled
     return tuple(
         place
         for place in np.flatnonzero(is_overtaken).tolist()

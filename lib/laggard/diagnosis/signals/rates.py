@@ -25,13 +25,13 @@ class Positions:
     """
 
     newest: npt.NDArray[np.int64]  # number of the newest window with such an instant up to each window, -1 if none
-    seconds: Floats  # of the instant in each window, from the beginning of the first one
+    seconds: Floats  # of the instant in each window, from the beginning of the first one, without `jumped` ones
     done: Floats  # records, until the end of each window
     patience: Floats  # [partitions, 1] seconds from which the next commit is overdue
-    stood: npt.NDArray[np.bool_]  # [partitions, windows] True where the next commit was overdue
-    jumped: npt.NDArray[
-        np.bool_
-    ]  # [partitions, windows] True where it is not known what was consumed, as past deleted records
+    stood: npt.NDArray[np.bool_]  # True where the next commit was overdue
+    jumped: npt.NDArray[np.bool_]  # True where it is not known what was consumed, as past deleted records
+    least: Floats  # as `done`, with the records of such windows that had not been deleted, where that is known
+    taken: Floats  # as `seconds`, with these windows
     is_whole: bool  # True if every window has such an instant
 
     def rates(self, windows: int) -> Floats:
@@ -53,10 +53,13 @@ class Positions:
         return self._between(self.newest[:, -1:], np.reshape(windows, (-1, 1)))[:, 0]
 
     def gap_rates(self, count: int) -> list[Floats]:
-        """Return the same rates of each of the newest gaps between two instants, [partitions], the newest gap first."""
+        """Return the same rates of each of the newest gaps between two instants, [partitions], the newest gap first.
+
+        Of a gap with a jump past deleted records it is the least that was read in it.
+        """
         rows, last, found = np.arange(len(self.newest))[:, None], self.newest[:, -1:], []
         for _ in range(count):
-            found.append(self._between(last, 1)[:, 0])
+            found.append(self._over(last, 1, self.least, self.taken)[:, 0])
             last = np.where(last > 0, self.newest[rows, last - 1], -1)
         return found
 
@@ -77,10 +80,15 @@ class Positions:
 
     def _between(self, last: npt.NDArray[np.int64], windows: int | npt.NDArray[np.int64]) -> Floats:
         """Return rates up to the instants of the windows `last`, [partitions, n]."""
+        return self._over(last, windows, self.done, self.seconds)
+
+    def _over(
+        self, last: npt.NDArray[np.int64], windows: int | npt.NDArray[np.int64], records: Floats, seconds: Floats
+    ) -> Floats:
         rows, first = np.arange(len(last))[:, None], self.begin(last, windows)
-        span = self.seconds[rows, last] - self.seconds[rows, first]
+        span = seconds[rows, last] - seconds[rows, first]
         is_known = (last > first) & (first >= 0) & (span > 0)
-        done = self.done[rows, last] - self.done[rows, first]
+        done = records[rows, last] - records[rows, first]
         return np.where(is_known, done / np.where(is_known, span, 1.0), np.nan)
 
 
@@ -103,18 +111,37 @@ def positions(frame: TopicFrame, window_seconds: int) -> Positions:
     # the next commit may hold what was read in an interval before it
     unseen = np.where(is_overdue, np.nan_to_num(interval), 0.0)
     since = np.where(has_moved & ~np.isnan(frozen), frozen, unseen)
-    seconds: Floats = np.float64(window_seconds) * (count + 1.0) - since
+    taken: Floats = np.float64(window_seconds) * (count + 1.0) - since
+    seconds, done = taken, np.cumsum(np.where(unknown, 0.0, consumed), axis=1)
+    least = done
     if unknown.any():  # what is not known of takes no time; but where commits are polled, the next answer has all of it
-        seconds -= window_seconds * np.cumsum(jumped, axis=1)
+        kept = np.where(jumped, _not_deleted(frame), np.nan)
+        seconds = taken - window_seconds * np.cumsum(jumped, axis=1)
+        taken = taken - window_seconds * np.cumsum(jumped & np.isnan(kept), axis=1)
+        least = done + np.cumsum(np.nan_to_num(kept), axis=1)
     return Positions(
         np.maximum.accumulate(np.where(is_instant, count, -1), axis=1),
         seconds,
-        np.cumsum(np.where(unknown, 0.0, consumed), axis=1),
+        done,
         patience,
         is_overdue,
         jumped,
+        least,
+        taken,
         bool(is_instant.all()),
     )
+
+
+def _not_deleted(frame: TopicFrame) -> Floats:
+    """Return records that each window's commits passed and retention had not deleted until the window after it.
+
+    NaN if one of these offsets is not known.
+    """
+    committed, start = frame["committed"], frame["start"]
+    before = np.concatenate([np.full_like(committed[:, :1], np.nan), committed[:, :-1]], axis=1)
+    after = np.concatenate([start[:, 1:], start[:, -1:]], axis=1)
+    found: Floats = np.maximum(committed - np.maximum(before, after), 0.0)
+    return found
 
 
 def rolling_mean(values: Floats, windows: int) -> Floats:
