@@ -59,6 +59,7 @@ def test_exactly_one_cause_is_primary() -> None:
         ("EMPTY_WITH_LAG", "CAPACITY_SHORTAGE"),
         ("HOT_PARTITION_ARRIVAL", "CAPACITY_SHORTAGE"),
         ("COMMITS_STOPPED", "PARTITION_STALLED"),
+        ("CRASH_LOOP", "COSTLY_PARTITION"),
     ],
 )
 def test_a_cause_suppresses_what_follows_from_it(by: str, suppressed: str) -> None:

@@ -17,6 +17,7 @@ from laggard.diagnosis.rules.rule import (
     no_deploy,
     outranks,
     passes,
+    suppresses,
 )
 from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.rebalances import longest_rebalance_timeout
@@ -122,7 +123,12 @@ def session_eviction(signals: Signals) -> Iterator[Observation]:
     avoid=("do not lengthen session timeouts: that only hides the problem, and the member's partitions wait longer",),
     falsifier="without any change, the member next stays in the group longer than ever before",
     thresholds=("crash_times", "deploy_horizon_seconds"),
-    inhibits=(outranks(REBALANCING, "CAPACITY_SHORTAGE", "AT_PARTITION_CEILING"), WHILE_REBALANCING),
+    inhibits=(
+        outranks(REBALANCING, "CAPACITY_SHORTAGE", "AT_PARTITION_CEILING"),
+        # the others stop for its rebalances and take over its partitions: what they read shows no costly record
+        suppresses("COSTLY_PARTITION"),
+        WHILE_REBALANCING,
+    ),
     rank=120,
     blocks_scaling=True,
 )
