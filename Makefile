@@ -42,7 +42,7 @@ demo: demo-options jars ## real broker, load, job, exporter and live view; optio
 demo-options: # wrong ones show before minutes of set-up; so does a Python that is too old
 	@$(PYTHON) -c 'import sys; sys.version_info < (3, 10) and sys.exit("laggard: Python 3.10 or newer is needed, this is " + sys.version.split()[0]); from laggard.cli.main import check_use; sys.exit(check_use(["demo", *sys.argv[1:]]))' $(ARGS)
 
-test: jars lint ## lint, then the tests that prove the product in ten minutes
+test: jars lint ## lint, then the tests that prove the product, within twenty minutes
 	@echo "laggard: tests"
 	@$(BIN)/pytest --numprocesses 2 --dist loadfile -m 'not full' $(ARGS)
 
