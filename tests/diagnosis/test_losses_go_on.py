@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import numpy as np
+import pytest
 
 from diagnosis.fluid import Evaluation, Fluid, evaluate
 from diagnosis.test_stands_on import lives
@@ -130,21 +131,30 @@ def _is_forecast(row: dict[str, Any]) -> bool:
     return bool(row["code"] == "DATA_LOSS_FORECAST" and row["event"] == "opened")
 
 
-def commit_seldom(seed: int, *, stops: bool) -> Evaluation:
-    """A reader whose commits are further apart than what retention keeps; it keeps up, or stops in minute 40."""
+def commit_seldom(seed: int, *, stops: bool = False, leaves: bool = False, burst: float = 1.0) -> Evaluation:
+    """A reader whose commits are further apart than what retention keeps; it keeps up, or stops in minute 40.
+
+    Or it leaves after each commit; or in one minute `burst` times as much arrives.
+    """
     chance = random.Random(f"seldom {seed}")
     rate, gap = chance.uniform(20, 200), chance.randint(2, 5)  # minutes
-    held = rate * WINDOW * gap * chance.uniform(0.2, 0.8)  # records that the log keeps
-    group = Fluid(np.full((4, MINUTES), rate), np.full((2, MINUTES), 1e6), seed, interval=60.0 * gap)
+    held = rate * WINDOW * gap * chance.uniform(0.2, 0.45)  # records that the log keeps
+    arrival = np.full((4, MINUTES), rate)
+    arrival[:, 40 // gap * gap + 1] *= burst  # just after a commit
+    group = Fluid(arrival, np.full((2, MINUTES), 1e6), seed, interval=60.0 * gap)
+    for minute, fact in enumerate(group.fact_rows):
+        if leaves and minute % gap:
+            fact |= {"members": 0, "group_state": "Empty", "empty_since": fact["window_start"]}
     first, at = group.lag_rows[0]["window_start"], dict.fromkeys(range(4), 1_000_000)
     for row in group.lag_rows:
         minute, place = round((row["window_start"] - first).total_seconds() / WINDOW), row["partition"]
         commits, end = minute % gap == 0 and not (stops and minute >= 40), row["log_end_offset"]
-        row |= {"commits": int(commits), "consumed": 0, "lag_envelope": None}
+        start, before = round(max(1e6, end - held)), at[place]
         if commits:
-            row |= {"consumed": end - at[place], "lag_envelope": round(rate)}
             at[place] = end - round(rate)
-        lag, start = end - at[place], round(max(1e6, end - held))
+        row |= {"commits": int(commits), "consumed": at[place] - before if before >= start else None}
+        row |= {"frozen_seconds": float(WINDOW * (minute % gap)), "lag_envelope": round(rate) if commits else None}
+        lag = end - at[place]
         row |= {"committed_offset": at[place], "log_start_offset": start}
         row |= {"lag": lag, "lag_min": lag, "lag_max": lag, "time_lag_seconds": lag / rate}
         if at[place] < start:
@@ -209,10 +219,10 @@ def test_bursts_that_retention_deletes_behind_a_reader_that_commits_seldom_are_n
 
 
 def test_what_retention_deletes_between_two_commits_of_a_reader_that_keeps_up_is_not_said_to_be_lost() -> None:
-    lost = {seed: found for seed in range(GROUPS) if (found := lives(commit_seldom(seed, stops=False), "DATA_LOST"))}
+    lost = {seed: found for seed in range(GROUPS) if (found := lives(commit_seldom(seed), "DATA_LOST"))}
     assert lost == {}
 
 
-def test_it_is_lost_if_the_reader_has_stopped() -> None:
-    for seed in range(GROUPS):
-        assert lives(commit_seldom(seed, stops=True), "DATA_LOST") == [["opened"]], seed
+@pytest.mark.parametrize("how", [{"stops": True}, {"leaves": True}, {"burst": 200.0}])
+def test_it_is_lost_if_nobody_can_have_read_it_meanwhile(how: dict[str, Any]) -> None:
+    assert [seed for seed in range(GROUPS) if not lives(commit_seldom(seed, **how), "DATA_LOST")] == []

@@ -61,7 +61,7 @@ def test_windows_of_which_nothing_is_known_do_not_count_as_time() -> None:
     ("between", "start", "expected"),
     [
         (1000.0, 4000.0, (7000.0 - 4000.0) / 120),  # the rest may have been deleted before it was read
-        (1000.0, 500.0, (7000.0 - 1000.0) / 120),
+        (1000.0, 500.0, np.nan),  # retention passed the commit later than the log start was polled
         (1000.0, 9000.0, 0.0),
         (np.nan, 4000.0, np.nan),  # in two windows of which nothing is known
     ],

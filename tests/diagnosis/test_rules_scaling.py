@@ -138,14 +138,19 @@ def test_one_member_that_crashes_again_and_again_is_no_oscillation() -> None:
     assert evaluate("SCALE_OSCILLATION", signals) == []
 
 
-@pytest.mark.parametrize(("reason", "is_swinging"), [("poll_timeout", False), ("session_expiry", True)])
-def test_members_that_poll_timeouts_evict_now_and_then_are_no_oscillation(reason: str, *, is_swinging: bool) -> None:
+@pytest.mark.parametrize(
+    ("reason", "begin", "is_swinging"),
+    [("poll_timeout", 300, False), ("session_expiry", 300, True), ("poll_timeout", -30_000, True)],
+)
+def test_members_that_poll_timeouts_evict_now_and_then_are_no_oscillation(
+    reason: str, begin: float, *, is_swinging: bool
+) -> None:
     """A member that nobody removed rejoins; one that a scale-in killed stops its heartbeats, too."""
-    life = Life(timeout=60).generation(10, *OLD)
+    life = Life(timeout=60).generation(begin - 290, *OLD)
     for number, last in enumerate(OLD[2:]):
         rest = [each for each in OLD if each != last]
-        life.generation(300 + 120 * number, *rest, of_row={"cause_posterior": {reason: 0.9}})
-        life.generation(330 + 120 * number, *OLD)
+        life.generation(begin + 120 * number, *rest, of_row={"cause_posterior": {reason: 0.9}})
+        life.generation(begin + 30 + 120 * number, *OLD)
     for index in range(4):  # of these it is not known why
         life.generation(900 + 420 * index, *(OLD if index % 2 else OLD[:2]))
     signals = life.signals()

@@ -21,7 +21,6 @@ from laggard.diagnosis.rules.rule import (
 from laggard.diagnosis.signals import forecast
 from laggard.diagnosis.signals.forecast import FEW_JUMPS
 from laggard.diagnosis.signals.group import Loss, Signals, TopicSignals
-from laggard.diagnosis.signals.stall import may_be_past
 from laggard.diagnosis.signals.statistics import known_sum
 
 HOUR = 3600.0
@@ -105,7 +104,7 @@ def data_lost(signals: Signals) -> list[Observation]:
     """
     found = []
     for each in signals.topics:
-        lost = np.where(may_be_past(each), np.nan, each.frame["lost"][:, -1])
+        lost = forecast.known_losses(signals, each)
         # a window whose loss is unknown is none without one: an open finding waits for the next
         unknown = tuple(int(number) for number in each.frame.partitions[np.isnan(lost)])
         if unknown:
@@ -154,7 +153,7 @@ def data_loss_forecast(signals: Signals) -> list[Observation]:
         row = int(np.flatnonzero(each.frame.partitions == loss.partition)[0])
         is_overtaken = _is_overtaken(each, row, loss)
         # what has come true is a finding of its own; but it ends no forecast of more
-        is_losing = loss.seconds == 0 and bool(each.frame["lost"][row, -1] > 0)
+        is_losing = loss.seconds == 0 and bool(forecast.known_losses(signals, each)[row] > 0)
         if is_losing and not _is_open(signals, each.frame.topic):
             continue
         is_unread = bool(each.is_stalled[row]) or not signals.member_count

@@ -26,7 +26,7 @@ from laggard.diagnosis.rules.rule import (
     passes,
     suppresses,
 )
-from laggard.diagnosis.signals.deploys import RUNNING, SUSPECTED, Deploy, ScaleEvent, alternations
+from laggard.diagnosis.signals.deploys import RUNNING, SUSPECTED, SWING_SECONDS, Deploy, ScaleEvent, alternations
 from laggard.diagnosis.signals.effects import (
     DeployCost,
     elasticity,
@@ -219,7 +219,8 @@ def scale_oscillation(signals: Signals) -> Iterator[Observation]:
     A member that is evicted by its poll timeout is alive and rejoins: nobody removed or added it.
     """
     membership = signals.membership
-    own = membership.looping | {membership.place(each.slot) for each in membership.evictions_by_reason["poll_timeout"]}
+    evictions = membership.evicted("poll_timeout", SWING_SECONDS)
+    own = membership.looping | {membership.place(each.slot) for each in evictions}
     events = [each for each in membership.scale_events if not {*each.joined, *each.left} <= own]
     found = alternations(events, signals.frame.now) if has_members(signals) else []
     if len(found) >= _SWINGS:

@@ -79,19 +79,16 @@ def attribute_topic(signals: Signals, topic: TopicSignals) -> list[Cause]:
     found: list[Cause] = []
     if not signals.is_material or topic.shape.name not in UNEVEN:
         return found
-    active = searchable(topic)
-    # what a fault that is over has left: without it another cause may be found
-    soon = active & topic.is_material & drains_soon(signals, topic)
+    active, is_whole = searchable(topic), True
     while topic.is_material[active].any() and len(found) <= MORE_CAUSES:
         cause = next(_causes(signals, topic, active), None)
         if cause is not None:
             found.append(cause)
             active[list(cause.fit.places)] = False
-        elif soon.any():
-            active &= ~soon
+        elif is_whole:  # what a fault that is over has left: without it another cause may be found
+            active, is_whole = active & ~(topic.is_material & drains_soon(signals, topic)), False
         else:
             break
-        soon &= active
     return found
 
 

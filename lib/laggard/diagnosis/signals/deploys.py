@@ -254,7 +254,7 @@ def _was_new(place: str, run: Sequence[Change]) -> bool:
 
 # a change that is undone at once is a restart and no scaling
 STEP_SECONDS = fixed("step_seconds", 120.0, "s")
-_SWING_SECONDS = fixed("swing_seconds", 3600.0, "s in which members are added and removed in turn")
+SWING_SECONDS = fixed("swing_seconds", 3600.0, "s in which members are added and removed in turn")
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +306,7 @@ def _net_changes(changes: Sequence[Change], deploys: Sequence[Deploy]) -> list[C
 def alternations(events: Sequence[ScaleEvent], until: datetime) -> list[ScaleEvent]:
     """Return the newest net changes of recent seconds that alternate in sign, oldest first."""
     found: list[ScaleEvent] = []
-    for each in reversed([each for each in events if 0 <= (until - each.at).total_seconds() < _SWING_SECONDS]):
+    for each in reversed([each for each in events if 0 <= (until - each.at).total_seconds() < SWING_SECONDS]):
         if found and each.is_up == found[0].is_up:
             break
         found.insert(0, each)

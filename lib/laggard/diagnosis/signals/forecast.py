@@ -17,15 +17,19 @@ import numpy.typing as npt
 
 from laggard.diagnosis.history.frames import Floats, GroupFrame, Row, TopicFrame
 from laggard.diagnosis.parameters import Parameters, fixed
-from laggard.diagnosis.signals.group import Loss, Signals, TopicSignals
+from laggard.diagnosis.signals.group import Flags, Loss, Signals, TopicSignals
 from laggard.diagnosis.signals.rates import newest_level
-from laggard.diagnosis.signals.stall import may_be_past
+from laggard.diagnosis.signals.stall import is_lost, retained
 from laggard.diagnosis.signals.statistics import known_sum
 from laggard.diagnosis.signals.trend import GROWING, slopes
 
 PARTIAL_SHARE = fixed("partial_share", 0.1, "share of the partitions with a commit that may be unknown")
 _UNSEEN = frozenset({"blocked", "stale"})  # flags under which nothing about the group is known
 _READER_INTERVALS = fixed("reader_intervals", 2, "commit intervals in which a reader that never joins moves on")
+_LITTLE_SHARE = fixed("little_share", 0.5, "of what the log keeps, above which a commit left much")
+_PACE_TIMES = fixed(
+    "pace_times", 10.0, "times as fast as its offset has moved: so much in one commit interval no reader reads"
+)
 _BREACH_WINDOWS = fixed("breach_windows", 15, "windows of the slope of the time lag")
 _NEAR_WINDOWS = fixed("near_windows", 2, "windows on either side of the one in which a record arrived")
 # of the log start, which moves by whole segments: below it a speed is a guess
@@ -218,6 +222,35 @@ def offsets_expiry_ms(since_ms: float, retention_minutes: float) -> float:
     return since_ms + 60_000 * retention_minutes
 
 
+def known_losses(signals: Signals, topic: TopicSignals) -> Floats:
+    """Return the records of each partition that were deleted unread, [partitions]; NaN if that is not known."""
+    return np.where(may_be_past(signals, topic), np.nan, topic.frame["lost"][:, -1])
+
+
+def may_be_past(signals: Signals, topic: TopicSignals) -> Flags:
+    """Return partitions below their log start whose reader may have read on before retention deleted the records.
+
+    That is one which keeps up, but commits seldom: its newest commit is not old and left little to read, and what was
+    deleted since is no more than it could have read meanwhile.
+    """
+    little = np.fmin(topic.least_floor[:, -1], _LITTLE_SHARE * retained(topic.frame))
+    readable = _PACE_TIMES * _progress(topic.frame, signals.frame.window_seconds) * topic.interval
+    is_too_much = (topic.frame["lost"][:, -1] > readable) & (readable > 0)
+    found: Flags = is_lost(topic.frame) & (topic.envelope <= little) & ~is_too_much
+    if not found.any() or (signals.member_count == 0 and not is_read_by_others(signals)):
+        return np.zeros_like(found)
+    return found
+
+
+def _progress(frame: TopicFrame, window_seconds: int) -> Floats:
+    """Return the records/s by which each committed offset moved in all windows; NaN if it is known in one at most."""
+    committed = frame["committed"]
+    first = np.argmax(~np.isnan(committed), axis=1)
+    seconds = float(window_seconds) * (committed.shape[1] - 1 - first)
+    moved = committed[:, -1] - committed[np.arange(len(committed)), first]
+    return np.where(seconds > 0, moved / np.maximum(seconds, 1.0), np.nan)
+
+
 def losses(signals: Signals) -> dict[str, Loss]:
     """Return by topic which partition loses records to retention first, and in how many seconds."""
     return {each.frame.topic: _loss(signals, each) for each in signals.topics}
@@ -230,12 +263,11 @@ def _loss(signals: Signals, each: TopicSignals) -> Loss:
     # retention removes what a busier hour had brought, faster than anything is read now
     is_overdue = (frame["frozen"][:, -1] > each.positions.patience[:, 0]) & (each.lag > 0)
     matters = each.is_ok & (each.is_material & (each.envelope > each.floor) | each.is_stalled | is_overdue)
-    is_unclear = may_be_past(each)
-    deleted = np.flatnonzero((frame["lost"][:, -1] > 0) & ~is_unclear)
+    deleted = np.flatnonzero(known_losses(signals, each) > 0)
     if deleted.size:  # what the log starts behind is deleted as it goes on
         return Loss(0.0, int(frame.partitions[deleted[0]]))
     if not matters.any():
-        is_unknown = math.isnan(retention) or not each.is_ok.any() or is_unclear.any()
+        is_unknown = math.isnan(retention) or not each.is_ok.any() or may_be_past(signals, each).any()
         return Loss(math.nan if is_unknown else math.inf)
     found = Loss(math.nan)
     speeds, means, jumps = start_speeds(frame, signals.frame.window_seconds)

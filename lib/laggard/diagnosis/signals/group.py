@@ -83,9 +83,9 @@ class Membership:
         """Return the member identity of a slot; of one without a row the slot itself."""
         return self.place_of.get(slot, slot)
 
-    def evicted(self, reason: str) -> list[Eviction]:
-        """Return evictions of the last half hour (`deploy_horizon_seconds`) with this claimed reason."""
-        horizon = self.parameters.deploy_horizon_seconds
+    def evicted(self, reason: str, seconds: float | None = None) -> list[Eviction]:
+        """Return evictions of recent seconds with this claimed reason, by default `deploy_horizon_seconds`."""
+        horizon = self.parameters.deploy_horizon_seconds if seconds is None else seconds
         return [
             each for each in self.evictions_by_reason[reason] if (self.frame.now - each.at).total_seconds() < horizon
         ]

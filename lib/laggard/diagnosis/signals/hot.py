@@ -9,8 +9,9 @@ import numpy as np
 
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.parameters import fixed
+from laggard.diagnosis.signals.forecast import may_be_past
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, TopicSignals
-from laggard.diagnosis.signals.stall import is_lost, may_be_past
+from laggard.diagnosis.signals.stall import is_lost
 from laggard.diagnosis.signals.statistics import is_most, known_sum, lower_median
 
 # below it the ratio of a rate to others may be chance
@@ -75,7 +76,7 @@ def overtaken_places(signals: Signals, topic: TopicSignals) -> tuple[int, ...]:
 
     Their lag is not known, nor what is read of them: each commit is a jump over deleted records.
     """
-    is_overtaken = is_lost(topic.frame) & ~may_be_past(topic) & ~topic.is_stalled
+    is_overtaken = is_lost(topic.frame) & ~may_be_past(signals, topic) & ~topic.is_stalled
     return tuple(
         place
         for place in np.flatnonzero(is_overtaken).tolist()

@@ -30,8 +30,9 @@ class Positions:
     patience: Floats  # [partitions, 1] seconds from which the next commit is overdue
     stood: npt.NDArray[np.bool_]  # True where the next commit was overdue
     jumped: npt.NDArray[np.bool_]  # True where it is not known what was consumed, as past deleted records
-    least: Floats  # as `done`, with the records of such windows that had not been deleted, where that is known
+    least: Floats  # as `done`, with the least that was read in such windows where commits are rare
     taken: Floats  # as `seconds`, with these windows
+    unclear: npt.NDArray[np.bool_]  # True where not even the least is known
     is_whole: bool  # True if every window has such an instant
 
     def rates(self, windows: int) -> Floats:
@@ -55,11 +56,13 @@ class Positions:
     def gap_rates(self, count: int) -> list[Floats]:
         """Return the same rates of each of the newest gaps between two instants, [partitions], the newest gap first.
 
-        Of a gap with a jump past deleted records it is the least that was read in it.
+        Of a gap with a jump past deleted records between rare commits it is the least that was read in it, NaN if that
+        is not known.
         """
         rows, last, found = np.arange(len(self.newest))[:, None], self.newest[:, -1:], []
         for _ in range(count):
-            found.append(self._over(last, 1, self.least, self.taken)[:, 0])
+            rates = self._over(last, 1, self.least, self.taken)
+            found.append(np.where(self.unclear[rows, last], np.nan, rates)[:, 0])
             last = np.where(last > 0, self.newest[rows, last - 1], -1)
         return found
 
@@ -113,12 +116,12 @@ def positions(frame: TopicFrame, window_seconds: int) -> Positions:
     since = np.where(has_moved & ~np.isnan(frozen), frozen, unseen)
     taken: Floats = np.float64(window_seconds) * (count + 1.0) - since
     seconds, done = taken, np.cumsum(np.where(unknown, 0.0, consumed), axis=1)
-    least = done
+    least, unclear = done, unknown
     if unknown.any():  # what is not known of takes no time; but where commits are polled, the next answer has all of it
-        kept = np.where(jumped, _not_deleted(frame), np.nan)
+        kept = np.where(jumped & (interval > window_seconds), _not_deleted(frame), np.nan)
         seconds = taken - window_seconds * np.cumsum(jumped, axis=1)
         taken = taken - window_seconds * np.cumsum(jumped & np.isnan(kept), axis=1)
-        least = done + np.cumsum(np.nan_to_num(kept), axis=1)
+        least, unclear = done + np.cumsum(np.nan_to_num(kept), axis=1), jumped & np.isnan(kept)
     return Positions(
         np.maximum.accumulate(np.where(is_instant, count, -1), axis=1),
         seconds,
@@ -128,20 +131,22 @@ def positions(frame: TopicFrame, window_seconds: int) -> Positions:
         jumped,
         least,
         taken,
+        unclear,
         bool(is_instant.all()),
     )
 
 
 def _not_deleted(frame: TopicFrame) -> Floats:
-    """Return records that each window's commits passed and retention had not deleted until the window after it.
+    """Return records that each window's commits passed and retention had not deleted when they did.
 
-    NaN if one of these offsets is not known.
+    A log start is polled as its window begins. NaN if it is not known that it had passed the commit before, and where
+    the offset was set back.
     """
     committed, start = frame["committed"], frame["start"]
     before = np.concatenate([np.full_like(committed[:, :1], np.nan), committed[:, :-1]], axis=1)
     after = np.concatenate([start[:, 1:], start[:, -1:]], axis=1)
-    found: Floats = np.maximum(committed - np.maximum(before, after), 0.0)
-    return found
+    is_known = (committed >= before) & (after > before) & ~(frame["rewound"] > 0)
+    return np.where(is_known, np.maximum(committed - after, 0.0), np.nan)
 
 
 def rolling_mean(values: Floats, windows: int) -> Floats:

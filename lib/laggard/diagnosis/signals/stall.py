@@ -22,7 +22,6 @@ DEFAULT_POLL_SECONDS = fixed("default_poll_seconds", 300.0, "s, max.poll.interva
 BELOW_LOG_START = "below_log_start"
 # a member's first long batch looks like a hang until it is done
 _BATCH_TIMES = fixed("batch_times", 2.0, "times stall_min_seconds")
-_LITTLE_SHARE = fixed("little_share", 0.5, "of what the log keeps, above which a commit left much")
 _REPEAT_COMMITS = fixed("repeat_commits", 2, "commits of one offset, from which the owner repeats itself")
 
 
@@ -57,16 +56,6 @@ def with_lost(frame: TopicFrame, window_seconds: int) -> TopicFrame:
 def is_lost(frame: TopicFrame) -> Flags:
     """Return partitions of which the next record has been deleted, at the end of the newest window."""
     found: Flags = frame.named("status")[:, -1] == BELOW_LOG_START
-    return found
-
-
-def may_be_past(topic: TopicSignals) -> Flags:
-    """Return those of them whose reader keeps up: where it commits seldom it may have read on before retention deleted.
-
-    Its newest commit is not old and left little to read. One that retention overtakes always leaves most of the log.
-    """
-    little = np.fmin(topic.least_floor[:, -1], _LITTLE_SHARE * retained(topic.frame))
-    found: Flags = is_lost(topic.frame) & (topic.envelope <= little)
     return found
 
 
