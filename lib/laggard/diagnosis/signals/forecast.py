@@ -233,13 +233,13 @@ def may_be_past(signals: Signals, topic: TopicSignals) -> Flags:
     That is one which keeps up, but commits seldom: its newest commit is not old and left little to read, and what was
     deleted since is no more than it could have read meanwhile.
     """
+    found = is_lost(topic.frame)
+    if not found.any() or (signals.member_count == 0 and not is_read_by_others(signals)):
+        return np.zeros_like(found)
     little = np.fmin(topic.least_floor[:, -1], _LITTLE_SHARE * retained(topic.frame))
     readable = _PACE_TIMES * _progress(topic.frame, signals.frame.window_seconds) * topic.interval
     is_too_much = (topic.frame["lost"][:, -1] > readable) & (readable > 0)
-    found: Flags = is_lost(topic.frame) & (topic.envelope <= little) & ~is_too_much
-    if not found.any() or (signals.member_count == 0 and not is_read_by_others(signals)):
-        return np.zeros_like(found)
-    return found
+    return found & (topic.envelope <= little) & ~is_too_much
 
 
 def _progress(frame: TopicFrame, window_seconds: int) -> Floats:
