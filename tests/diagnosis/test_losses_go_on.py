@@ -54,8 +54,13 @@ def _stand(row: dict[str, Any], minute: int, begin: int, until: int, committed: 
     if minute >= until:
         row["lag_envelope"] = lag
     elif row["committed_offset"] < start:
-        row |= {"status": "below_log_start", "lag": None, "lag_min": None, "lag_max": None, "time_lag_seconds": None}
-        row["lost_records"] = round(start - row["committed_offset"])
+        _fall_below(row)
+
+
+def _fall_below(row: dict[str, Any]) -> None:
+    """Make a window one in which the log starts after the commit, as the recorder writes it."""
+    row |= {"status": "below_log_start", "lag": None, "lag_min": None, "lag_max": None, "time_lag_seconds": None}
+    row["lost_records"] = round(row["log_start_offset"] - row["committed_offset"])
 
 
 def test_a_loss_that_was_forecast_is_one_finding_until_the_reader_reads_on() -> None:
@@ -158,14 +163,7 @@ def commit_seldom(seed: int, *, stops: bool = False, leaves: bool = False, burst
         row |= {"committed_offset": at[place], "log_start_offset": start}
         row |= {"lag": lag, "lag_min": lag, "lag_max": lag, "time_lag_seconds": lag / rate}
         if at[place] < start:
-            row |= {
-                "status": "below_log_start",
-                "lag": None,
-                "lag_min": None,
-                "lag_max": None,
-                "time_lag_seconds": None,
-            }
-            row["lost_records"] = start - at[place]
+            _fall_below(row)
     return evaluate(group.tables(), first=15)
 
 
@@ -196,14 +194,7 @@ def drain_bursts(seed: int) -> tuple[Evaluation, int]:
         if before < start:
             row |= {"consumed": None, "lost_records": None}
         if committed[place] < start:
-            row |= {
-                "status": "below_log_start",
-                "lag": None,
-                "lag_min": None,
-                "lag_max": None,
-                "time_lag_seconds": None,
-            }
-            row["lost_records"] = start - committed[place]
+            _fall_below(row)
     return evaluate(group.tables(), first=15), lost
 
 
