@@ -11,8 +11,8 @@
 --   window_end        end of its newest window
 --   loss_seconds      until retention reaches an unread record; infinity: not at the current rates; null: unknown
 --   headroom_records  fewest records that retention may take first on a partition; null: unknown, or an hour old
---   lost_records      records deleted unread for certain: it may be more; null: unknown throughout
---   partitions_lost   partitions that certainly lost records
+--   lost_records      records deleted unread for certain, or ahead of its last position; null: unknown throughout
+--   partitions_lost   partitions with such records
 --   findings          findings DATA_LOST that opened
 --   windows_unknown   windows in which the loss is unknown on all partitions
 

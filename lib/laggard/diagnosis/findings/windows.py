@@ -67,7 +67,7 @@ def _topic_columns(signals: Signals, each: TopicSignals) -> Row:
         "noop_commits": _sum_known(frame["noops"][:, -1]),
         "matured_records": _sum_known(frame["matured"][:, -1]),
         "late_records": _sum_known(frame["late"][:, -1]),
-        "lost_records": _sum_known(frame["lost"][:, -1]),
+        "lost_records": _sum_known(forecast.known_losses(signals, each)),
         "max_time_lag_seconds": float(np.nanmax(ages)) if np.isfinite(ages).any() else None,
         "p50_time_lag_seconds": lower_median(ages.tolist()),
         "time_lag_censored": _is_censored(each),
