@@ -1,4 +1,7 @@
-"""What bad clients cost the others: 1,000 half-open requests, 50 silent clients, huge headers; then guesses."""
+"""Cost of bad clients to the others: 1,000 half-open requests, 50 silent clients, huge headers.
+
+Then it measures clients that guess passwords.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,12 @@ def main() -> None:
     """Measure each mode by itself."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--spread", type=float, default=5.0, help="seconds over which they come; 0: all at one moment")
+    parser.add_argument(
+        "--spread",
+        type=float,
+        default=5.0,
+        help="seconds over which they come; 0: all at one moment",
+    )
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         pki = make_pki(Path(folder) / "pki")
@@ -45,13 +53,26 @@ def main() -> None:
 
 
 @contextmanager
-def running_exporter(tables: Path, pki: Path, key: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def running_exporter(
+    tables: Path, pki: Path, key: str
+) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """Run `laggard export` on a free port, with TLS if a key is named."""
     web = pki / "web.yml"
     tls = f"tls_server_config:\n  cert_file: {key}.crt\n  key_file: {key}.key\n"
-    user = f"basic_auth_users: {{{USER}: {bcrypt.hashpw(SECRET.encode(), bcrypt.gensalt(10)).decode()}}}\n"
+    user = (
+        f"basic_auth_users: {{{USER}: "
+        f"{bcrypt.hashpw(SECRET.encode(), bcrypt.gensalt(10)).decode()}}}\n"
+    )
     web.write_text(user + (tls if key else ""), encoding="utf-8")
-    words = ["export", "--listen", "127.0.0.1:0", "--web.config.file", str(web), "--tables", str(tables)]
+    words = [
+        "export",
+        "--listen",
+        "127.0.0.1:0",
+        "--web.config.file",
+        str(web),
+        "--tables",
+        str(tables),
+    ]
     with subprocess.Popen(
         [sys.executable, "-m", "laggard", "--set", "exporter.max_age_seconds=86400", *words],
         stderr=subprocess.PIPE,
@@ -64,7 +85,9 @@ def running_exporter(tables: Path, pki: Path, key: str) -> Iterator[tuple[subpro
             process.kill()
 
 
-def measure(mode: str, tables: Path, pki: Path, seconds: float, spread: float | str) -> dict[str, object]:
+def measure(
+    mode: str, tables: Path, pki: Path, seconds: float, spread: float | str
+) -> dict[str, object]:
     """Return answers before and while the crowd is there, each on a connection of its own."""
     key = MODES.get(mode, "")
     tls = ssl.create_default_context(cafile=str(pki / "ca.crt")) if key else None
@@ -127,8 +150,13 @@ def ask(port: int, path: str, tls: ssl.SSLContext | None) -> tuple[int, float]:
 
 
 def loop_ms(pid: int) -> float:
-    """Return processor time of the serving loop: the work before a waiting probe, whatever else runs here."""
-    return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text(encoding="utf-8").split()[0]) / 1e6
+    """Return processor time of the serving loop, independent of what else runs here.
+
+    It is the work that precedes a waiting probe.
+    """
+    return (
+        int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text(encoding="utf-8").split()[0]) / 1e6
+    )
 
 
 def status(pid: int) -> dict[str, int]:

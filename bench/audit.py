@@ -1,6 +1,9 @@
-"""Seconds and memory of `laggard audit` over one day of 1,000 partitions, and over three: memory must not grow.
+"""Seconds and memory of `laggard audit` over one and three days of 1,000 partitions.
 
-The tables are those of bench/questions.py; they are made up, so some of their rows are called wrong.
+Memory must not grow.
+
+The tables are those of bench/questions.py; they are made up, so some of their rows are called
+wrong.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Records/s of decoding and compaction beside a raw scan by the same source, and of the job's cold start."""
+"""Records/s of decoding and compaction beside a raw scan by the same source.
+
+It also measures the job's cold start.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,12 @@ def main() -> None:
             for name, run in (("raw scan", scan), ("decode and compact", decode)):
                 seconds, cpu = timed(spark, broker.bootstrap_servers, records, run)
                 rows.append(
-                    {"what": name, "round": number + 1, "records_per_second": records / seconds, "cpu_seconds": cpu}
+                    {
+                        "what": name,
+                        "round": number + 1,
+                        "records_per_second": records / seconds,
+                        "cpu_seconds": cpu,
+                    }
                 )
         best = {
             name: max(float(str(row["records_per_second"])) for row in rows if row["what"] == name)
@@ -51,11 +59,17 @@ def main() -> None:
         spark.stop()
         rows.append(whole_job(Path(folder), broker.bootstrap_servers, records))
     report("catch_up", rows)
-    print(f"decode and compact / raw scan, best rounds: {best['decode and compact'] / best['raw scan']:.1%}")
+    print(
+        "decode and compact / raw scan, best rounds: "
+        f"{best['decode and compact'] / best['raw scan']:.1%}"
+    )
 
 
 def timed(spark: SparkSession, bootstrap: str, records: int, run: object) -> tuple[float, float]:
-    """Return seconds and CPU-seconds (broker not counted) over all records in batches of a tick's size."""
+    """Return seconds and CPU-seconds over all records in batches of a tick's size.
+
+    The CPU-seconds do not count the broker.
+    """
     step = BATCH // PARTITIONS
     each = records // PARTITIONS
     started, cpu = time.monotonic(), cpu_seconds(os.getpid())
@@ -66,9 +80,15 @@ def timed(spark: SparkSession, bootstrap: str, records: int, run: object) -> tup
             .option("kafka.bootstrap.servers", bootstrap)
             .option("assign", json.dumps({TOPIC: list(range(PARTITIONS))}))
             .options(**READ_OPTIONS)
-            .option("startingOffsets", json.dumps({TOPIC: {str(part): start for part in range(PARTITIONS)}}))
             .option(
-                "endingOffsets", json.dumps({TOPIC: {str(part): min(start + step, each) for part in range(PARTITIONS)}})
+                "startingOffsets",
+                json.dumps({TOPIC: {str(part): start for part in range(PARTITIONS)}}),
+            )
+            .option(
+                "endingOffsets",
+                json.dumps(
+                    {TOPIC: {str(part): min(start + step, each) for part in range(PARTITIONS)}}
+                ),
             )
             .load()
             .select("partition", "offset", "timestamp", "key", "value")
@@ -111,7 +131,12 @@ def whole_job(work: Path, bootstrap: str, records: int) -> dict[str, object]:
     with running_job(work, config) as job:
         await_batch(work, job, -1, 600)
         seconds, cpu = time.monotonic() - started, cpu_seconds(job.pid)
-    return {"what": "whole job, cold", "round": 1, "records_per_second": records / seconds, "cpu_seconds": cpu}
+    return {
+        "what": "whole job, cold",
+        "round": 1,
+        "records_per_second": records / seconds,
+        "cpu_seconds": cpu,
+    }
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""What the benchmarks share: a job as a child process, its CPU time, waiting for batches, and the report."""
+"""Shared parts of the benchmarks: a job as a child process, its CPU time, batches, the report.
+
+For batches, the module has the wait until they are written.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,8 @@ def write_config(work: Path, bootstrap: str, **values: Any) -> Path:
         section, _, key = name.partition("__")
         sections.setdefault(section, {})[key] = value
     lines = [
-        f"[{name}]\n" + "\n".join(f"{k} = {json.dumps(v)}" for k, v in keys.items()) for name, keys in sections.items()
+        f"[{name}]\n" + "\n".join(f"{k} = {json.dumps(v)}" for k, v in keys.items())
+        for name, keys in sections.items()
     ]
     path = work / "laggard.toml"
     path.write_text("\n\n".join(lines) + "\n", encoding="utf-8")
@@ -44,9 +48,11 @@ def write_config(work: Path, bootstrap: str, **values: Any) -> Path:
 
 @contextmanager
 def running_job(work: Path, config: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run `laggard run` as a child process; it ends with the block, and also when this process is killed."""
+    """Run `laggard run` as a child process until the block ends or this process is killed."""
     with (work / "job.log").open("ab") as log:
-        process = start_guarded([sys.executable, "-m", "laggard", "run", "--config", str(config), *options], log)
+        process = start_guarded(
+            [sys.executable, "-m", "laggard", "run", "--config", str(config), *options], log
+        )
     try:
         yield process
     finally:
@@ -54,7 +60,9 @@ def running_job(work: Path, config: Path, *options: str) -> Iterator[subprocess.
         await_end(process, 30)
 
 
-def await_batch(work: Path, process: subprocess.Popen[bytes], after: int, seconds: float, kind: str = "tick") -> Batch:
+def await_batch(
+    work: Path, process: subprocess.Popen[bytes], after: int, seconds: float, kind: str = "tick"
+) -> Batch:
     """Return the first batch of a kind with an id above `after`."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -72,7 +80,7 @@ def await_batch(work: Path, process: subprocess.Popen[bytes], after: int, second
 
 
 def cpu_seconds(root: int) -> float:
-    """Return CPU time of a process and all its living descendants, their ended children included."""
+    """Return CPU time of a process, its living descendants and their ended children."""
     parents: dict[int, list[int]] = {}
     times: dict[int, float] = {}
     for entry in Path("/proc").iterdir():
@@ -104,4 +112,10 @@ def report(name: str, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _text(value: Any) -> str:
-    return f"{value:,.2f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+    return (
+        f"{value:,.2f}"
+        if isinstance(value, float)
+        else f"{value:,}"
+        if isinstance(value, int)
+        else str(value)
+    )

@@ -1,4 +1,4 @@
-"""Polls of the coordinators: how long a round over many groups takes on one broker, and with how many requests.
+"""Polls of the coordinators: seconds and requests of a round over many groups on one broker.
 
 python bench/coordinators.py 2000 10000
 """
@@ -30,7 +30,12 @@ def commit_for(group: str) -> OffsetCommitRequest:
     topic = OffsetCommitRequest.OffsetCommitRequestTopic
     part = topic.OffsetCommitRequestPartition
     parts = [
-        part(partition_index=number, committed_offset=0, committed_leader_epoch=-1, committed_metadata="")
+        part(
+            partition_index=number,
+            committed_offset=0,
+            committed_leader_epoch=-1,
+            committed_metadata="",
+        )
         for number in range(PARTITIONS)
     ]
     return OffsetCommitRequest(
@@ -54,15 +59,23 @@ def make_groups(servers: str, begin: int, end: int) -> None:
         brokers.metadata([])
         while part := list(islice(names, AT_ONCE)):
             while part:  # the first look for a coordinator creates the offsets topic
-                answers = [(group, brokers.start("offset_commit", {1: commit_for(group)})) for group in part]
+                answers = [
+                    (group, brokers.start("offset_commit", {1: commit_for(group)}))
+                    for group in part
+                ]
                 part = [group for group, wait in answers if is_refused(wait()[1])]
                 if part:
-                    brokers.ask("find_coordinator", FindCoordinatorRequest(key=part[0], key_type=0, max_version=3))
+                    brokers.ask(
+                        "find_coordinator",
+                        FindCoordinatorRequest(key=part[0], key_type=0, max_version=3),
+                    )
                     time.sleep(0.5)
 
 
 def rounds(servers: str, seconds: float) -> Iterator[tuple[float, Snapshot]]:
-    with closing(Poller(PollOptions((servers,), ask_groups_seconds=seconds, request_timeout_seconds=30))) as poller:
+    with closing(
+        Poller(PollOptions((servers,), ask_groups_seconds=seconds, request_timeout_seconds=30))
+    ) as poller:
         for poll_id in range(1, POLLS + 1):
             started = time.monotonic()
             found = poller.poll(poll_id)
@@ -74,7 +87,10 @@ def main(sizes: Sequence[int]) -> None:
         servers = broker.bootstrap_servers
         with closing(KafkaAdminClient(bootstrap_servers=servers)) as admin:
             admin.create_topics([NewTopic("orders", PARTITIONS, 1)])
-        print("groups | deadline s | asked in a poll | requests in a poll | s of a poll | MB of a poll")
+        print(
+            "groups | deadline s | asked in a poll | requests in a poll | s of a poll | MB of a "
+            "poll"
+        )
         before = 0
         for size in sizes:
             make_groups(servers, before, size)
@@ -86,7 +102,8 @@ def main(sizes: Sequence[int]) -> None:
                 took = statistics.median(spent for spent, _ in found)
                 size_mb = len(str(pack(found[-1][1]))) / 1e6
                 print(
-                    f"{size} | {seconds} | {min(asked)} to {max(asked)} | {max(sent)} | {took:.2f} | {size_mb:.2f}",
+                    f"{size} | {seconds} | {min(asked)} to {max(asked)} | {max(sent)} | "
+                    f"{took:.2f} | {size_mb:.2f}",
                     flush=True,
                 )
 

@@ -1,7 +1,9 @@
-"""The diagnosis: seconds and CPU of one window of 1,000 groups with 50 partitions each, from an hour of history.
+"""The diagnosis: seconds and CPU of one window of 1,000 groups with 50 partitions each.
 
-The CPU of reading the tables, laying them out, evaluating and settling is shown apart; the job does all but the last on
-its executors, a shard each.
+The window is evaluated from an hour of history.
+
+The CPU of reading the tables, laying them out, evaluating and settling is shown apart; the job
+does all but the last on its executors, a shard each.
 """
 
 from __future__ import annotations
@@ -30,7 +32,15 @@ from laggard.diagnosis.parameters import Parameters, Policy  # noqa: E402
 from laggard.diagnosis.signals.cluster import ClusterFrame  # noqa: E402
 from laggard.stream.diagnose import in_shard, of_shard  # noqa: E402
 from laggard.stream.evaluating import Baselines, evaluate_groups, lay_out  # noqa: E402
-from laggard.stream.reading import RECENT, Options, Window, events_of, known_at, read_baseline, read_history  # noqa: E402
+from laggard.stream.reading import (  # noqa: E402
+    RECENT,
+    Options,
+    Window,
+    events_of,
+    known_at,
+    read_baseline,
+    read_history,
+)
 from laggard.tables import schemas  # noqa: E402
 from laggard.tables.delta import Writer, create_tables  # noqa: E402
 
@@ -41,7 +51,10 @@ LAST = Window(round((NOON + timedelta(minutes=WINDOWS - 1)).timestamp() * 1000),
 
 
 def main() -> None:
-    """Write an hour of history for a growing number of groups; evaluate its last window in one and in two processes."""
+    """Write an hour of history and evaluate its last window in one and in two processes.
+
+    The number of groups grows from run to run.
+    """
     rows = []
     for groups in (100, 1_000):
         with tempfile.TemporaryDirectory() as folder:
@@ -81,14 +94,20 @@ def _renamed(rows: pa.Table, copy: int) -> pa.Table:
 def measure(root: str, shards: int) -> dict[str, Any]:
     """Return seconds from the tables to the rows of group_windows and findings."""
     began = time.perf_counter()
-    with ProcessPoolExecutor(shards, get_context("spawn")) as pool:  # delta-rs does not survive a fork
-        list(pool.map(abs, range(shards)))  # processes are there before the clock starts, as Spark's workers are
+    # delta-rs does not survive a fork
+    with ProcessPoolExecutor(shards, get_context("spawn")) as pool:
+        # processes are there before the clock starts, as Spark's workers are
+        list(pool.map(abs, range(shards)))
         began = time.perf_counter()
         parts = list(pool.map(_shard, [(root, shard, shards) for shard in range(shards)]))
     evaluated = [each for part, _ in parts for each in part]
-    read, laid_out, evaluating = (sum(phase) for phase in zip(*(cpu for _, cpu in parts), strict=True))
+    read, laid_out, evaluating = (
+        sum(phase) for phase in zip(*(cpu for _, cpu in parts), strict=True)
+    )
     mark = time.perf_counter()
-    windows, findings, _ = settle(evaluated, ClusterFrame("c", LAST.begin_ms, 60), {}, OPTIONS.parameters)
+    windows, findings, _ = settle(
+        evaluated, ClusterFrame("c", LAST.begin_ms, 60), {}, OPTIONS.parameters
+    )
     assert len(windows) == len(evaluated), (len(windows), len(evaluated), findings[:1])
     now = time.perf_counter()
     return {
@@ -104,7 +123,10 @@ def measure(root: str, shards: int) -> dict[str, Any]:
 
 
 def _shard(place: tuple[str, int, int]) -> tuple[list[Evaluated], list[float]]:
-    """Return what was made of a shard's groups, and the CPU seconds of reading, laying out and evaluating."""
+    """Return the evaluated groups of a shard and the CPU seconds of each step.
+
+    The steps are reading, laying out and evaluating.
+    """
     root, shard, shards = place
     marks = [time.process_time()]
     own = {"shard": shard, "shards": shards}

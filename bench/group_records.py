@@ -1,4 +1,4 @@
-"""Group records: how many a second are decoded and described, and what one large group costs a tick."""
+"""Group records: decoded and described records per second, and a tick's cost of one large group."""
 
 from __future__ import annotations
 
@@ -34,13 +34,21 @@ def main() -> None:
     report(
         "group_records",
         [
-            {"what": f"records/s/core, {MEMBERS} members each", "value": GROUPS / seconds, "target": 5_000},
+            {
+                "what": f"records/s/core, {MEMBERS} members each",
+                "value": GROUPS / seconds,
+                "target": 5_000,
+            },
             {
                 "what": "ms to decode one of 1,000 members",
                 "value": 1e3 * median(lambda: decode(large[:1])),
                 "target": 50,
             },
-            {"what": "ms more for the tick that folds it", "value": 1e3 * fold(large), "target": 200},
+            {
+                "what": "ms more for the tick that folds it",
+                "value": 1e3 * fold(large),
+                "target": 200,
+            },
         ],
     )
 
@@ -56,7 +64,9 @@ def group(name: str, number: int, members: int, shift: int = 0) -> Record:
             encoder.assignment({"version": 0, "assigned_partitions": held, "user_data": None}),
         )
     state_ms = round(NOON.timestamp() * 1000) + 10_000 * number
-    return generation(number, dict.fromkeys(blobs, ("t",)), group=name, blobs=blobs, state_ms=state_ms)
+    return generation(
+        number, dict.fromkeys(blobs, ("t",)), group=name, blobs=blobs, state_ms=state_ms
+    )
 
 
 def decode(records: list[Record]) -> None:
@@ -74,9 +84,10 @@ def decode(records: list[Record]) -> None:
 
 
 def fold(records: list[Record]) -> float:
-    """Return the median seconds by which a new generation of the large group makes a tick longer."""
+    """Return the median seconds that a new generation of the large group adds to a tick."""
     job = Simulation()
-    job.history.clear()  # the job keeps no row that it wrote: to collect them would cost as much again
+    # the job keeps no row that it wrote: to collect them would cost as much again
+    job.history.clear()
     ends = [end(100, partition=partition) for partition in range(PER_MEMBER * LARGE_MEMBERS)]
     job.tick(ends, records[:1])
     job.tick(ends, seconds=2_000)  # nothing is under way any more

@@ -1,4 +1,7 @@
-"""What a look for a new batch costs after so many ticks, and a commit: CPU-milliseconds, the median of several."""
+"""Cost of a look for a new batch and of a commit, after so many ticks.
+
+The unit is CPU-milliseconds; each value is the median of several.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,10 @@ _KEPT = ("path", "partitionValues", "size")
 
 
 def build(root: str, ticks: int, *, is_maintained: bool) -> None:
-    """Write a `batches` table of so many ticks, by its log: only the newest row's file and one of each day exist."""
+    """Write a `batches` table of so many ticks by its log.
+
+    Only the files of the newest row and of one row of each day exist.
+    """
     create_tables(root, (BATCHES,))
     uri = table_uri(root, BATCHES.name)
     log, version = Path(uri, "_delta_log"), 0
@@ -37,15 +43,26 @@ def build(root: str, ticks: int, *, is_maintained: bool) -> None:
     file, live = None, []
     for number in range(ticks):
         at = first + timedelta(seconds=10 * number)
-        is_real = file is None or file.partition_values["date"] != str(at.date()) or number == ticks - 1
+        is_real = (
+            file is None or file.partition_values["date"] != str(at.date()) or number == ticks - 1
+        )
         if file is None or is_real:
-            rows = [{"date": at.date(), "batch_id": number, "kind": "tick", "polled_at": at, "table_versions": {}}]
+            rows = [
+                {
+                    "date": at.date(),
+                    "batch_id": number,
+                    "kind": "tick",
+                    "polled_at": at,
+                    "table_versions": {},
+                }
+            ]
             (file,) = write_files(uri, BATCHES, to_arrow(BATCHES, rows))
         stats = json.loads(file.stats)
         for bound in ("minValues", "maxValues"):
             stats[bound]["batch_id"] = number
         add = {
-            "path": file.path if is_real else f"{file.path}-{number}", "partitionValues": file.partition_values,
+            "path": file.path if is_real else f"{file.path}-{number}",
+            "partitionValues": file.partition_values,
             "size": file.size, "modificationTime": int(1000 * at.timestamp()), "dataChange": True,
             "stats": json.dumps(stats),
         }  # fmt: skip
@@ -60,9 +77,15 @@ def build(root: str, ticks: int, *, is_maintained: bool) -> None:
         path.unlink()
 
 
-def _compact(log: Path, version: int, live: list[dict[str, Any]], at: datetime) -> list[dict[str, Any]]:
+def _compact(
+    log: Path, version: int, live: list[dict[str, Any]], at: datetime
+) -> list[dict[str, Any]]:
     """Write the entry of a compaction of all files to one; gives what is live then."""
-    gone = {"deletionTimestamp": int(1000 * at.timestamp()), "dataChange": False, "extendedFileMetadata": True}
+    gone = {
+        "deletionTimestamp": int(1000 * at.timestamp()),
+        "dataChange": False,
+        "extendedFileMetadata": True,
+    }
     removed = [{"remove": {**gone, **{key: each[key] for key in _KEPT}}} for each in live]
     compacted = {**live[-1], "path": f"{live[-1]['path']}-compacted", "dataChange": False}
     _write_entry(log, version, [*removed, {"add": compacted}])
@@ -70,7 +93,9 @@ def _compact(log: Path, version: int, live: list[dict[str, Any]], at: datetime) 
 
 
 def _write_entry(log: Path, version: int, actions: list[dict[str, Any]]) -> None:
-    (log / f"{version:020}.json").write_text("\n".join(map(json.dumps, [{"commitInfo": {}}, *actions])))
+    (log / f"{version:020}.json").write_text(
+        "\n".join(map(json.dumps, [{"commitInfo": {}}, *actions]))
+    )
 
 
 def cpu_ms(work: Callable[[], object]) -> float:
@@ -93,7 +118,13 @@ def measure(root: str, name: str) -> dict[str, object]:
         nonlocal number
         number += 1
         at = datetime.now(timezone.utc)
-        row = {"date": at.date(), "batch_id": number, "kind": "tick", "polled_at": at, "table_versions": {}}
+        row = {
+            "date": at.date(),
+            "batch_id": number,
+            "kind": "tick",
+            "polled_at": at,
+            "table_versions": {},
+        }
         writer.write(BATCHES, to_arrow(BATCHES, [row]), number)
 
     commit()

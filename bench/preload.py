@@ -19,7 +19,10 @@ TASKS = 4  # each writes groups of its own, so that the offsets of a key only gr
 
 
 def preload(spark: SparkSession, bootstrap: str, topic: str, records: int) -> None:
-    """Write `records` commits of value version 3, all of a group in one partition of the topic, offsets growing."""
+    """Write `records` commits of value version 3 with growing offsets.
+
+    All belong to one group and lie in one partition of the topic.
+    """
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     admin.create_topics([NewTopic(topic, PARTITIONS, 1), NewTopic("orders", GROUP_PARTITIONS, 1)])
     admin.close()
@@ -38,24 +41,35 @@ def preload(spark: SparkSession, bootstrap: str, topic: str, records: int) -> No
 
 
 def _commits(share: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function for `mapInArrow`: from numbers to records, `share` numbers to each task."""
+    """Return the function for `mapInArrow` that makes records of numbers.
+
+    Each task gets `share` numbers.
+    """
 
     def make(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         keys = {}
         for group in range(GROUPS):
             name = f"group-{group:04d}".encode()
             for part in range(GROUP_PARTITIONS):
-                keys[group, part] = struct.pack(f">hh{len(name)}sh6si", 1, len(name), name, 6, b"orders", part)
+                keys[group, part] = struct.pack(
+                    f">hh{len(name)}sh6si", 1, len(name), name, 6, b"orders", part
+                )
         own = GROUPS // TASKS
         for batch in batches:
             numbers = [divmod(number, share) for number in batch["id"].to_pylist()]
-            places = [(turn % own * TASKS + task % TASKS, turn // own % GROUP_PARTITIONS) for task, turn in numbers]
+            places = [
+                (turn % own * TASKS + task % TASKS, turn // own % GROUP_PARTITIONS)
+                for task, turn in numbers
+            ]
             yield pa.record_batch(
                 {
                     "partition": pa.array([group % PARTITIONS for group, _ in places], pa.int32()),
                     "key": pa.array([keys[place] for place in places], pa.binary()),
                     "value": pa.array(
-                        [struct.pack(">hqihq", 3, turn, 0, 0, 1_700_000_000_000 + turn) for _, turn in numbers],
+                        [
+                            struct.pack(">hqihq", 3, turn, 0, 0, 1_700_000_000_000 + turn)
+                            for _, turn in numbers
+                        ],
                         pa.binary(),
                     ),
                 }

@@ -7,7 +7,15 @@ from datetime import datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
-from question_rows import columns, frame, group_history, group_windows, lag_windows, names, topic_windows
+from question_rows import (
+    columns,
+    frame,
+    group_history,
+    group_windows,
+    lag_windows,
+    names,
+    topic_windows,
+)
 
 
 def a_day(begin: datetime, day: int) -> Iterator[tuple[str, pa.Table]]:
@@ -23,7 +31,7 @@ def a_day(begin: datetime, day: int) -> Iterator[tuple[str, pa.Table]]:
 
 
 def events_of(begin: datetime, day: int) -> Iterator[tuple[str, pa.Table]]:
-    """Yield those of a day that are rows of events: 1,000 rebalances, 1,020 of findings, 100 deploys."""
+    """Yield event rows of a day: 1,000 rebalances, 1,020 of findings, 100 deploys."""
     random = np.random.default_rng(day)
     yield "rebalances", rebalances(begin, random)
     yield "findings", findings(begin, random)
@@ -35,10 +43,14 @@ def rebalances(begin: datetime, random: np.random.Generator) -> pa.Table:
     causes = ("member_join", "replacement", "unknown")
     rows = [
         {
-            "date": begin.date(), "cluster": "prod", "group": group, "rebalance_id": f"{begin:%d}-{group}-{n}",
-            "started_est": begin + timedelta(minutes=60 * n), "ended_at": begin + timedelta(minutes=60 * n, seconds=5),
-            "cause": causes[n % 3], "necessity": "planned", "assignor": "range", "rebalance_mode": "eager",
-            "members_before": 4 if n % 3 == 0 else 5, "members_after": 5, "moved": 10, "avoidable": 2,
+            "date": begin.date(), "cluster": "prod", "group": group,
+            "rebalance_id": f"{begin:%d}-{group}-{n}",
+            "started_est": begin + timedelta(minutes=60 * n),
+            "ended_at": begin + timedelta(minutes=60 * n, seconds=5),
+            "cause": causes[n % 3], "necessity": "planned", "assignor": "range",
+            "rebalance_mode": "eager",
+            "members_before": 4 if n % 3 == 0 else 5, "members_after": 5, "moved": 10,
+            "avoidable": 2,
             "paused_partition_seconds": float(random.random()), "coordinator": n % 3,
         }
         for group in names("group") for n in range(20)
@@ -50,8 +62,10 @@ def group_members(begin: datetime) -> pa.Table:
     """Return five in each of twenty generations a day and group."""
     rows = [
         {
-            "date": begin.date(), "cluster": "prod", "group": group, "record_timestamp": begin + timedelta(hours=n),
-            "source_partition": 3, "source_offset": n, "member_id": member, "session_timeout_ms": 45_000,
+            "date": begin.date(), "cluster": "prod", "group": group,
+            "record_timestamp": begin + timedelta(hours=n),
+            "source_partition": 3, "source_offset": n, "member_id": member,
+            "session_timeout_ms": 45_000,
             "rebalance_timeout_ms": 300_000,
         }
         for group in names("group") for n in range(20) for member in names("member", 5)
@@ -66,8 +80,10 @@ def findings(begin: datetime, random: np.random.Generator) -> pa.Table:
         for n in range(10):
             at = begin + timedelta(seconds=int(random.integers(0, 80_000)))
             row = {
-                "date": begin.date(), "cluster": "prod", "group": group, "topic": "topic-3" if group else None,
-                "finding_id": f"{begin:%d}-{group}-{n}", "code": f"CODE_{n}", "severity": "warn", "role": "primary",
+                "date": begin.date(), "cluster": "prod", "group": group,
+                "topic": "topic-3" if group else None,
+                "finding_id": f"{begin:%d}-{group}-{n}", "code": f"CODE_{n}", "severity": "warn",
+                "role": "primary",
                 "started_at": at, "opened_at": at, "coordinator": 1,
             }  # fmt: skip
             rows.append({**row, "seq": 0, "event": "opened", "at": at})
@@ -80,8 +96,10 @@ def deploys(begin: datetime) -> pa.Table:
     """Return two a day and group."""
     rows = [
         {
-            "date": begin.date(), "cluster": "prod", "group": group, "started_at": begin + timedelta(hours=10 * n),
-            "ended_at": begin + timedelta(hours=10 * n, minutes=5), "rebalances": 2, "static_share": 0.0,
+            "date": begin.date(), "cluster": "prod", "group": group,
+            "started_at": begin + timedelta(hours=10 * n),
+            "ended_at": begin + timedelta(hours=10 * n, minutes=5), "rebalances": 2,
+            "static_share": 0.0,
             "rebalance_ids": [f"{begin:%d}-{group}-{10 * n}", f"{begin:%d}-{group}-{10 * n + 1}"],
             "rebalance_mode": "eager", "lag_seconds": 60.0,
         }
@@ -94,7 +112,8 @@ def scale_events(begin: datetime) -> pa.Table:
     """Return ten a day and group, up and down."""
     rows = [
         {
-            "date": begin.date(), "cluster": "prod", "group": group, "event_at": begin + timedelta(hours=2 * n),
+            "date": begin.date(), "cluster": "prod", "group": group,
+            "event_at": begin + timedelta(hours=2 * n),
             "members_before": 2 + n % 2, "members_after": 3 - n % 2, "elasticity": 0.1 * n,
         }
         for group in names("group") for n in range(10)

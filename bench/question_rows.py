@@ -1,4 +1,7 @@
-"""Windows of one day for bench/questions.py: 50 groups of 20 partitions over 10 topics, a window a minute."""
+"""Windows of one day for bench/questions.py: 50 groups of 20 partitions over 10 topics.
+
+There is a window a minute.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +71,9 @@ def lag_windows(begin: datetime, random: np.random.Generator) -> pa.Table:
             "headroom_records": (ends - 10**8).ravel(),
             "matured_records": produced.ravel(),
             "late_records": late.ravel(),
-            "owner": _text(names("member-of-a-long-name", 200), np.tile(np.arange(count) // 5, WINDOWS)),
+            "owner": _text(
+                names("member-of-a-long-name", 200), np.tile(np.arange(count) // 5, WINDOWS)
+            ),
             "slot": _text(names("slot", 200), np.tile(np.arange(count) // 5, WINDOWS)),
             "client_id": _text(names("client", 200), np.tile(np.arange(count) // 5, WINDOWS)),
             "client_host": _text(names("/10.0.0.", 40), np.tile(np.arange(count) // 25, WINDOWS)),
@@ -87,9 +92,13 @@ def topic_windows(begin: datetime, random: np.random.Generator) -> pa.Table:
         {
             **_times(begin, count),
             "cluster": _text(["prod"], 0, WINDOWS * count),
-            "topic": _text(names("topic"), np.tile(np.repeat(np.arange(TOPICS), PARTITIONS), WINDOWS)),
+            "topic": _text(
+                names("topic"), np.tile(np.repeat(np.arange(TOPICS), PARTITIONS), WINDOWS)
+            ),
             "topic_id": _text(["AAAAAAAAAAAAAAAAAAAAAA"], 0, WINDOWS * count),
-            "partition": pa.array(np.tile(np.tile(np.arange(PARTITIONS), TOPICS), WINDOWS), pa.int32()),
+            "partition": pa.array(
+                np.tile(np.tile(np.arange(PARTITIONS), TOPICS), WINDOWS), pa.int32()
+            ),
             "status": _text(["ok"], 0, WINDOWS * count),
             "produced": produced,
             "arrival_rate": produced / 60,
@@ -100,9 +109,19 @@ def topic_windows(begin: datetime, random: np.random.Generator) -> pa.Table:
 def group_windows(begin: datetime, random: np.random.Generator) -> pa.Table:
     size = WINDOWS * GROUPS
     lag = random.poisson(1000, size)
-    numbers = ("lag", "lag_known", "lag_max", "lag_envelope", "produced", "consumed", "commits", "matured_records")
+    numbers = (
+        "lag",
+        "lag_known",
+        "lag_max",
+        "lag_envelope",
+        "produced",
+        "consumed",
+        "commits",
+        "matured_records",
+    )
     ratios = (
-        "arrival_rate", "consume_rate", "max_time_lag_seconds", "p50_time_lag_seconds", "gini", "slope",
+        "arrival_rate", "consume_rate", "max_time_lag_seconds", "p50_time_lag_seconds", "gini",
+        "slope",
         "drain_low_seconds", "drain_high_seconds", "busy_share",
     )  # fmt: skip
     return frame(
@@ -171,7 +190,9 @@ def _text(values: list[str], places: Any, size: int = 0) -> pa.Array:
 
 
 def columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    return {name: [row.get(name) for row in rows] for name in {key: None for row in rows for key in row}}
+    return {
+        name: [row.get(name) for row in rows] for name in {key: None for row in rows for key in row}
+    }
 
 
 def frame(name: str, size: int, columns: dict[str, Any]) -> pa.Table:

@@ -1,4 +1,6 @@
-"""Seconds of each shipped question over a month of windows: 1,000 partitions that groups have, a window a minute.
+"""Seconds of each shipped question over a month of windows of 1,000 partitions.
+
+Groups have these partitions; there is a window a minute.
 
 The tables are written as the job does, compacted as maintenance does, and removed at the end.
 """
@@ -40,7 +42,11 @@ def main() -> None:
         write_tables(root, args.days)
         size = sum(path.stat().st_size for path in Path(root).rglob("*.parquet")) / 1e9
         print(f"{args.days} days written in {time.perf_counter() - began:.0f} s, {size:.2f} GB")
-        asked = [each for name, each in read_questions().items() if not args.questions or name in args.questions]
+        asked = [
+            each
+            for name, each in read_questions().items()
+            if not args.questions or name in args.questions
+        ]
         report("questions", [ask(root, each, args.days) for each in asked])
 
 
@@ -81,13 +87,30 @@ def write_tables(root: str, days: int, event_days: int = 0) -> None:
             for part in _slices(rows, 6 if name == "lag_windows" else 1):
                 batch += 1
                 writer.write(TABLES[name], part, batch)
-            compact(root, name, open_table(root, name), (begin + timedelta(days=1)).date().isoformat())
-    statuses = [{"cluster": "prod", "group": name, "offsets_partition": n % 7} for n, name in enumerate(names("group"))]
-    writer.write(TABLES["group_status"], frame("group_status", len(statuses), columns(statuses)), batch)
-    versions = {name: writer.version(name) for name, table in TABLES.items() if not table.is_of_diagnosis}
-    tick = {"date": END.date(), "cluster": "prod", "kind": "tick", "batch_id": batch, "polled_at": END}
+            compact(
+                root, name, open_table(root, name), (begin + timedelta(days=1)).date().isoformat()
+            )
+    statuses = [
+        {"cluster": "prod", "group": name, "offsets_partition": n % 7}
+        for n, name in enumerate(names("group"))
+    ]
+    writer.write(
+        TABLES["group_status"], frame("group_status", len(statuses), columns(statuses)), batch
+    )
+    versions = {
+        name: writer.version(name) for name, table in TABLES.items() if not table.is_of_diagnosis
+    }
+    tick = {
+        "date": END.date(),
+        "cluster": "prod",
+        "kind": "tick",
+        "batch_id": batch,
+        "polled_at": END,
+    }
     row = [{**tick, "table_versions": versions}]
-    writer.write(TABLES["batches"], pa.Table.from_pylist(row, schema=arrow_schema(TABLES["batches"])), batch)
+    writer.write(
+        TABLES["batches"], pa.Table.from_pylist(row, schema=arrow_schema(TABLES["batches"])), batch
+    )
 
 
 def _slices(rows: pa.Table, count: int) -> list[pa.Table]:

@@ -1,4 +1,4 @@
-"""Seconds from the command to the first true lag after a restart, at two sizes of the offsets topic."""
+"""Seconds from the command to the first true lag after a restart, at two offsets topic sizes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Times of scrapes by 100 clients with gzip while the job runs: each once a second, then all at the same moment.
+"""Times of scrapes by 100 clients with gzip while the job runs.
 
-The clients share the cores with broker, job and exporter, so their own time is in the numbers. The exporter's own, its
-looks at the tables included, is a column.
+Each client scrapes once a second; then all scrape at the same moment.
+
+The clients share the cores with broker, job and exporter, so their own time is in the numbers. The
+exporter's own, its looks at the tables included, is a column.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ class Client:
             self.size = int(found[1]) if found else 0
             await reader.readexactly(self.size)
             self.seconds.append(time.perf_counter() - start)
-            self.errors += not (b" 200 " in head.split(b"\r\n")[0] and b"content-encoding: gzip" in head)
+            self.errors += not (
+                b" 200 " in head.split(b"\r\n")[0] and b"content-encoding: gzip" in head
+            )
         writer.close()
 
 
@@ -60,7 +64,9 @@ async def scrape_all(port: int, count: int, times: int, *, together: bool) -> li
     """Scrape with all clients side by side; spread over the second, or all at the same moment."""
     clients = [Client(port) for _ in range(count)]
     waits = [1.0 if together else 1.0 + number / count for number in range(count)]
-    await asyncio.gather(*(each.scrape(times, 1.0, wait) for each, wait in zip(clients, waits, strict=True)))
+    await asyncio.gather(
+        *(each.scrape(times, 1.0, wait) for each, wait in zip(clients, waits, strict=True))
+    )
     return clients
 
 
@@ -103,7 +109,9 @@ def measure(pid: int, port: int, count: int, times: int, *, together: bool) -> d
 def main() -> None:
     """Make groups until there are enough series, then measure."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--groups", type=int, default=320, help="each has a hundred partitions and some 158 series")
+    parser.add_argument(
+        "--groups", type=int, default=320, help="each has a hundred partitions and some 158 series"
+    )
     parser.add_argument("--clients", type=int, default=100)
     parser.add_argument("--scrapes", type=int, default=30, help="of each client")
     args = parser.parse_args()
@@ -113,8 +121,19 @@ def main() -> None:
         admin.create_topics([NewTopic("orders", PARTITIONS, 1)])
         groups = [f"group-{number}" for number in range(args.groups)]
         commit(admin, groups, 0)
-        config = write_config(work, broker.bootstrap_servers, job__tick_seconds=5, exporter__refresh_seconds=2)
-        words = [sys.executable, "-m", "laggard", "export", "--config", str(config), "--listen", "127.0.0.1:0"]
+        config = write_config(
+            work, broker.bootstrap_servers, job__tick_seconds=5, exporter__refresh_seconds=2
+        )
+        words = [
+            sys.executable,
+            "-m",
+            "laggard",
+            "export",
+            "--config",
+            str(config),
+            "--listen",
+            "127.0.0.1:0",
+        ]
         with running_job(work, config) as job, (work / "exporter.log").open("wb") as log:
             batch = await_batch(work, job, -1, 300)
             exporter = start_guarded(words, log)
@@ -122,14 +141,18 @@ def main() -> None:
                 port = await_port(work / "exporter.log")
                 batch = await_batch(work, job, batch.batch_id + 2, 300)
                 time.sleep(5)  # until the exporter has looked again
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+                with urllib.request.urlopen(
+                    f"http://127.0.0.1:{port}/metrics", timeout=60
+                ) as answer:
                     series = sum(not line.startswith(b"#") for line in answer)
                 rows = [
                     measure(exporter.pid, port, args.clients, args.scrapes, together=together)
                     for together in (False, True)
                 ]
                 ticks = await_batch(work, job, -1, 1).batch_id - batch.batch_id
-                report("scrapes", [{**row, "series": series, "ticks_meanwhile": ticks} for row in rows])
+                report(
+                    "scrapes", [{**row, "series": series, "ticks_meanwhile": ticks} for row in rows]
+                )
             finally:
                 exporter.terminate()
                 await_end(exporter, 20)

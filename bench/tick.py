@@ -1,6 +1,7 @@
 """Seconds and CPU-seconds of a warm tick at 1 k, 10 k and 100 k group-partitions, on a real broker.
 
-In each tick a fifth of the groups commits all its partitions. The broker shares the cores; its CPU is not counted.
+In each tick a fifth of the groups commits all its partitions. The broker shares the cores; its CPU
+is not counted.
 """
 
 from __future__ import annotations
@@ -41,7 +42,10 @@ def measure(size: int, tick_seconds: int) -> dict[str, object]:
         groups = [f"group-{number}" for number in range(size // PARTITIONS)]
         commit(admin, groups, 0)
         config = write_config(
-            work, broker.bootstrap_servers, job__tick_seconds=tick_seconds, cluster__state_poll_seconds=tick_seconds
+            work,
+            broker.bootstrap_servers,
+            job__tick_seconds=tick_seconds,
+            cluster__state_poll_seconds=tick_seconds,
         )
         seconds, cpu = [], []
         with running_job(work, config) as job:
@@ -65,7 +69,10 @@ def measure(size: int, tick_seconds: int) -> dict[str, object]:
 
 def commit(admin: KafkaAdminClient, groups: list[str], offset: int) -> None:
     """Commit every partition for each of the groups."""
-    offsets = {TopicPartition("orders", part): OffsetAndMetadata(offset, "", -1) for part in range(PARTITIONS)}
+    offsets = {
+        TopicPartition("orders", part): OffsetAndMetadata(offset, "", -1)
+        for part in range(PARTITIONS)
+    }
     for group in groups:
         until = time.monotonic() + 30  # the first commit makes the broker create its offsets topic
         while True:

@@ -1,7 +1,10 @@
-"""Seconds and memory of each shipped view by `laggard query`, over a day of 1,000 partitions and 100,000 findings.
+"""Seconds and memory of each shipped view by `laggard query`.
 
-Each is asked by a process of its own, as a user does: once all of it, once for one group and day. The tables are those
-of bench/questions.py, with more findings, rebalances and deploys, and are removed at the end.
+The tables hold a day of 1,000 partitions and 100,000 findings.
+
+Each is asked by a process of its own, as a user does: once all of it, once for one group and day.
+The tables are those of bench/questions.py, with more findings, rebalances and deploys, and are
+removed at the end.
 """
 
 from __future__ import annotations
@@ -39,26 +42,48 @@ def main() -> None:
         writing.join()
         print(f"written in {time.perf_counter() - began:.0f} s", flush=True)
         config = Path(folder) / "laggard.toml"
-        lines = ("[cluster]", 'name = "prod"', 'bootstrap_servers = ["127.0.0.1:1"]', "[job]", f'tables = "{root}"')
-        config.write_text("\n".join([*lines, f'checkpoint = "{folder}/checkpoint"', ""]), encoding="utf-8")
+        lines = (
+            "[cluster]",
+            'name = "prod"',
+            'bootstrap_servers = ["127.0.0.1:1"]',
+            "[job]",
+            f'tables = "{root}"',
+        )
+        config.write_text(
+            "\n".join([*lines, f'checkpoint = "{folder}/checkpoint"', ""]), encoding="utf-8"
+        )
         names = args.views or list(read_views())
-        report("views", [ask(config, name, has_date="date" in dict(read_views()[name].columns)) for name in names])
+        report(
+            "views",
+            [
+                ask(config, name, has_date="date" in dict(read_views()[name].columns))
+                for name in names
+            ],
+        )
 
 
 def ask(config: Path, name: str, *, has_date: bool) -> dict[str, Any]:
     """Return all rows of a view, then those of one group; with its date if it has one."""
     everything = f"select * from {name}"  # noqa: S608 - the names are ours
-    conditions = [f"date = date '{DAY:%Y-%m-%d}'"] * has_date + ["\"group\" = 'group-07'"] * (name != "gaps")
-    whole, one = (timed(config, sql) for sql in (everything, f"{everything} where {' and '.join(conditions)}"))
+    conditions = [f"date = date '{DAY:%Y-%m-%d}'"] * has_date + ["\"group\" = 'group-07'"] * (
+        name != "gaps"
+    )
+    whole, one = (
+        timed(config, sql) for sql in (everything, f"{everything} where {' and '.join(conditions)}")
+    )
     return {
-        "view": name, "rows": whole.rows, "seconds": whole.seconds, "cpu_seconds": whole.cpu, "peak_mb": whole.peak_mb,
+        "view": name, "rows": whole.rows, "seconds": whole.seconds, "cpu_seconds": whole.cpu,
+        "peak_mb": whole.peak_mb,
         "group_rows": one.rows, "group_seconds": one.seconds, "group_cpu_seconds": one.cpu,
         "group_peak_mb": one.peak_mb,
     }  # fmt: skip
 
 
 class Cost(NamedTuple):
-    """Of one `laggard query`, its start included; CPU seconds are what a busy machine cannot blur."""
+    """Cost of one `laggard query`, its start included.
+
+    A busy machine does not distort the CPU seconds.
+    """
 
     rows: int
     seconds: float
@@ -70,13 +95,28 @@ def timed(config: Path, sql: str) -> Cost:
     """Ask for a Parquet file, in a process of its own."""
     target, began = config.with_name("answer.parquet"), time.perf_counter()
     target.unlink(missing_ok=True)
-    words = [sys.executable, "-m", "laggard", "--config", str(config), "query", sql, "-o", str(target)]
+    words = [
+        sys.executable,
+        "-m",
+        "laggard",
+        "--config",
+        str(config),
+        "query",
+        sql,
+        "-o",
+        str(target),
+    ]
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"{sql}: status {status}")
     seconds = time.perf_counter() - began
-    return Cost(pq.read_metadata(target).num_rows, seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss // 1024)
+    return Cost(
+        pq.read_metadata(target).num_rows,
+        seconds,
+        usage.ru_utime + usage.ru_stime,
+        usage.ru_maxrss // 1024,
+    )
 
 
 if __name__ == "__main__":

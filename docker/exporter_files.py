@@ -1,4 +1,7 @@
-"""Collect what the exporter's image holds beside its packages: Python, its library, and every shared library in use."""
+"""Collect the files of the exporter's image beside its packages.
+
+These are Python, its library, and every shared library in use.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,15 @@ import sysconfig
 from pathlib import Path
 
 # of Python's own library: what builds, tests, draws or documents
-UNUSED = "__pycache__ config-* ensurepip idlelib lib2to3 pydoc_data test tkinter turtledemo turtle* distutils"
+UNUSED = (
+    "__pycache__ config-* ensurepip idlelib lib2to3 pydoc_data test tkinter turtledemo turtle* "
+    "distutils"
+)
 # of pyarrow: remote calls, other file formats, and what only a compiler reads
-UNUSED_ARROW = "libarrow_flight* _flight* libarrow_python.so libarrow_python.so.*.* include tests src *.pyx *.pxd *.h"
+UNUSED_ARROW = (
+    "libarrow_flight* _flight* libarrow_python.so libarrow_python.so.*.* include tests src *.pyx "
+    "*.pxd *.h"
+)
 USER = "laggard:x:10001:10001::/tmp:/\n"
 
 
@@ -25,14 +34,20 @@ def main(image: Path) -> None:
     packages = image / "opt" / "laggard"
     place(python, image / "usr/bin/python3")
     print(library / "os.py")
-    shutil.copytree(library, below(image, library), ignore=shutil.ignore_patterns(*UNUSED.split(), "dist-packages"))
+    shutil.copytree(
+        library,
+        below(image, library),
+        ignore=shutil.ignore_patterns(*UNUSED.split(), "dist-packages"),
+    )
     for pattern in UNUSED_ARROW.split():
         remove((packages / "pyarrow").glob(pattern))
     remove(packages.glob("*/tests"))
     remove(packages.glob("numpy/*/tests"))
     remove([packages / "bin"])
     # names of Arrow's symbols for a debugger: 15 MB
-    subprocess.run(["/usr/bin/strip", "--strip-unneeded", *(packages / "pyarrow").glob("*.so*")], check=True)
+    subprocess.run(
+        ["/usr/bin/strip", "--strip-unneeded", *(packages / "pyarrow").glob("*.so*")], check=True
+    )
     for binary in [image / "usr/bin/python3", *image.rglob("*.so"), *image.rglob("*.so.*")]:
         for needed in libraries(binary):
             if not below(image, needed).exists() and not needed.is_relative_to(image):
@@ -68,9 +83,13 @@ def remove(paths: object) -> None:
 
 
 def libraries(binary: Path) -> list[Path]:
-    """Return the shared libraries that the loader finds for a binary, but not those of its own package."""
-    done = subprocess.run(["/usr/bin/ldd", str(binary)], capture_output=True, text=True, check=False)
-    return [Path(found) for found in re.findall(r"(?:=> |^\s*)(/\S+) \(0x", done.stdout, re.MULTILINE)]
+    """Return a binary's shared libraries by the loader, without those of its own package."""
+    done = subprocess.run(
+        ["/usr/bin/ldd", str(binary)], capture_output=True, text=True, check=False
+    )
+    return [
+        Path(found) for found in re.findall(r"(?:=> |^\s*)(/\S+) \(0x", done.stdout, re.MULTILINE)
+    ]
 
 
 if __name__ == "__main__":

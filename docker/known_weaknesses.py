@@ -1,4 +1,7 @@
-"""Look the pinned packages up among known weaknesses, by pip-audit, and check the exceptions: `make audit`."""
+"""Look the pinned packages up among known weaknesses and check the exceptions: `make audit`.
+
+The look-up is by pip-audit.
+"""
 
 from __future__ import annotations
 
@@ -38,15 +41,22 @@ def main() -> None:
     if skipped:
         sys.exit(
             f"laggard: {len(set(skipped))} packages could not be looked up\n"
-            f"  cause: the package index here has no advisories on {', '.join(sorted(set(skipped)))}\n"
-            "  fix: run it where the public index is reached, or give the images' sbom.cdx.json to a scanner"
+            "  cause: the package index here has no advisories on "
+            f"{', '.join(sorted(set(skipped)))}\n"
+            "  fix: run it where the public index is reached, or give the images' sbom.cdx.json "
+            "to a scanner"
         )
-    print("laggard: no known weakness in the pinned packages; jars: give the image's sbom.cdx.json to a scanner")
+    print(
+        "laggard: no known weakness in the pinned packages; jars: give the image's sbom.cdx.json "
+        "to a scanner"
+    )
 
 
 def read_exceptions() -> Exceptions:
     """Return the entries of docker/exceptions.toml."""
-    found: Exceptions = tomllib.loads((DOCKER / "exceptions.toml").read_text(encoding="utf-8"))["exception"]
+    found: Exceptions = tomllib.loads((DOCKER / "exceptions.toml").read_text(encoding="utf-8"))[
+        "exception"
+    ]
     return found
 
 
@@ -57,7 +67,10 @@ def pinned() -> set[tuple[str, str]]:
 
 
 def problems(exceptions: Exceptions, pins: set[tuple[str, str]], today: dt.date) -> Iterator[str]:
-    """Yield sentences on entries that do not hold: incomplete, expired, too far ahead, of nothing that is pinned."""
+    """Yield sentences on invalid entries.
+
+    Such an entry is incomplete, expired, too far ahead, or names nothing that is pinned.
+    """
     for each in exceptions:
         name = f"docker/exceptions.toml: {each.get('id', 'an entry')}"
         if missing := [key for key in KEYS if not each.get(key)]:
@@ -68,11 +81,17 @@ def problems(exceptions: Exceptions, pins: set[tuple[str, str]], today: dt.date)
         if each["status"] not in STATUSES:
             yield f"{name}: status is {each['status']!r}, expected one of {', '.join(STATUSES)}"
         if each["expires"] < today:
-            yield f"{name} expired on {each['expires']}: update {each['package']}, or give the reason and a date again"
+            yield (
+                f"{name} expired on {each['expires']}: update {each['package']}, or give the "
+                "reason and a date again"
+            )
         if each["expires"] > today + dt.timedelta(days=LONGEST_DAYS):
             yield f"{name} expires later than in {LONGEST_DAYS} days"
         if (each["package"], each["version"]) not in pins:
-            yield f"{name} is about {each['package']} {each['version']}, which is not pinned: remove it"
+            yield (
+                f"{name} is about {each['package']} {each['version']}, which is not pinned: "
+                "remove it"
+            )
 
 
 def ask(requirements: Path) -> list[dict[str, Any]]:
@@ -80,7 +99,10 @@ def ask(requirements: Path) -> list[dict[str, Any]]:
     tool = [sys.executable, "-m", "uv", "tool", "run", "--quiet", "--from", PIP_AUDIT, "pip-audit"]
     options = ["--require-hashes", "--disable-pip", "--format", "json", "--progress-spinner", "off"]
     done = subprocess.run(
-        [*tool, *options, "--requirement", str(requirements)], capture_output=True, text=True, check=False
+        [*tool, *options, "--requirement", str(requirements)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     try:
         found: list[dict[str, Any]] = json.loads(done.stdout)["dependencies"]
@@ -94,7 +116,9 @@ def unexcused(answer: list[dict[str, Any]], exceptions: Exceptions) -> Iterator[
     excused = {(each["package"], each["id"]) for each in exceptions}
     for package in answer:
         for each in package.get("vulns", ()):
-            if not any((package["name"], name) in excused for name in (each["id"], *each["aliases"])):
+            if not any(
+                (package["name"], name) in excused for name in (each["id"], *each["aliases"])
+            ):
                 fixed = ", ".join(each["fix_versions"]) or "no version"
                 yield f"{package['name']} {package['version']} has {each['id']}; fixed in {fixed}"
 

@@ -1,4 +1,7 @@
-"""Write docker/licences.csv: the licence of each package and jar in docker/requirements-*.txt and conf/jars.sha256."""
+"""Write docker/licences.csv: the licence of each package and jar.
+
+Packages are in docker/requirements-*.txt, jars in conf/jars.sha256.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,13 @@ _WORDS = (
     (r"(?i)classpath", "GPL-2.0-with-classpath-exception"),
     (r"epl-2\.0|epl-v20|EPLv2|Eclipse Public License - v 2", "EPL-2.0"),
     (r"BSD.2-Clause", "BSD-2-Clause"),
-    (r"edl-v10|EDLv1|(?i:BSD.3-clause)|New BSD|antlr\.org/license|asm\.ow2|ThreeTen/threeten-extra", "BSD-3-Clause"),
+    (
+        (
+            r"edl-v10|EDLv1|(?i:BSD.3-clause)|New BSD|antlr\.org/license|asm\.ow2"
+            r"|ThreeTen/threeten-extra"
+        ),
+        "BSD-3-Clause",
+    ),
     (r"\bMIT\b|/mit\b|jquery\.org/license", "MIT"),
     (r"publicdomain/zero", "CC0-1.0"),
     (r"MPL/1\.1", "MPL-1.1"),
@@ -36,18 +45,26 @@ _WORDS = (
     (r"^Unicode-3\.0$", "Unicode-3.0"),
     (r"^0BSD$", "0BSD"),
 )
-# Those whose metadata name none or say too little: by the LICENSE of Spark's binary distribution, or of the project.
+# Those whose metadata name none or say too little: by the LICENSE of Spark's binary distribution,
+# or of the project.
 _BY_HAND = {
     "Apache-2.0": (
-        "RoaringBitmap breeze breeze-macros chill chill-java delta-spark delta-storage derbyshared hash4j"
-        " jackson-module-scala json4s-ast json4s-core json4s-jackson json4s-jackson-core json4s-scalap jsr305"
-        " kubernetes-client kubernetes-client-api kubernetes-httpclient-vertx libfb303 metrics-core orc-core orc-format"
-        " orc-mapreduce oro parquet-common parquet-format-structures rocksdbjni scala-parallel-collections stax-api"
-        " tink vertx-auth-common vertx-uri-template vertx-web-client vertx-web-common zookeeper zookeeper-jute"
+        "RoaringBitmap breeze breeze-macros chill chill-java delta-spark delta-storage "
+        "derbyshared hash4j"
+        " jackson-module-scala json4s-ast json4s-core json4s-jackson json4s-jackson-core "
+        "json4s-scalap jsr305"
+        " kubernetes-client kubernetes-client-api kubernetes-httpclient-vertx libfb303 "
+        "metrics-core orc-core orc-format"
+        " orc-mapreduce oro parquet-common parquet-format-structures rocksdbjni "
+        "scala-parallel-collections stax-api"
+        " tink vertx-auth-common vertx-uri-template vertx-web-client vertx-web-common zookeeper "
+        "zookeeper-jute"
     ),
     "MIT-0": "reactive-streams",
-    "MIT": "algebra arpack blas cats-kernel lapack pcollections slf4j-api spire spire-macros spire-platform spire-util",
-    "BSD-3-Clause": "antlr-runtime arpack_combined_all ST4 minlog paranamer re2j py4j leveldbjni-all",
+    "MIT": "algebra arpack blas cats-kernel lapack pcollections slf4j-api spire spire-macros "
+    "spire-platform spire-util",
+    "BSD-3-Clause": "antlr-runtime arpack_combined_all ST4 minlog paranamer re2j py4j "
+    "leveldbjni-all",
     "BSD-2-Clause": "javolution jline",
     "CDDL-1.0": "activation transaction-api",
     "CDDL-1.1; GPL-2.0-with-classpath-exception": "jaxb-api",
@@ -77,7 +94,9 @@ def main() -> None:
     print(f"laggard: {LICENCES.relative_to(ROOT)}", file=sys.stderr)
     unknown = [f"{name} {version}" for _, name, version, licence in users if licence == UNKNOWN]
     if unknown:
-        sys.exit(f"laggard: no licence is known of {', '.join(unknown)}: add it to {Path(__file__).name}")
+        sys.exit(
+            f"laggard: no licence is known of {', '.join(unknown)}: add it to {Path(__file__).name}"
+        )
 
 
 def pins(name: str) -> dict[str, str]:
@@ -87,7 +106,7 @@ def pins(name: str) -> dict[str, str]:
 
 
 def packages() -> Iterator[Row]:
-    """Yield the pinned Python packages, by the metadata of just these versions, and laggard itself."""
+    """Yield laggard and the pinned Python packages, by the metadata of these exact versions."""
     with tempfile.TemporaryDirectory() as folder:
         for user in ("build", "exporter", "job"):
             ours = {} if user == "build" else {"laggard": distribution("laggard").version}
@@ -123,7 +142,9 @@ def installed(name: str, version: str, folder: Path) -> Distribution:
 def python_licence(found: Distribution) -> str:
     """Return the licence by its expression, its classifier or its first line."""
     said = found.metadata
-    classifiers = [each for each in said.get_all("Classifier") or [] if each.startswith("License :: ")]
+    classifiers = [
+        each for each in said.get_all("Classifier") or [] if each.startswith("License :: ")
+    ]
     first = next(iter((said.get("License") or "").strip().splitlines()), "")
     return said.get("License-Expression") or identifiers(first or ", ".join(classifiers))
 
@@ -147,12 +168,19 @@ def jar_row(path: Path, used_in: str) -> Row:
     licence = by_hand(name)
     if not licence:
         with ZipFile(path) as jar:
-            licence = manifest_licence(jar) or pom_licence(jar, coordinates(jar, name), name) or licence_file(jar)
+            licence = (
+                manifest_licence(jar)
+                or pom_licence(jar, coordinates(jar, name), name)
+                or licence_file(jar)
+            )
     return Row("jar", name, version, licence or UNKNOWN, used_in)
 
 
 def by_hand(name: str) -> str:
-    """Return the licence from the table above; a jar of Scala has the language's version in its name."""
+    """Return the licence from the table above.
+
+    The name of a Scala jar contains the version of Scala.
+    """
     plain = re.sub(r"(_4\.2)?_2\.13$", "", name)
     return next((licence for licence, names in _BY_HAND.items() if plain in names.split()), "")
 
@@ -160,15 +188,26 @@ def by_hand(name: str) -> str:
 def identifiers(text: str) -> str:
     """Return SPDX identifiers of what metadata say, each once; unknown if one part is."""
     parts = re.split(r", ", text.replace("License, Version", "License Version"))
-    found = [next((spdx for words, spdx in _WORDS if re.search(words, part)), UNKNOWN) for part in parts]
-    return UNKNOWN if UNKNOWN in found else "; ".join(sorted({each for some in found for each in some.split("; ")}))
+    found = [
+        next((spdx for words, spdx in _WORDS if re.search(words, part)), UNKNOWN) for part in parts
+    ]
+    return (
+        UNKNOWN
+        if UNKNOWN in found
+        else "; ".join(sorted({each for some in found for each in some.split("; ")}))
+    )
 
 
 def manifest_licence(jar: ZipFile) -> str:
     """Return the licence by the jar's manifest, continued lines joined."""
     if "META-INF/MANIFEST.MF" not in jar.namelist():
         return ""
-    text = jar.read("META-INF/MANIFEST.MF").decode("utf-8", "replace").replace("\r\n", "\n").replace("\n ", "")
+    text = (
+        jar.read("META-INF/MANIFEST.MF")
+        .decode("utf-8", "replace")
+        .replace("\r\n", "\n")
+        .replace("\n ", "")
+    )
     found = re.search(r"(?m)^Bundle-License: *(.+)$", text)
     return identifiers(found[1].strip()) if found else ""
 

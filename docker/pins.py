@@ -1,4 +1,4 @@
-"""Write docker/requirements-*.txt: every package of the images with its version and the hashes of its files."""
+"""Write docker/requirements-*.txt: every package of the images with version and file hashes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def wanted() -> dict[str, list[str]]:
     base = lines(setup["options"]["install_requires"])
     web = lines(setup["options.extras_require"]["web"])
     exporter = [line for line in base if not line.startswith(NOT_IN_THE_EXPORTER)]
-    # tzdata: time zones of planned maintenance, where no system has them; pandas brings it to the job
+    # tzdata: time zones of planned maintenance, where no system has them; pandas brings it to the
+    # job
     return {"build": list(BUILD), "job": base, "exporter": [*exporter, *web, "tzdata"]}
 
 
@@ -34,8 +35,25 @@ def main() -> None:
     for name, requirements in wanted().items():
         target = ROOT / "docker" / f"requirements-{name}.txt"
         command = [
-            *(sys.executable, "-m", "uv", "pip", "compile", "-", "--quiet", "--generate-hashes", "--no-header"),
-            *("--no-annotate", "--python-version", PYTHON, "--output-file", str(target), *sys.argv[1:]),
+            *(
+                sys.executable,
+                "-m",
+                "uv",
+                "pip",
+                "compile",
+                "-",
+                "--quiet",
+                "--generate-hashes",
+                "--no-header",
+            ),
+            *(
+                "--no-annotate",
+                "--python-version",
+                PYTHON,
+                "--output-file",
+                str(target),
+                *sys.argv[1:],
+            ),
         ]
         subprocess.run(command, input="\n".join(requirements), text=True, check=True)
         print(f"laggard: {target.relative_to(ROOT)}", file=sys.stderr)

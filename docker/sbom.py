@@ -1,4 +1,7 @@
-"""Write a CycloneDX list of what an image holds: Python packages, jars and Debian packages, with licences and sums."""
+"""Write a CycloneDX list of an image's Python packages, jars and Debian packages.
+
+The list has their licences and checksums.
+"""
 
 from __future__ import annotations
 
@@ -28,18 +31,28 @@ def main() -> None:
     parser.add_argument("name")
     parser.add_argument("packages", type=Path, help="installed Python packages")
     parser.add_argument("--jars", type=Path, nargs="*", default=[], help="folders with jars")
-    parser.add_argument("--files", nargs="*", default=[], help="files of Debian packages; without any: all packages")
+    parser.add_argument(
+        "--files", nargs="*", default=[], help="files of Debian packages; without any: all packages"
+    )
     args = parser.parse_args()
     with LICENCES.open(newline="", encoding="utf-8") as file:
-        licences = {(row["kind"], row["name"], row["version"]): row["licence"] for row in csv.DictReader(file)}
-    found = [*python_packages(args.packages, licences), *jars(args.jars, licences), *debian_packages(args.files)]
+        licences = {
+            (row["kind"], row["name"], row["version"]): row["licence"]
+            for row in csv.DictReader(file)
+        }
+    found = [
+        *python_packages(args.packages, licences),
+        *jars(args.jars, licences),
+        *debian_packages(args.files),
+    ]
     components = list({each["bom-ref"]: each for each in found}.values())
     version = next(each["version"] for each in components if each["name"] == "laggard")
+    serial = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(components, sort_keys=True))
     bom = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
-        "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(components, sort_keys=True))}",
+        "serialNumber": f"urn:uuid:{serial}",
         "version": 1,
         "metadata": {"component": {"type": "container", "name": args.name, "version": version}},
         "components": components,
@@ -47,11 +60,17 @@ def main() -> None:
     args.out.write_text(json.dumps(bom, indent=1) + "\n", encoding="utf-8")
 
 
-def component(kind: str, name: str, version: str, licence: str, *, group: str = "", digest: str = "") -> Component:
+def component(
+    kind: str, name: str, version: str, licence: str, *, group: str = "", digest: str = ""
+) -> Component:
     """Return one entry; a file has its sum in its reference, as two jars may have the same name."""
     path = "/".join(part for part in (kind, group, name) if part)
     purl = f"pkg:{path}@{version}"
-    entry: Component = {"type": "library", "bom-ref": f"{purl}#{digest[:12]}" if digest else purl, "name": name}
+    entry: Component = {
+        "type": "library",
+        "bom-ref": f"{purl}#{digest[:12]}" if digest else purl,
+        "name": name,
+    }
     entry |= {"version": version, "purl": purl}
     if group:
         entry["group"] = group
@@ -82,11 +101,13 @@ def python_packages(folder: Path, licences: Licences) -> Iterator[Component]:
     """Yield the packages with their metadata in this folder."""
     for found in distributions(path=[str(folder)]):
         name = re.sub(r"[-_.]+", "-", found.metadata["Name"]).lower()
-        yield component("pypi", name, found.version, licence_of(licences, "python", name, found.version))
+        yield component(
+            "pypi", name, found.version, licence_of(licences, "python", name, found.version)
+        )
 
 
 def jars(folders: list[Path], licences: Licences) -> Iterator[Component]:
-    """Yield the jars below these folders, by the coordinates inside them, else by their file names."""
+    """Yield the jars below these folders, by the coordinates inside, else by file name."""
     for path in sorted(path for folder in folders for path in folder.rglob("*.jar")):
         name, version = split_name(path)
         with ZipFile(path) as jar:
@@ -111,7 +132,11 @@ def coordinates(jar: ZipFile, name: str) -> str:
 def debian_packages(files: list[str]) -> Iterator[Component]:
     """Yield the installed Debian packages, or those that own these files."""
     # /lib is a link to /usr/lib, and a package may name either
-    both = [*files, *(f"/usr{file}" for file in files), *(file.removeprefix("/usr") for file in files)]
+    both = [
+        *files,
+        *(f"/usr{file}" for file in files),
+        *(file.removeprefix("/usr") for file in files),
+    ]
     names = sorted({line.split(":")[0] for line in asked("dpkg", "-S", *both)}) if files else []
     for line in asked("dpkg-query", "--show", "--showformat=${Package} ${Version}\n", *names):
         name, version = line.split()

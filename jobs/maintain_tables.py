@@ -1,7 +1,10 @@
-"""Compaction, retention and VACUUM of the tables, once; by spark-submit the executors write the compacted files.
+"""Compaction, retention and VACUUM of the tables, once.
 
-On a disk it is refused while the job holds the writer lock. In a bucket it may run beside the job, and there
-`maintenance.enabled = false` leaves all of it but the status tables to this one (docs/storage.md).
+By spark-submit, the executors write the compacted files.
+
+On a disk it is refused while the job holds the writer lock. In a bucket it may run beside the job,
+and there `maintenance.enabled = false` leaves all of it but the status tables to this one
+(docs/storage.md).
 """
 
 import argparse
@@ -49,7 +52,11 @@ def run(config: Config) -> None:
             until_then.callback(spark.stop)
             carry_out = carry_out_on(spark.sparkContext)
         outcomes = maintain(
-            root, Retention.from_config(config), now, optimize=config.maintenance.optimize, carry_out=carry_out
+            root,
+            Retention.from_config(config),
+            now,
+            optimize=config.maintenance.optimize,
+            carry_out=carry_out,
         )
     failed = [f"{each.table}: {each.error}" for each in outcomes if each.error]
     if failed:

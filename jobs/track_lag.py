@@ -1,6 +1,7 @@
 """The streaming job for spark-submit: arguments, configuration, run.
 
-README.md has the command. Of laggard only the zip of --py-files is needed, here and on the executors.
+README.md has the command. Of laggard only the zip of --py-files is needed, here and on the
+executors.
 """
 
 import sys

@@ -23,7 +23,8 @@ from cryptography.hazmat.primitives.serialization import (
 
 Key: TypeAlias = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | ed25519.Ed25519PrivateKey
 EC, RSA, ED25519 = ["EC", "RSA", "Ed25519"]
-_SHROUDED_KEY = bytes.fromhex("060b2a864886f70d010c0a0102")  # object id of the place of a key in PKCS #12
+# object id of the place of a key in PKCS #12
+_SHROUDED_KEY = bytes.fromhex("060b2a864886f70d010c0a0102")
 _NAMES = {
     "DNS": x509.DNSName,
     "IP": lambda text: x509.IPAddress(ip_address(text)),
@@ -33,7 +34,9 @@ _NAMES = {
 
 
 class Authority:
-    """Writes its own certificate and those that it issues as NAME.crt and NAME.key into a folder."""
+    """Writes its own certificate and those that it issues as NAME.crt and NAME.key
+    into a folder.
+    """
 
     def __init__(self, folder: Path, name: str = "ca") -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -41,8 +44,11 @@ class Authority:
         self.ca = folder / f"{name}.crt"
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name.from_rfc4514_string(f"CN={name}")
-        usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)  # signs only
-        own = self._begin(self._name, self._key, 30).add_extension(x509.BasicConstraints(True, None), True)
+        # signs only
+        usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
+        own = self._begin(self._name, self._key, 30).add_extension(
+            x509.BasicConstraints(True, None), True
+        )
         self._sign(own.add_extension(usage, True), self.ca)
 
     def issue(
@@ -57,10 +63,15 @@ class Authority:
         key = key or new_key()
         begun = self._begin(x509.Name.from_rfc4514_string(subject or f"CN={name}"), key, days)
         names = [_NAMES[form](text) for form, _, text in (host.partition(":") for host in hosts)]
-        self._sign(begun.add_extension(x509.SubjectAlternativeName(names), False), self.folder / f"{name}.crt")
+        self._sign(
+            begun.add_extension(x509.SubjectAlternativeName(names), False),
+            self.folder / f"{name}.crt",
+        )
         return self.folder / f"{name}.crt", write_key(self.folder / f"{name}.key", pem(key))
 
-    def store(self, name: str, *, days: float = 30, hosts: Sequence[str] = ("IP:127.0.0.1",)) -> Path:
+    def store(
+        self, name: str, *, days: float = 30, hosts: Sequence[str] = ("IP:127.0.0.1",)
+    ) -> Path:
         """Certificate and key in one file, as a broker takes them."""
         certificate, key = self.issue(name, "CN=broker", hosts, days)
         together = self.folder / f"{name}.store"
@@ -69,13 +80,20 @@ class Authority:
 
     def _begin(self, subject: x509.Name, key: Key, days: float) -> x509.CertificateBuilder:
         now = datetime.now(timezone.utc)
-        own, ours = (x509.SubjectKeyIdentifier.from_public_key(each.public_key()) for each in (key, self._key))
+        own, ours = (
+            x509.SubjectKeyIdentifier.from_public_key(each.public_key())
+            for each in (key, self._key)
+        )
         return (
-            x509.CertificateBuilder(self._name, subject, key.public_key(), x509.random_serial_number())
+            x509.CertificateBuilder(
+                self._name, subject, key.public_key(), x509.random_serial_number()
+            )
             .not_valid_before(now - timedelta(days=2))
             .not_valid_after(now + timedelta(days=days))
             .add_extension(own, False)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(ours), False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(ours), False
+            )
         )
 
     def _sign(self, begun: x509.CertificateBuilder, path: Path) -> None:
@@ -86,18 +104,26 @@ def new_key(kind: str = EC) -> Key:
     """Make a private key."""
     if kind == RSA:
         return rsa.generate_private_key(65537, 2048)
-    return ed25519.Ed25519PrivateKey.generate() if kind == ED25519 else ec.generate_private_key(ec.SECP256R1())
+    return (
+        ed25519.Ed25519PrivateKey.generate()
+        if kind == ED25519
+        else ec.generate_private_key(ec.SECP256R1())
+    )
 
 
 def pem(key: Key, password: str = "", *, is_traditional: bool = False) -> str:
-    """A key in PKCS #8, encrypted by PBES2 if a password is given; or in the form of its own kind."""
+    """A key in PKCS #8, encrypted by PBES2 if a password is given; or in the form
+    of its own kind.
+    """
     form = PrivateFormat.TraditionalOpenSSL if is_traditional else PrivateFormat.PKCS8
     encryption = BestAvailableEncryption(password.encode()) if password else NoEncryption()
     return key.private_bytes(Encoding.PEM, form, encryption).decode()
 
 
 def weakly_encrypted(key: Key, password: str) -> str:
-    """A key as `openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES` writes it: such a one lies in each PKCS #12 store."""
+    """A key as `openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES` writes it: such a one lies in each PKCS #12
+    store.
+    """
     encryption = (
         PrivateFormat.PKCS12.encryption_builder()
         .key_cert_algorithm(pkcs12.PBES.PBESv1SHA1And3KeyTripleDESCBC)

@@ -1,4 +1,6 @@
-"""The ground every test stands on: this interpreter for Spark's workers, no settings from outside."""
+"""The ground every test stands on: this interpreter for Spark's workers, no
+settings from outside.
+"""
 
 import logging
 import os
@@ -13,13 +15,17 @@ from hypothesis import HealthCheck, settings
 
 # before anything starts a JVM: workers otherwise take the python3 of the path
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-os.environ["PYTHONPATH"] = str(Path(__file__).parent.parent / "lib")  # for commands started in other folders
+# for commands started in other folders
+os.environ["PYTHONPATH"] = str(Path(__file__).parent.parent / "lib")
 for _name in [
-    name for name in os.environ if name == "LAGGARD_CONFIG" or (name.startswith("LAGGARD_") and "__" in name)
+    name
+    for name in os.environ
+    if name == "LAGGARD_CONFIG" or (name.startswith("LAGGARD_") and "__" in name)
 ]:
     del os.environ[_name]
 
-# a shell that starts the tests in its background lets them ignore Ctrl-C, and so the commands that they start
+# a shell that starts the tests in its background lets them ignore Ctrl-C, and so the commands that
+# they start
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -30,14 +36,17 @@ settings.register_profile(
     print_blob=True,
     max_examples=50,
     suppress_health_check=[HealthCheck.too_slow],  # seconds to make up examples
-    derandomize=bool(os.environ.get("CI")),  # a gate gives the same answer twice; at a desk examples are new each time
+    # a gate gives the same answer twice; at a desk examples are new each time
+    derandomize=bool(os.environ.get("CI")),
 )
 settings.load_profile("laggard")
 
 
 @pytest.fixture(autouse=True)
 def _own_log_handlers() -> Iterator[None]:
-    """A handler that a test installs writes to a captured stream, which is closed when the test is over."""
+    """A handler that a test installs writes to a captured stream, which is closed when the test is
+    over.
+    """
     before, level = logging.root.handlers[:], logging.root.level
     yield
     logging.root.handlers[:] = before
@@ -53,8 +62,8 @@ HISTORIES = {
     "tests/e2e/live/test_changes_of_groups.py": "life",
 }
 APART = {"tests/scenarios/test_frozen.py"}  # minutes of tests that share nothing
-# What takes longest starts first, or one worker ends long after the other: seconds on two idle cores, if more
-# than ten. An error of some seconds costs nothing.
+# What takes longest starts first, or one worker ends long after the other: seconds on two idle
+# cores, if more than ten. An error of some seconds costs nothing.
 SECONDS = {
     "history": 240,
     "life": 90,
@@ -98,18 +107,25 @@ SECONDS = {
 @pytest.hookimpl(trylast=True)  # after the order has been shuffled
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = [place for place, item in enumerate(items) if item.get_closest_marker("in_order")]
-    ordered = sorted((items[place] for place in places), key=lambda item: (item.location[0], item.location[1] or 0))
+    ordered = sorted(
+        (items[place] for place in places),
+        key=lambda item: (item.location[0], item.location[1] or 0),
+    )
     for place, item in zip(places, ordered, strict=True):
         items[place] = item
     for item in items:
         is_shared = {"paused", "resumed", "lived"} & set(getattr(item, "fixturenames", ()))
         if is_shared and item.nodeid.partition("::")[0] not in HISTORIES:
-            raise pytest.UsageError(f"{item.nodeid} looks at a shared history: name its file in HISTORIES")
+            raise pytest.UsageError(
+                f"{item.nodeid} looks at a shared history: name its file in HISTORIES"
+            )
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Iterator[None]:
-    """Fail what is skipped in CI: there a missing tool is an error, and `make tools` installs it."""
+    """Fail what is skipped in CI: there a missing tool is an error, and `make
+    tools` installs it.
+    """
     report = yield
     if report.skipped and not hasattr(report, "wasxfail") and os.environ.get("CI"):
         *_, reason = report.longrepr
@@ -119,7 +135,9 @@ def pytest_runtest_makereport() -> Iterator[None]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Side by side by file, longest first; files of one history together, as pytest 9.2 hides xdist 3.8's own marks."""
+    """Side by side by file, longest first; files of one history together, as pytest 9.2 hides xdist
+    3.8's own marks.
+    """
     from xdist.scheduler import LoadScopeScheduling
 
     class LongestFirst(LoadScopeScheduling):
@@ -128,7 +146,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return nodeid if path in APART else HISTORIES.get(path, path)
 
         def _assign_work_unit(self, node: Any) -> None:
-            longest = max(self.workqueue, key=lambda scope: SECONDS.get(scope, len(self.workqueue[scope]) / 100))
+            longest = max(
+                self.workqueue,
+                key=lambda scope: SECONDS.get(scope, len(self.workqueue[scope]) / 100),
+            )
             self.workqueue.move_to_end(longest, last=False)
             super()._assign_work_unit(node)
 

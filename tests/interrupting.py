@@ -9,7 +9,9 @@ LIMIT = 20.0  # seconds; a thread that waits for itself needs longer
 
 
 def is_ended_if_interrupted(work: Callable[[], Any], handler: Callable[[], Any], line: int) -> bool:
-    """True if the work ends although the handler runs before its line of this number, lines of libraries included."""
+    """True if the work ends although the handler runs before its line of this number, lines of
+    libraries included.
+    """
 
     def run() -> None:
         lines_left = line

@@ -26,13 +26,19 @@ def strict(schema: Any) -> Any:
     if not isinstance(schema, Mapping):
         return schema
     found = {name: strict(each) for name, each in schema.items()}
-    if "properties" in found and isinstance(found["properties"], dict) and "object" in found.get("type", ()):
+    if (
+        "properties" in found
+        and isinstance(found["properties"], dict)
+        and "object" in found.get("type", ())
+    ):
         found["additionalProperties"] = False
     return found
 
 
 def faults(schema: Mapping[str, Any], document: Any) -> list[str]:
-    """Where a document is not what the schema says: a key too many or too few, a type, a time that is none."""
+    """Where a document is not what the schema says: a key too many or too few, a type, a time that
+    is none.
+    """
     return [f"{each.json_path}: {each.message}" for each in validator(schema).iter_errors(document)]
 
 
@@ -44,7 +50,9 @@ Path = tuple[str | int, ...]
 
 
 def keys(schema: Mapping[str, Any], document: Any) -> Iterator[Path]:
-    """Path of each key of a document that the schema names; of a list the first element stands for all."""
+    """Path of each key of a document that the schema names; of a list the first element stands for
+    all.
+    """
     for path, _ in _keys(schema, schema, document, ()):
         if not any(isinstance(step, int) and step > 0 for step in path):
             yield path
@@ -61,7 +69,9 @@ def unseen(schema: Mapping[str, Any], documents: Iterable[Any]) -> set[str]:
     return set(_declared(schema, schema, ())) - seen
 
 
-def _declared(whole: Mapping[str, Any], schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+def _declared(
+    whole: Mapping[str, Any], schema: Mapping[str, Any], path: tuple[str, ...]
+) -> Iterator[str]:
     for part in _parts(whole, schema):
         for name, each in part.get("properties", {}).items():
             yield ".".join((*path, name))
@@ -70,7 +80,9 @@ def _declared(whole: Mapping[str, Any], schema: Mapping[str, Any], path: tuple[s
             yield from _declared(whole, part["items"], path)
 
 
-def _keys(whole: Mapping[str, Any], schema: Mapping[str, Any], value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+def _keys(
+    whole: Mapping[str, Any], schema: Mapping[str, Any], value: Any, path: Path
+) -> Iterator[tuple[Path, Any]]:
     for part in _parts(whole, schema):
         if isinstance(value, list) and "items" in part:
             for number, each in enumerate(value):

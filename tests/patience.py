@@ -1,4 +1,6 @@
-"""What a test may take: time limits on a machine that does other work too, and numbers of examples."""
+"""What a test may take: time limits on a machine that does other work too, and
+numbers of examples.
+"""
 
 import os
 
@@ -6,14 +8,16 @@ import os
 def patient(seconds: float) -> float:
     """Seconds that a promise of `seconds`, made for an idle machine, may take on this one.
 
-    Three times as long, and once more for each process that waits for one of our cores; but no more than five
-    minutes, or a test that waits in vain is ended by pytest's own limit, which does not say what was missing.
+    Three times as long, and once more for each process that waits for one of our cores; but no more
+    than five minutes, or a test that waits in vain is ended by pytest's own limit, which does not
+    say what was missing.
     """
     return max(seconds, min(seconds * (3 + _load()), 300.0))
 
 
 def unhurried(seconds: float) -> float:
-    """A time limit that a test lets pass on purpose: up to five times as long where more than two wait for a core.
+    """A time limit that a test lets pass on purpose: up to five times as long where more than two
+    wait for a core.
 
     What is not to be waited for must take much less on this machine.
     """
@@ -26,5 +30,7 @@ def _load() -> float:
 
 
 def examples(number: int) -> int:
-    """A quarter of them in `make test`; `make test-all` repeats the tests marked `examples` with all."""
+    """A quarter of them in `make test`; `make test-all` repeats the tests marked `examples` with
+    all.
+    """
     return number if os.environ.get("ALL_EXAMPLES") else number // 4

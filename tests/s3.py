@@ -1,4 +1,6 @@
-"""A real S3 server with conditional writes (versitygw) for tests; buckets are folders below its own."""
+"""A real S3 server with conditional writes (versitygw) for tests; buckets are folders below its
+own.
+"""
 
 from __future__ import annotations
 
@@ -38,13 +40,20 @@ class S3Server:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         self.stop()
 
     def write_keys(self, keys: tuple[str, str]) -> None:
         """Replace the file that clients read."""
         new = self.credentials_file.with_suffix(".new")
-        new.write_text(f"[default]\naws_access_key_id = {keys[0]}\naws_secret_access_key = {keys[1]}\n")
+        new.write_text(
+            f"[default]\naws_access_key_id = {keys[0]}\naws_secret_access_key = {keys[1]}\n"
+        )
         new.chmod(0o600)
         new.replace(self.credentials_file)
 
@@ -62,10 +71,21 @@ class S3Server:
         if tool is None:
             lacking = "versitygw is missing: make tools"
             pytest.fail(lacking) if os.environ.get("CI") else pytest.skip(lacking)
-        command = [tool, "--access", self.keys[0], "--secret", self.keys[1], "--port", f"127.0.0.1:{self.port}"]
+        command = [
+            tool,
+            "--access",
+            self.keys[0],
+            "--secret",
+            self.keys[1],
+            "--port",
+            f"127.0.0.1:{self.port}",
+        ]
         with (self.folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [*command, "posix", str(self.folder / "buckets")], stdout=log, stderr=log, cwd=self.folder
+                [*command, "posix", str(self.folder / "buckets")],
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
             )
         limit = time.monotonic() + patient(20)
         while time.monotonic() < limit:

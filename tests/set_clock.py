@@ -11,7 +11,9 @@ import pytest
 
 
 class Clock:
-    """The wall clock of processes with this `environment`; time since boot and the clock of the disk go on."""
+    """The wall clock of processes with this `environment`; time since boot and the clock of the
+    disk go on.
+    """
 
     def __init__(self, folder: Path) -> None:
         if shutil.which("gcc") is None:
@@ -20,11 +22,24 @@ class Clock:
         self.set(0)
         source = Path(__file__).with_suffix(".c")
         subprocess.run(
-            ["gcc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o", library, source], check=True
+            [
+                "gcc",
+                "-shared",
+                "-fPIC",
+                "-O2",
+                "-Wall",
+                "-Wextra",
+                "-Werror",
+                "-o",
+                library,
+                source,
+            ],
+            check=True,
         )
         self.environment = {"LD_PRELOAD": str(library), "LAGGARD_TEST_CLOCK": str(self._offset)}
 
     def set(self, seconds: int) -> None:
         """Set the clock so far ahead of the machine's."""
-        with self._offset.open("r+b" if self._offset.exists() else "wb") as file:  # processes have it mapped
+        # processes have it mapped
+        with self._offset.open("r+b" if self._offset.exists() else "wb") as file:
             file.write(struct.pack("=q", seconds))

@@ -26,15 +26,32 @@ FETCHED = re.compile(
 )
 def test_what_a_page_fetches_is_found(text: str) -> None:
     assert FETCHED.search(text)
-    assert not FETCHED.search(text.replace("https://example.org/", "").replace("//example.org/", ""))
+    assert not FETCHED.search(
+        text.replace("https://example.org/", "").replace("//example.org/", "")
+    )
 
 
 @pytest.mark.full
 @pytest.mark.slow
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="the extra docs needs Python 3.11")
-def test_the_site_is_built_without_a_warning_and_fetches_nothing_from_elsewhere(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-c", "docs/site", ".", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+def test_the_site_is_built_without_a_warning_and_fetches_nothing_from_elsewhere(
+    tmp_path: Path,
+) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-q",
+        "-W",
+        "--keep-going",
+        "-c",
+        "docs/site",
+        ".",
+        str(tmp_path),
+    ]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
     index = (tmp_path / "docs" / "index.html").read_text(encoding="utf-8")
     for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):

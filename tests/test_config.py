@@ -67,7 +67,9 @@ def test_sections_cannot_be_changed() -> None:
         ({}, ("job.tick_seconds=15", "job.tick_seconds=12"), 12, "--set"),
     ],
 )
-def test_the_later_source_wins(environ: dict[str, str], sets: tuple[str, ...], expected: int, origin: str) -> None:
+def test_the_later_source_wins(
+    environ: dict[str, str], sets: tuple[str, ...], expected: int, origin: str
+) -> None:
     config = load("# a comment\n[job]\ntick_seconds = 20\n", *sets, environ=environ)
     assert (config.job.tick_seconds, config.origins["job.tick_seconds"]) == (expected, origin)
     assert config.origins["job.window_seconds"] == "default"
@@ -84,7 +86,10 @@ def test_the_named_file_comes_before_the_environments_and_that_before_the_folder
 
 
 def test_names_without_a_double_underscore_are_not_ours() -> None:
-    assert load(environ={"LAGGARD_PORT": "tcp://10.0.0.1:8917", "LAGGARD_SERVICE_HOST": "x"}) == Config()
+    assert (
+        load(environ={"LAGGARD_PORT": "tcp://10.0.0.1:8917", "LAGGARD_SERVICE_HOST": "x"})
+        == Config()
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,15 +105,22 @@ def test_a_list_is_read_as_toml(text: str, expected: tuple[str, ...]) -> None:
     assert load("", f"cluster.bootstrap_servers={text}").cluster.bootstrap_servers == expected
 
 
-@pytest.mark.parametrize("text", ["payments", "2024", "true", "1979-05-27", '"quoted"', "a=b", "x\ny = 1"])
+@pytest.mark.parametrize(
+    "text", ["payments", "2024", "true", "1979-05-27", '"quoted"', "a=b", "x\ny = 1"]
+)
 def test_a_string_needs_no_quotes_outside_the_file(text: str) -> None:
     assert load("", f"cluster.name={text}").cluster.name == text.strip('"')
 
 
 def test_sparks_names_may_be_quoted_or_not() -> None:
     expected = {"spark.executor.memory": "2g", "spark.task.cpus": "2", "spark.ui.enabled": "true"}
-    dotted = '[job.spark]\nspark.executor.memory = "2g"\nspark.task.cpus = 2\nspark.ui.enabled = true\n'
-    quoted = '[job]\nspark = {"spark.executor.memory" = "2g", "spark.task.cpus" = "2", "spark.ui.enabled" = "true"}\n'
+    dotted = (
+        '[job.spark]\nspark.executor.memory = "2g"\nspark.task.cpus = 2\nspark.ui.enabled = true\n'
+    )
+    quoted = (
+        '[job]\nspark = {"spark.executor.memory" = "2g", "spark.task.cpus" = "2", '
+        '"spark.ui.enabled" = "true"}\n'
+    )
     assert load(dotted).job.spark == expected
     assert load(quoted).job.spark == expected
 
@@ -120,12 +132,16 @@ def test_thresholds_are_what_the_diagnosis_takes() -> None:
     loaded = load("[diagnosis]\nstorm_count = 7\nhot_ratio = 4\nmute_codes = ['STORM']\n").diagnosis
     assert isinstance(loaded, Parameters)
     assert (loaded.storm_count, loaded.hot_ratio, loaded.mute_codes) == (7, 4.0, ("STORM",))
-    assert asdict(replace(loaded, storm_count=5, hot_ratio=3.0)) == asdict(Parameters()) | {"mute_codes": ("STORM",)}
+    assert asdict(replace(loaded, storm_count=5, hot_ratio=3.0)) == asdict(Parameters()) | {
+        "mute_codes": ("STORM",)
+    }
 
 
 @pytest.mark.parametrize("name", SPARK_FIXED)
 def test_sparks_settings_that_the_job_depends_on_are_refused(name: str) -> None:
-    assert problems(f'[job.spark]\n{name} = "x"\n') == [f"laggard.toml:1: job.spark: {name}: fixed by the job"]
+    assert problems(f'[job.spark]\n{name} = "x"\n') == [
+        f"laggard.toml:1: job.spark: {name}: fixed by the job"
+    ]
 
 
 def test_what_the_job_fixes_is_what_is_refused() -> None:
@@ -133,10 +149,16 @@ def test_what_the_job_fixes_is_what_is_refused() -> None:
 
 
 def test_every_mistake_is_reported_at_once_in_the_order_of_places() -> None:
-    text = '[job]\nwindow_seconds = 45\n\n[exporter]\nmax_serie = 5\nlisten = "8917"\n\n[clutser]\nname = "a"\n'
+    text = (
+        "[job]\nwindow_seconds = 45\n\n[exporter]\nmax_serie = 5\nlisten = "
+        '"8917"\n\n[clutser]\nname = "a"\n'
+    )
     environ = {"LAGGARD_EXPORTER__LISTEN": "8917", "LAGGARD_JOBS__TICK": "1"}
     assert problems(text, "metrics.max_series=5", "zzz=1", environ=environ) == [
-        "laggard.toml:2: job.window_seconds: window of 45 s is not a multiple of job.tick_seconds (10)",
+        (
+            "laggard.toml:2: job.window_seconds: window of 45 s is not a multiple of "
+            "job.tick_seconds (10)"
+        ),
         "laggard.toml:5: exporter.max_serie: unknown key (did you mean metrics.max_series?)",
         'laggard.toml:6: exporter.listen: expected host:port, got "8917"',
         "laggard.toml:8: clutser: unknown key (did you mean cluster?)",
@@ -161,17 +183,32 @@ def test_every_mistake_is_reported_at_once_in_the_order_of_places() -> None:
         ('[cluster]\ngroups = "a"\n', 'cluster.groups: expected list of strings, got string "a"'),
         ("[cluster]\ngroups = [1]\n", "cluster.groups: expected list of strings, got list [1]"),
         ("[cluster]\ngroups = []\n", "cluster.groups: expected list of globs, not empty, got []"),
-        ("[cluster]\nbootstrap_servers = ['a']\n", 'cluster.bootstrap_servers: expected list of host:port, got ["a"]'),
+        (
+            "[cluster]\nbootstrap_servers = ['a']\n",
+            'cluster.bootstrap_servers: expected list of host:port, got ["a"]',
+        ),
         ("[diagnosis]\ntrend_p = 1.5\n", "diagnosis.trend_p: expected more than 0 to 1, got 1.5"),
         ("[diagnosis]\ntrend_p = 0\n", "diagnosis.trend_p: expected more than 0 to 1, got 0.0"),
         ("[diagnosis]\nhot_ratio = -1\n", "diagnosis.hot_ratio: expected more than 0, got -1.0"),
-        ("[diagnosis]\nhot_ratio = inf\n", "diagnosis.hot_ratio: expected more than 0, got Infinity"),
+        (
+            "[diagnosis]\nhot_ratio = inf\n",
+            "diagnosis.hot_ratio: expected more than 0, got Infinity",
+        ),
         ("[diagnosis]\nhot_ratio = nan\n", "diagnosis.hot_ratio: expected more than 0, got NaN"),
         ("[diagnosis]\nhot_ratio = '3'\n", 'diagnosis.hot_ratio: expected number, got string "3"'),
-        ("[diagnosis]\nhot_ratio = true\n", "diagnosis.hot_ratio: expected number, got boolean true"),
+        (
+            "[diagnosis]\nhot_ratio = true\n",
+            "diagnosis.hot_ratio: expected number, got boolean true",
+        ),
         ("[diagnosis]\nstorm_count = 0\n", "diagnosis.storm_count: expected 1 or more, got 0"),
-        ("[diagnosis]\nstorm_count = 2.5\n", "diagnosis.storm_count: expected integer, got float 2.5"),
-        ("[diagnosis]\nslo_objective = 0.9\n", "diagnosis.slo_objective: expected 0.94 to 0.9999, got 0.9"),
+        (
+            "[diagnosis]\nstorm_count = 2.5\n",
+            "diagnosis.storm_count: expected integer, got float 2.5",
+        ),
+        (
+            "[diagnosis]\nslo_objective = 0.9\n",
+            "diagnosis.slo_objective: expected 0.94 to 0.9999, got 0.9",
+        ),
         (
             "[diagnosis]\nmute_codes = ['lag']\n",
             'diagnosis.mute_codes: expected list of codes such as NO_RULE_MATCHED, got ["lag"]',
@@ -204,11 +241,15 @@ def test_a_file_that_is_wrong_as_a_whole(text: str, problem: str) -> None:
 def test_a_tick_that_no_window_is_a_multiple_of_is_shown_where_the_tick_was_set() -> None:
     expected = "window of 60 s is not a multiple of job.tick_seconds (7)"
     assert problems("", "job.tick_seconds=7") == [f"--set: job.tick_seconds: {expected}"]
-    assert problems(environ={"LAGGARD_JOB__TICK_SECONDS": "7"}) == [f"env LAGGARD_JOB__TICK_SECONDS: {expected}"]
+    assert problems(environ={"LAGGARD_JOB__TICK_SECONDS": "7"}) == [
+        f"env LAGGARD_JOB__TICK_SECONDS: {expected}"
+    ]
 
 
 def test_an_assignment_without_a_value_is_refused() -> None:
-    assert problems("", "job.tick_seconds") == ["--set job.tick_seconds: expected section.key=value"]
+    assert problems("", "job.tick_seconds") == [
+        "--set job.tick_seconds: expected section.key=value"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -228,7 +269,10 @@ def test_a_file_that_is_not_a_configuration_is_refused(content: bytes, problem: 
 def test_a_named_file_that_is_not_there_is_an_error() -> None:
     with pytest.raises(LaggardError) as caught:
         load_config("absent.toml", (), {})
-    assert (caught.value.cause, caught.value.exit_code) == ("absent.toml: No such file or directory", CONFIGURATION)
+    assert (caught.value.cause, caught.value.exit_code) == (
+        "absent.toml: No such file or directory",
+        CONFIGURATION,
+    )
 
 
 @pytest.mark.parametrize(
@@ -318,17 +362,29 @@ def other_value(key: str) -> Any:
         return not default
     if isinstance(default, (int, float)):
         steps = (default + 1, default - 1, default * 2, default * 0.99, default / 2)
-        return next(value for value in steps if value != default and keys()[key].metadata["holds"](value))
+        return next(
+            value for value in steps if value != default and keys()[key].metadata["holds"](value)
+        )
     if isinstance(default, tuple):
         samples = {"host:port": "a:1", "kminion": "kminion", "origins": "*"}
-        return [next((each for word, each in samples.items() if word in accepts), "NO_RULE_MATCHED")]
+        return [
+            next((each for word, each in samples.items() if word in accepts), "NO_RULE_MATCHED")
+        ]
     if isinstance(default, Mapping):
         return {"spark.x": "1"}
-    words = ("https://id.example/token", "https://id.example/", "127.0.0.2:1", *re.split(r", | or ", accepts), "other")
+    words = (
+        "https://id.example/token",
+        "https://id.example/",
+        "127.0.0.2:1",
+        *re.split(r", | or ", accepts),
+        "other",
+    )
     return next(word for word in words if word != default and keys()[key].metadata["holds"](word))
 
 
-LONELY = [key for key in keys() if not key.startswith("cluster.security.") and key != "config_version"]
+LONELY = [
+    key for key in keys() if not key.startswith("cluster.security.") and key != "config_version"
+]
 LOGINS = (  # keys that belong together
     {
         "protocol": "SASL_SSL",
@@ -371,19 +427,29 @@ def written(value: Any) -> str:
 def test_environment_and_set_reach_every_key(values: dict[str, Any]) -> None:
     if "job.tick_seconds" in values:
         values = values | {"job.window_seconds": 11 * 60}
-    expected = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
-    environ = {f"LAGGARD_{key.upper().replace('.', '__')}": written(value) for key, value in values.items()}
+    expected = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
+    }
+    environ = {
+        f"LAGGARD_{key.upper().replace('.', '__')}": written(value) for key, value in values.items()
+    }
     if "job.window_seconds" in values and "job.tick_seconds" not in values:
         environ["LAGGARD_JOB__TICK_SECONDS"] = "1"
     for config in (
         load(environ=environ),
-        load("", *(f"{name[8:].lower().replace('__', '.')}={text}" for name, text in environ.items())),
+        load(
+            "", *(f"{name[8:].lower().replace('__', '.')}={text}" for name, text in environ.items())
+        ),
     ):
         assert {key: value_of(config, key) for key in values} == expected
 
 
 def test_every_key_is_among_those_that_are_set() -> None:
-    tried = {*LONELY, "config_version", *(f"cluster.security.{name}" for login in LOGINS for name in login)}
+    tried = {
+        *LONELY,
+        "config_version",
+        *(f"cluster.security.{name}" for login in LOGINS for name in login),
+    }
     assert tried == set(keys())
 
 
@@ -393,17 +459,48 @@ SASL = '[cluster.security]\nprotocol = "SASL_SSL"\n'
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        (SASL, "laggard.toml:2: cluster.security.protocol: cluster.security.mechanism is needed for SASL_SSL"),
-        (f'{SASL}mechanism = "PLAIN"\npassword_file = "p"\n', "cluster.security.username is needed for PLAIN"),
-        (f'{SASL}mechanism = "SCRAM-SHA-256"\nusername = "a,b"\npassword_file = "p"\n', "neither comma nor equals"),
-        (f'{SASL}mechanism = "PLAIN"\nusername = "u"\npassword_file = "p"\npassword = "x"\n', "unknown key"),
-        ('[cluster.security]\nca_file = "c"\n', "laggard.toml:2: cluster.security.ca_file: has no use in PLAINTEXT"),
-        ('[cluster.security]\nprotocol = "SSL"\ncert_file = "c"\n', "cert_file and key_file belong together"),
-        ('[cluster.security]\nprotocol = "SSL"\nkey_password_file = "c"\n', "has no use without key_file"),
+        (
+            SASL,
+            (
+                "laggard.toml:2: cluster.security.protocol: cluster.security.mechanism is needed "
+                "for "
+                "SASL_SSL"
+            ),
+        ),
+        (
+            f'{SASL}mechanism = "PLAIN"\npassword_file = "p"\n',
+            "cluster.security.username is needed for PLAIN",
+        ),
+        (
+            f'{SASL}mechanism = "SCRAM-SHA-256"\nusername = "a,b"\npassword_file = "p"\n',
+            "neither comma nor equals",
+        ),
+        (
+            f'{SASL}mechanism = "PLAIN"\nusername = "u"\npassword_file = "p"\npassword = "x"\n',
+            "unknown key",
+        ),
+        (
+            '[cluster.security]\nca_file = "c"\n',
+            "laggard.toml:2: cluster.security.ca_file: has no use in PLAINTEXT",
+        ),
+        (
+            '[cluster.security]\nprotocol = "SSL"\ncert_file = "c"\n',
+            "cert_file and key_file belong together",
+        ),
+        (
+            '[cluster.security]\nprotocol = "SSL"\nkey_password_file = "c"\n',
+            "has no use without key_file",
+        ),
         ('[cluster.security]\nprotocol = "SSL"\nusername = "u"\n', "has no use with no mechanism"),
-        ('[cluster.security]\nprotocol = "SSL"\nmechanism = "PLAIN"\n', "mechanism: has no use in SSL"),
+        (
+            '[cluster.security]\nprotocol = "SSL"\nmechanism = "PLAIN"\n',
+            "mechanism: has no use in SSL",
+        ),
         ("[cluster.security]\nmin_tls = 1.2\n", "expected string, got float 1.2"),
-        ('[cluster.security.oauth]\nscope = "s"\n', "laggard.toml:2: cluster.security.oauth.scope: has no use with"),
+        (
+            '[cluster.security.oauth]\nscope = "s"\n',
+            "laggard.toml:2: cluster.security.oauth.scope: has no use with",
+        ),
         ('[cluster]\nsecurity = "SSL"\n', "cluster.security: expected table, got"),
         ("[cluster.security]\nssl_crlfile = 'x'\n", "cluster.security.ssl_crlfile: unknown key"),
     ],

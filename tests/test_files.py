@@ -1,4 +1,6 @@
-"""Small files are replaced whole: after a crash at any point the old text or the new one is there."""
+"""Small files are replaced whole: after a crash at any point the old text or the
+new one is there.
+"""
 
 import os
 from pathlib import Path
@@ -28,7 +30,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     return found
 
 
-def test_a_write_is_on_disk_before_its_name_is(tmp_path: Path, calls: list[tuple[str, str]]) -> None:
+def test_a_write_is_on_disk_before_its_name_is(
+    tmp_path: Path, calls: list[tuple[str, str]]
+) -> None:
     target = tmp_path / "folder" / "small.json"
     files.write_text(str(target), "é")
     assert target.read_text(encoding="utf-8") == "é"

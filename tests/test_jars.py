@@ -24,7 +24,9 @@ SUMS = {name: hashlib.sha256(content).hexdigest() for name, content in CONTENTS.
 def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A jar folder with two files in `spark` and a committed list that fits them."""
     sums_file = tmp_path / "jars.sha256"
-    sums_file.write_text("".join(f"{digest}  spark/org/some/{name}\n" for name, digest in SUMS.items()))
+    sums_file.write_text(
+        "".join(f"{digest}  spark/org/some/{name}\n" for name, digest in SUMS.items())
+    )
     shipped = {"jars.sha256": sums_file, "ivy.xml": conf_file("ivy.xml")}
     monkeypatch.setattr(jars, "conf_file", shipped.__getitem__)
     base = tmp_path / "jars"
@@ -51,9 +53,12 @@ def mirror(base: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Answers]:
     for name in CONTENTS:
         (base / "spark" / name).unlink()
     monkeypatch.setattr(download, "RETRY_SECONDS", 0.01)
-    with serving({f"/maven/org/some/{name}": content for name, content in CONTENTS.items()}) as answers:
+    with serving(
+        {f"/maven/org/some/{name}": content for name, content in CONTENTS.items()}
+    ) as answers:
         monkeypatch.setenv("LAGGARD_JARS_MIRROR", f"{answers.url}/maven/")
-        monkeypatch.setenv("no_proxy", "*")  # a proxy of this machine reaches no loopback address of ours
+        # a proxy of this machine reaches no loopback address of ours
+        monkeypatch.setenv("no_proxy", "*")
         yield answers
 
 
@@ -131,7 +136,9 @@ def test_missing_jars_come_from_the_mirror(base: Path, mirror: Answers) -> None:
     assert jars.is_verified("spark")
 
 
-def test_a_folder_can_be_the_mirror(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_can_be_the_mirror(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "mirror" / "org" / "some").mkdir(parents=True)
     (base / "spark" / "one-1.0.jar").rename(tmp_path / "mirror/org/some/one-1.0.jar")
     (base / "spark" / "two-2.0.jar").rename(tmp_path / "mirror/org/some/two-2.0.jar")
@@ -149,7 +156,10 @@ def test_a_download_with_a_wrong_sum_is_refused_and_never_looks_complete(
         jars.fetch_jars(["spark"])
 
     assert caught.value.exit_code == DAMAGED
-    assert f"has the sum {hashlib.sha256(b'damaged').hexdigest()}, expected {SUMS['one-1.0.jar']}" in caught.value.cause
+    assert (
+        f"has the sum {hashlib.sha256(b'damaged').hexdigest()}, expected {SUMS['one-1.0.jar']}"
+        in caught.value.cause
+    )
     assert not jars.is_verified("spark")
     assert "fetching the spark jars again: missing: spark/one-1.0.jar" in capsys.readouterr().err
 
@@ -208,8 +218,22 @@ def test_an_answer_that_trickles_ends_at_the_time_limit(mirror: Answers, tmp_pat
 @pytest.mark.parametrize(
     "address",
     [
-        *("http://[::1", "host:notaport", "http://host:notaport/x", "http://host:0/x", " ", "?x=1", "https:///x"),
-        *("https://host/x?y=1", "https://host/x#y", "https://ann:secret@host/x", "ftp://host/x", "https://ho st/x"),
+        *(
+            "http://[::1",
+            "host:notaport",
+            "http://host:notaport/x",
+            "http://host:0/x",
+            " ",
+            "?x=1",
+            "https:///x",
+        ),
+        *(
+            "https://host/x?y=1",
+            "https://host/x#y",
+            "https://ann:secret@host/x",
+            "ftp://host/x",
+            "https://ho st/x",
+        ),
         *("file:relative", "file://host/x", "/folder", "https://host/x ", "http://host:99999/x"),
     ],
 )
@@ -227,7 +251,9 @@ def test_a_mirror_that_is_no_address_is_refused_with_the_form_it_should_have(
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("address", ["http://[::1]:8081/maven", "https://host", "file:///some/folder/"])
+@pytest.mark.parametrize(
+    "address", ["http://[::1]:8081/maven", "https://host", "file:///some/folder/"]
+)
 def test_a_mirror_may_be_any_host_or_a_folder(address: str) -> None:
     assert download.check_base(address, "X") == address.rstrip("/")
 
@@ -256,7 +282,10 @@ def test_an_unreachable_mirror_is_named_with_three_remedies(mirror: Answers) -> 
 
     assert caught.value.exit_code == UNREACHABLE
     assert f"{mirror.url}/maven/org/some/" in caught.value.cause
-    assert all(word in caught.value.fix for word in ("python -m laggard.jars", "https_proxy", "LAGGARD_JARS_MIRROR"))
+    assert all(
+        word in caught.value.fix
+        for word in ("python -m laggard.jars", "https_proxy", "LAGGARD_JARS_MIRROR")
+    )
     assert not jars.is_verified("spark")
 
 
@@ -271,7 +300,9 @@ def test_a_missing_java_is_named_with_the_place_that_was_searched(
     assert caught.value.cause == f"no java in JAVA_HOME={tmp_path}"
 
 
-def test_an_old_java_is_refused_with_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_java_is_refused_with_its_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_392\"' >&2\n")
@@ -294,14 +325,20 @@ def test_the_committed_list_names_its_folders_and_no_file_twice() -> None:
 
 def test_the_committed_list_has_what_ivy_xml_declares() -> None:
     """conf/ivy.xml is the declaration: `make pins` writes the list from it."""
-    declared = re.findall(r'org="([^"]+)" name="([^"]+)" rev="([^"]+)" conf="(\w+)->', conf_file("ivy.xml").read_text())
-    paths = [line.split()[1].rsplit("/", 2) for line in conf_file("jars.sha256").read_text().splitlines()]
+    declared = re.findall(
+        r'org="([^"]+)" name="([^"]+)" rev="([^"]+)" conf="(\w+)->',
+        conf_file("ivy.xml").read_text(),
+    )
+    paths = [
+        line.split()[1].rsplit("/", 2) for line in conf_file("jars.sha256").read_text().splitlines()
+    ]
     versions = {path: version for path, version, _ in paths}
 
     assert len(declared) == 16
     for organisation, name, revision, conf in declared:
         found = versions[f"{conf}/{organisation.replace('.', '/')}/{name}"]
-        assert found == revision or (conf == "broker" and found > revision)  # there Kafka may ask for a newer one
+        # there Kafka may ask for a newer one
+        assert found == revision or (conf == "broker" and found > revision)
 
 
 def test_a_folder_that_is_not_in_the_list_is_refused(
@@ -313,7 +350,9 @@ def test_a_folder_that_is_not_in_the_list_is_refused(
 
 
 def test_what_spark_ships_does_not_come_a_second_time_with_the_connector_of_a_bucket() -> None:
-    own = {path.name.rpartition("-")[0] for path in Path(pyspark.__file__).parent.glob("jars/*.jar")}
+    own = {
+        path.name.rpartition("-")[0] for path in Path(pyspark.__file__).parent.glob("jars/*.jar")
+    }
     assert {name.rpartition("-")[0] for name in jars.expected_sums("s3")} & own == set()
 
 

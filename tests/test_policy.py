@@ -1,4 +1,6 @@
-"""`[[policy]]`: which rules are about a group, what follows from them, and what is wrong with them."""
+"""`[[policy]]`: which rules are about a group, what follows from them, and what is
+wrong with them.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -46,7 +48,9 @@ def test_a_group_of_no_rule_has_the_defaults() -> None:
 
 def test_what_the_thresholds_say_holds_until_a_rule_says_otherwise() -> None:
     text = "[diagnosis]\nslo_objective = 0.95\ndrain_target_seconds = 60\nmute_codes = ['A', 'B']\n"
-    assert policy(text) == Policy(slo_objective=0.95, drain_target_seconds=60.0, mute_codes=("A", "B"))
+    assert policy(text) == Policy(
+        slo_objective=0.95, drain_target_seconds=60.0, mute_codes=("A", "B")
+    )
     ruled = policy(text + "[[policy]]\nmatch = '*'\nmute_codes = ['C']\nslo_objective = 0.99\n")
     assert ruled == Policy(slo_objective=0.99, drain_target_seconds=60.0, mute_codes=("C",))
 
@@ -69,7 +73,8 @@ def test_every_key_can_be_set() -> None:
         "mute_codes": ["X"],
     }
     lines = [
-        f"{name} = {str(value).lower() if isinstance(value, bool) else repr(value)}" for name, value in values.items()
+        f"{name} = {str(value).lower() if isinstance(value, bool) else repr(value)}"
+        for name, value in values.items()
     ]
     found = policy("\n".join(["[[policy]]", "match = '*'", *lines]))
     assert {*values, "in_maintenance"} == {each.name for each in fields(Policy)}
@@ -109,7 +114,12 @@ def test_the_files_of_policy_d_come_after_the_main_file_in_the_order_of_their_na
         {"20.toml": rule.format("max"), "10.toml": rule.format("min"), "30.txt": "not TOML"},
     )
     found = config.policies.of("default", "g", NOON)
-    assert (found.owner, found.team, found.min_consumers, found.max_consumers) == ("max", "main", 7, 7)
+    assert (found.owner, found.team, found.min_consumers, found.max_consumers) == (
+        "max",
+        "main",
+        7,
+        7,
+    )
     assert [rule.place for rule in config.policies.rules] == [
         "laggard.toml:2",
         "policy.d/10.toml:1",
@@ -117,7 +127,10 @@ def test_the_files_of_policy_d_come_after_the_main_file_in_the_order_of_their_na
     ]
 
 
-ONCE = "[[policy.maintenance]]\nstart = 2026-12-01T23:00:00+01:00\nend = 2026-12-02T01:00:00Z\nreason = 'upgrade'\n"
+ONCE = (
+    "[[policy.maintenance]]\nstart = 2026-12-01T23:00:00+01:00\nend = "
+    "2026-12-02T01:00:00Z\nreason = 'upgrade'\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -135,14 +148,16 @@ def test_maintenance_is_from_its_start_until_before_its_end(at: str, expected: b
 
 
 @pytest.mark.parametrize(
-    ("weekly", "at", "expected"),  # Berlin is UTC+2 until 2026-10-25 03:00, then UTC+1; the 25th is a Sunday
+    # Berlin is UTC+2 until 2026-10-25 03:00, then UTC+1; the 25th is a Sunday
+    ("weekly", "at", "expected"),
     [
         ("Sun 02:00-04:00", "2026-10-17T23:59", False),
         ("Sun 02:00-04:00", "2026-10-18T00:00", True),
         ("Sun 02:00-04:00", "2026-10-18T01:59", True),
         ("Sun 02:00-04:00", "2026-10-18T02:00", False),
         ("Sun 02:00-04:00", "2026-10-19T00:30", False),
-        ("Sun 02:00-04:00", "2026-10-25T02:59", True),  # the clock was put back, the night is an hour longer
+        # the clock was put back, the night is an hour longer
+        ("Sun 02:00-04:00", "2026-10-25T02:59", True),
         ("Sun 02:00-04:00", "2026-11-01T01:00", True),
         ("Sun 02:00-04:00", "2026-11-01T00:59", False),
         ("Sun 23:00-01:00", "2026-11-01T22:00", True),
@@ -153,14 +168,20 @@ def test_maintenance_is_from_its_start_until_before_its_end(at: str, expected: b
         ("Sun 23:00-24:00", "2026-11-01T23:00", False),
     ],
 )
-def test_weekly_maintenance_goes_by_the_clock_of_its_time_zone(weekly: str, at: str, expected: bool) -> None:
-    rule = f"[[policy]]\nmatch = '*'\n[[policy.maintenance]]\nweekly = '{weekly}'\ntimezone = 'Europe/Berlin'\n"
+def test_weekly_maintenance_goes_by_the_clock_of_its_time_zone(
+    weekly: str, at: str, expected: bool
+) -> None:
+    rule = (
+        f"[[policy]]\nmatch = '*'\n[[policy.maintenance]]\nweekly = '{weekly}'\ntimezone = "
+        "'Europe/Berlin'\n"
+    )
     assert policy(rule, at=datetime.fromisoformat(f"{at}+00:00")).in_maintenance is expected
 
 
 def test_a_later_rules_maintenance_is_added_to_that_of_earlier_ones() -> None:
     text = (
-        f"[[policy]]\nmatch = '*'\n{ONCE}[[policy]]\nmatch = 'g'\n[[policy.maintenance]]\nweekly = 'Tue 11:00-13:00'\n"
+        f"[[policy]]\nmatch = '*'\n{ONCE}[[policy]]\nmatch = 'g'\n[[policy.maintenance]]\nweekly "
+        "= 'Tue 11:00-13:00'\n"
     )
     for at, expected in ((NOON, True), (datetime(2026, 12, 1, 23, tzinfo=timezone.utc), True)):
         assert policy(text, at=at).in_maintenance is expected
@@ -192,17 +213,28 @@ match = ""
 min_consumers = -1
 """
     parts = {
-        "a.toml": "[cluster]\nname = 'x'\n[[policy]]\nmatch = 'b'\nidle_seconds = 0\nslo_objective = 1.0\n",
+        "a.toml": "[cluster]\nname = 'x'\n[[policy]]\nmatch = 'b'\nidle_seconds = "
+        "0\nslo_objective = "
+        "1.0\n",
         "b.toml": "policy = 5\n",
     }
     assert problems(text, parts) == [
         "laggard.toml:2: job.tick_seconds: expected 1 to 300, got 0",
         "laggard.toml:6: policy.slo_objektive: unknown key (did you mean slo_objective?)",
-        'laggard.toml:8: policy: match is missing: a glob on the group, such as match = "payments-*"',
+        (
+            "laggard.toml:8: policy: match is missing: a glob on the group, such as match = "
+            '"payments-*"'
+        ),
         "laggard.toml:9: policy.owner: expected string, got integer 5",
-        'laggard.toml:10: policy.isolation: expected read_uncommitted or read_committed, got "none"',
+        (
+            "laggard.toml:10: policy.isolation: expected read_uncommitted or read_committed, got "
+            '"none"'
+        ),
         "laggard.toml:11: policy.in_maintenance: unknown key (did you mean maintenance?)",
-        'laggard.toml:13: policy.maintenance: expected weekly such as "Sun 02:00-04:00", got "Sun 2-4"',
+        (
+            'laggard.toml:13: policy.maintenance: expected weekly such as "Sun 02:00-04:00", got '
+            '"Sun 2-4"'
+        ),
         'laggard.toml:16: policy.maintenance: expected timezone such as Europe/Berlin, got "Mars"',
         'laggard.toml:21: policy.match: expected not empty, got ""',
         "laggard.toml:22: policy.min_consumers: expected 0 or more, got -1",
@@ -219,19 +251,37 @@ min_consumers = -1
         ("", "expected start as a time with its offset, such as 2026-12-01T22:00:00Z, got nothing"),
         (
             "start = 2026-12-01T22:00:00",
-            'expected start as a time with its offset, such as 2026-12-01T22:00:00Z, got "2026-12-01 22:00:00"',
+            (
+                "expected start as a time with its offset, such as 2026-12-01T22:00:00Z, got "
+                '"2026-12-01 22:00:00"'
+            ),
         ),
         (
             "start = 2026-12-01T22:00:00Z\nend = 2026-12-02",
-            'expected end as a time with its offset, such as 2026-12-01T22:00:00Z, got "2026-12-02"',
+            (
+                "expected end as a time with its offset, such as 2026-12-01T22:00:00Z, got "
+                '"2026-12-02"'
+            ),
         ),
         (
             "start = 2026-12-01T22:00:00Z\nend = 2026-12-01T23:00:00+01:00",
-            "ends at 2026-12-01 23:00:00+01:00, which is not after its start at 2026-12-01 22:00:00+00:00",
+            (
+                "ends at 2026-12-01 23:00:00+01:00, which is not after its start at 2026-12-01 "
+                "22:00:00+00:00"
+            ),
         ),
-        ("weekly = 'Sun 02:00-25:00'", 'expected weekly such as "Sun 02:00-04:00", got "Sun 02:00-25:00"'),
-        ("weekly = 'Sun 02:00-04:00'\nend = 2026-12-02", "expected either weekly, or start and end"),
-        ("timezone = 'UTC'", "timezone belongs to weekly; start and end have an offset of their own"),
+        (
+            "weekly = 'Sun 02:00-25:00'",
+            'expected weekly such as "Sun 02:00-04:00", got "Sun 02:00-25:00"',
+        ),
+        (
+            "weekly = 'Sun 02:00-04:00'\nend = 2026-12-02",
+            "expected either weekly, or start and end",
+        ),
+        (
+            "timezone = 'UTC'",
+            "timezone belongs to weekly; start and end have an offset of their own",
+        ),
         ("starts = 5", "unknown key starts (did you mean start?)"),
         ("weekly = 5", "expected string, got integer 5"),
     ],
@@ -243,7 +293,9 @@ def test_a_wrong_maintenance_says_what_was_expected(keys: str, problem: str) -> 
 
 def test_the_sample_shows_every_key_with_its_default() -> None:
     lines = conf_file("reference.toml").read_text(encoding="utf-8").splitlines()
-    sample = [line.removeprefix("# ") for line in lines[lines.index("# [[policy]]") :] if line != "#"]
+    sample = [
+        line.removeprefix("# ") for line in lines[lines.index("# [[policy]]") :] if line != "#"
+    ]
     config = load("\n".join(sample))
     (rule,) = config.policies.rules
     assert len(rule.maintenance) == 2

@@ -41,7 +41,8 @@ HERE = (
     "laggard findings",
     "laggard query",
 )
-# or by another test, known by a text of it. `make test` fetches the jars and is what runs all of them.
+# or by another test, known by a text of it. `make test` fetches the jars and is what runs all of
+# them.
 CLUSTER = "tests/e2e/test_standalone_cluster.py"
 ELSEWHERE = {
     "make demo": ("tests/demo/test_demo.py", '"laggard", "demo", "--seconds"'),
@@ -66,7 +67,8 @@ def test_it_is_read_in_three_minutes() -> None:
 
 def test_what_the_demo_prints_has_the_columns_and_codes_of_now() -> None:
     header, *rows = [
-        re.split(r" {2,}", line) for line in re.findall(r"```text\n(.*?)```", README, re.DOTALL)[0].splitlines()
+        re.split(r" {2,}", line)
+        for line in re.findall(r"```text\n(.*?)```", README, re.DOTALL)[0].splitlines()
     ]
     assert tuple(header) == TITLES
     assert {row[3] for row in rows} <= set(VERDICTS)
@@ -95,16 +97,27 @@ def test_the_test_that_is_said_to_run_it_does(start: str) -> None:
 
 @pytest.mark.parametrize(
     ("target", "runs"),
-    [("demo", "python -m laggard demo --seconds 90"), ("jars", "python -m laggard.jars"), ("test", "laggard.jars")],
+    [
+        ("demo", "python -m laggard demo --seconds 90"),
+        ("jars", "python -m laggard.jars"),
+        ("test", "laggard.jars"),
+    ],
 )
 def test_make_runs_what_the_tests_run(target: str, runs: str) -> None:
     command = ["make", "--dry-run", target, "ARGS=--seconds 90"]
-    assert runs in subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=True).stdout
+    assert (
+        runs
+        in subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=True
+        ).stdout
+    )
 
 
 def test_every_make_target_it_names_exists() -> None:
     named = set(re.findall(r"\bmake ([a-z-]+)", README))
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    targets = set(
+        re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    )
     assert {"demo", "test"} <= named <= targets
 
 
@@ -119,13 +132,22 @@ def folder(tmp_path: Path) -> Path:
     """A folder as after `make jars`, with tables that the job published just now."""
     (tmp_path / ".venv").symlink_to(sys.prefix)
     moment = datetime.now(timezone.utc)
-    partitions = [partition_row("checkout", "orders", number, lag=number + 7) for number in range(2)]
-    write_batch(tmp_path / "data" / "tables", at=moment, partitions=partitions, groups=[group_row("checkout")])
+    partitions = [
+        partition_row("checkout", "orders", number, lag=number + 7) for number in range(2)
+    ]
+    write_batch(
+        tmp_path / "data" / "tables",
+        at=moment,
+        partitions=partitions,
+        groups=[group_row("checkout")],
+    )
     return tmp_path
 
 
 def shell(start: str) -> list[str]:
-    """A shell that runs a command of the README with the environment active, as its reader has it."""
+    """A shell that runs a command of the README with the environment active, as its
+    reader has it.
+    """
     command = readme_command(start)
     active = readme_command(". .venv/bin/activate")
     return ["bash", "-c", command if command == active else f"{active} && {command}"]
@@ -133,17 +155,22 @@ def shell(start: str) -> list[str]:
 
 def answer(folder: Path, command: list[str]) -> str:
     """What it prints, once it has ended well."""
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 @contextmanager
-def running(folder: Path, command: list[str], sign: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def running(
+    folder: Path, command: list[str], sign: str
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A command that goes on by itself, and the first line that shows the sign."""
     process = subprocess.Popen(
         [*command[:-1], command[-1].replace("laggard", "exec laggard")],
-        cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True,
     )  # fmt: skip
     guard = Timer(60, process.kill)  # reading a line has no time limit
     guard.start()
@@ -165,7 +192,9 @@ def running(folder: Path, command: list[str], sign: str) -> Iterator[tuple[subpr
 
 def test_the_environment_brings_the_command(folder: Path) -> None:
     command = shell(". .venv/bin/activate")
-    assert answer(folder, [*command[:-1], f"{command[-1]} && command -v laggard"]).endswith("bin/laggard\n")
+    assert answer(folder, [*command[:-1], f"{command[-1]} && command -v laggard"]).endswith(
+        "bin/laggard\n"
+    )
 
 
 def test_the_sample_it_says_to_write_is_a_right_configuration(folder: Path) -> None:
@@ -181,7 +210,9 @@ def test_the_exporter_answers_where_it_says(folder: Path) -> None:
     with running(folder, shell("laggard export"), "http://") as (_, line):
         listen = re.findall(r"http://([^/\s]+)", line)[0]
         command = shell("curl")
-        metrics = answer(folder, [*command[:-1], command[-1].replace(Config().exporter.listen, listen)])
+        metrics = answer(
+            folder, [*command[:-1], command[-1].replace(Config().exporter.listen, listen)]
+        )
     assert "\nlaggard_ready" in metrics
 
 
@@ -229,7 +260,15 @@ def test_its_queries_answer_on_real_tables(tmp_path: Path, query: str) -> None:
         "rebalances": write_rows(
             tmp_path,
             "rebalances",
-            [{**key, "cause": "member_join", "live_read": True, "pause_max_seconds": 2.5, "records_delayed": 3}],
+            [
+                {
+                    **key,
+                    "cause": "member_join",
+                    "live_read": True,
+                    "pause_max_seconds": 2.5,
+                    "records_delayed": 3,
+                }
+            ],
         ),
         "group_members": write_rows(tmp_path, "group_members", [{**key, **member}]),
     }

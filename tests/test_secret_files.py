@@ -64,7 +64,11 @@ def test_a_file_that_is_no_good_is_refused_without_telling_the_secret(
 def test_a_missing_file_a_folder_and_a_pipe_are_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe", 0o600)
     started = time.monotonic()
-    for name, cause in {"none": "No such file", "": "not a regular file", "pipe": "not a regular file"}.items():
+    for name, cause in {
+        "none": "No such file",
+        "": "not a regular file",
+        "pipe": "not a regular file",
+    }.items():
         with pytest.raises(LaggardError, match="cannot use the secret file") as caught:
             read_secret(str(tmp_path / name), KEY)
         assert cause in caught.value.cause

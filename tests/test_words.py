@@ -1,4 +1,5 @@
-"""Texts that people read use the field's words: pages, docstrings, comments, and every sentence that the code prints.
+"""Texts that people read use the field's words: pages, docstrings, comments, and every sentence
+that the code prints.
 
 In `AVOIDED` each word that we do not write has the one that we do.
 """
@@ -16,7 +17,14 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "tests/simulator/README.md")
-TEXTS = ("conf/**/*.toml", "conf/**/*.yml", "lib/**/*.html", "lib/**/*.js", "docker/**/*.yml", "docker/**/*.yaml")
+TEXTS = (
+    "conf/**/*.toml",
+    "conf/**/*.yml",
+    "lib/**/*.html",
+    "lib/**/*.js",
+    "docker/**/*.yml",
+    "docker/**/*.yaml",
+)
 CODE = ("lib", "jobs", "conf", "docker", "docs/build", "tests", "bench")
 AVOIDED = {
     r"judg(ed?|es|ing|e?ments?)": "evaluated, evaluation",
@@ -41,19 +49,26 @@ AVOIDED = {
     r"(absent|null|none|nan|empty|unknown|0) where": "if",
 }
 SAMPLES = (
-    "The window was judged.", "In our judgement it is slow.", "The lag is told apart.", "A drain is foretold.",
-    "The member was put out.", "The topic is made anew.", "It works off its lag.", "The lag is gone.",
-    "The lag is not material.", "Lag worth the name.", "The rhythm of commits.", "The partition stands still.",
+    "The window was judged.", "In our judgement it is slow.", "The lag is told apart.",
+    "A drain is foretold.",
+    "The member was put out.", "The topic is made anew.", "It works off its lag.",
+    "The lag is gone.",
+    "The lag is not material.", "Lag worth the name.", "The rhythm of commits.",
+    "The partition stands still.",
     "It was noted down.", "The member came back.", "The log begins at 7.", "One story per fault.",
-    "The troupe is ready.", "In the theatre.", "It plays a drill.", "The cast of a test.", "On a stage.",
+    "The troupe is ready.", "In the theatre.", "It plays a drill.", "The cast of a test.",
+    "On a stage.",
     "Nobody knows the time.", "It stands in no record.",
-    "It put two members out.", "One place is left.", "Infinity: never at this pace.", "Absent where it is unknown.",
+    "It put two members out.", "One place is left.", "Infinity: never at this pace.",
+    "Absent where it is unknown.",
 )  # fmt: skip
 HEADLESS = re.compile(r"(What|Whether|Which|Where|Who|When|How|In which|Until|Why)\b")
 
 
-# the first of these words, as parts of names: a name that people read in a key, a column or a traceback
-STORED = {"is_told", "told_ms"}  # fields in tables that exist: a job that goes on with them would stop at other names
+# the first of these words, as parts of names: a name that people read in a key, a column or a
+# traceback
+# fields in tables that exist: a job that goes on with them would stop at other names
+STORED = {"is_told", "told_ms"}
 NAME = re.compile(r"(?:^|_)(?i:judg\w*|(?:fore)?told|anew)(?:$|_|(?=[A-Z]))")
 
 ANY = re.compile(rf"(?i)\b(?:{'|'.join(AVOIDED)})\b")
@@ -108,7 +123,9 @@ def docstrings(source: str) -> Iterator[tuple[int, str]]:
 
 
 def names(source: str) -> Iterator[tuple[int, str]]:
-    """Names that Python code defines or uses, those of imported modules and keyword arguments among them."""
+    """Names that Python code defines or uses, those of imported modules and keyword arguments among
+    them.
+    """
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.NAME:
             yield token.start[0], token.string
@@ -157,8 +174,15 @@ def test_each_word_is_found(sample: str) -> None:
 
 
 def test_every_entry_has_a_sample_and_code_is_left_alone() -> None:
-    assert [word for word in AVOIDED if not any(re.search(rf"(?i)\b({word})\b", each) for each in SAMPLES)] == []
-    assert found("`judged` is a name, and `stage_seconds_total` a column; the decode stage reads.") == []
+    assert [
+        word
+        for word in AVOIDED
+        if not any(re.search(rf"(?i)\b({word})\b", each) for each in SAMPLES)
+    ] == []
+    assert (
+        found("`judged` is a name, and `stage_seconds_total` a column; the decode stage reads.")
+        == []
+    )
 
 
 def test_words_are_found_where_people_read_them() -> None:
@@ -167,7 +191,9 @@ def test_words_are_found_where_people_read_them() -> None:
         "judged: evaluated, evaluation",
         "told: reported, recorded, forecast",
     ]
-    assert [name for _, name in names("Told, told_ms = x.judged_to, threshold") if NAME.search(name)] == [
+    assert [
+        name for _, name in names("Told, told_ms = x.judged_to, threshold") if NAME.search(name)
+    ] == [
         "Told",
         "told_ms",
         "judged_to",

@@ -15,8 +15,10 @@ class Answers:
     """What the server says, and what it was asked."""
 
     bodies: dict[str, bytes]
-    refusals: dict[str, int] = field(default_factory=dict)  # path to how often it is answered with 503 first
-    lengths: dict[str, str] = field(default_factory=dict)  # path to another Content-Length than the true one
+    # path to how often it is answered with 503 first
+    refusals: dict[str, int] = field(default_factory=dict)
+    # path to another Content-Length than the true one
+    lengths: dict[str, str] = field(default_factory=dict)
     pause_seconds: float = 0.0  # after each byte
     asked: list[str] = field(default_factory=list)
     server: ThreadingHTTPServer | None = None

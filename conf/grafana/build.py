@@ -51,7 +51,8 @@ def _timeseries(custom: dict[str, Any]) -> dict[str, Any]:
 
 
 _STRIP_OPTIONS = {"legend": _LEGEND | {"showLegend": False}, "rowHeight": 0.9, "showValue": "never"}
-# `instant`: the newest answer only, so that a value that is unknown now is not shown as it was before
+# `instant`: the newest answer only, so that a value that is unknown now is not shown as it was
+# before
 KINDS: dict[str, dict[str, Any]] = {
     "series": _timeseries(_lines()),
     "stacked": _timeseries(_lines(fill=40, stacked=True)),
@@ -59,25 +60,52 @@ KINDS: dict[str, dict[str, Any]] = {
     "stat": {
         "type": "stat",
         "instant": True,
-        "options": {"colorMode": "value", "graphMode": "none", "reduceOptions": _LAST, "textMode": "value_and_name"},
+        "options": {
+            "colorMode": "value",
+            "graphMode": "none",
+            "reduceOptions": _LAST,
+            "textMode": "value_and_name",
+        },
     },
     "bars": {
         "type": "bargauge",
         "instant": True,
-        "options": {"displayMode": "basic", "orientation": "horizontal", "reduceOptions": _LAST, "showUnfilled": True},
+        "options": {
+            "displayMode": "basic",
+            "orientation": "horizontal",
+            "reduceOptions": _LAST,
+            "showUnfilled": True,
+        },
     },
-    "table": {"type": "table", "instant": True, "options": {"cellHeight": "sm", "showHeader": True}},
-    "lanes": {"type": "state-timeline", "options": {"legend": _LEGEND, "mergeValues": True, "showValue": "auto"}},
+    "table": {
+        "type": "table",
+        "instant": True,
+        "options": {"cellHeight": "sm", "showHeader": True},
+    },
+    "lanes": {
+        "type": "state-timeline",
+        "options": {"legend": _LEGEND, "mergeValues": True, "showValue": "auto"},
+    },
     "strip": {"type": "status-history", "options": _STRIP_OPTIONS},
-    "heat_strip": {"type": "status-history", "colour": {"mode": "continuous-BlYlRd"}, "options": _STRIP_OPTIONS},
+    "heat_strip": {
+        "type": "status-history",
+        "colour": {"mode": "continuous-BlYlRd"},
+        "options": _STRIP_OPTIONS,
+    },
     "heatmap": {"type": "heatmap", "options": {}},
 }
 
 
 def _description(panel: Panel) -> str:
     """Say how to read it, then the HELP of each metric it shows."""
-    names = set(re.findall(r"\blaggard_\w+", " ".join(expression for expression, _ in panel.queries)))
-    helps = [f"`{each.name}`: {each.help}" for each in FAMILIES if names & {each.name, f"{each.name}_bucket"}]
+    names = set(
+        re.findall(r"\blaggard_\w+", " ".join(expression for expression, _ in panel.queries))
+    )
+    helps = [
+        f"`{each.name}`: {each.help}"
+        for each in FAMILIES
+        if names & {each.name, f"{each.name}_bucket"}
+    ]
     return "\n\n".join([panel.says, *helps])
 
 
@@ -107,7 +135,11 @@ def _links(board: Dashboard, panel: Panel) -> list[dict[str, Any]]:
     if panel.kind != "table":
         legends = [legend for _, legend in panel.queries]
         place = "__field.labels"
-        labels = [each for each in (*_GROUP, "topic") if all(f"{{{{{each}}}}}" in legend for legend in legends)]
+        labels = [
+            each
+            for each in (*_GROUP, "topic")
+            if all(f"{{{{{each}}}}}" in legend for legend in legends)
+        ]
     if not set(_GROUP) <= set(labels):
         return []
     chosen = [f"var-{label}=${{{place}.{label}:percentencode}}" for label in labels]
@@ -120,17 +152,26 @@ def _links(board: Dashboard, panel: Panel) -> list[dict[str, Any]]:
 
 
 def _table(links: list[dict[str, Any]], *, numbers: bool) -> dict[str, Any]:
-    """Return columns of labels and, where it says something, of the value; the worst first is the query's order."""
+    """Return columns of labels and, if it is informative, of the value.
+
+    The query's order puts the worst row first.
+    """
     hidden = {"Time": True, **({} if numbers else {"Value": True})}
     texts = {"matcher": {"id": "byRegexp", "options": "/^(severity|status)$/"}, "properties": [
         {"id": "mappings", "value": colours.texts((*SEVERITIES, *STATUSES))},
         {"id": "custom.cellOptions", "value": {"type": "color-text"}},
     ]}  # fmt: skip
-    linked = {"matcher": {"id": "byName", "options": "group"}, "properties": [{"id": "links", "value": links}]}
+    linked = {
+        "matcher": {"id": "byName", "options": "group"},
+        "properties": [{"id": "links", "value": links}],
+    }
     return {
         "overrides": [texts, *([linked] if links else [])],
         "transformations": [
-            {"id": "organize", "options": {"excludeByName": hidden, "renameByName": {"Value": "time left"}}}
+            {
+                "id": "organize",
+                "options": {"excludeByName": hidden, "renameByName": {"Value": "time left"}},
+            }
         ],
     }
 
@@ -138,8 +179,12 @@ def _table(links: list[dict[str, Any]], *, numbers: bool) -> dict[str, Any]:
 def _panel(board: Dashboard, panel: Panel, number: int, place: dict[str, int]) -> dict[str, Any]:
     kind = KINDS[panel.kind]
     links = _links(board, panel)
-    mappings = colours.lanes(panel.states) if panel.states else [_NEVER] if panel.unit == "s" else []
-    colour = kind.get("colour") or {"mode": "thresholds" if kind["type"] in _BY_THRESHOLD else "palette-classic"}
+    mappings = (
+        colours.lanes(panel.states) if panel.states else [_NEVER] if panel.unit == "s" else []
+    )
+    colour = kind.get("colour") or {
+        "mode": "thresholds" if kind["type"] in _BY_THRESHOLD else "palette-classic"
+    }
     made: dict[str, Any] = {
         "id": number,
         "title": panel.title,
@@ -166,7 +211,8 @@ def _panel(board: Dashboard, panel: Panel, number: int, place: dict[str, int]) -
         made["transformations"] = table["transformations"]
         made["fieldConfig"]["overrides"] = table["overrides"]
     if panel.kind == "heatmap":
-        made |= {"repeat": "cluster", "repeatDirection": "v"}  # buckets of two clusters must not be added
+        # buckets of two clusters must not be added
+        made |= {"repeat": "cluster", "repeatDirection": "v"}
         made["options"] = {
             "calculate": False,
             "color": {"mode": "scheme", "scheme": "Cividis", "steps": 64, "reverse": False},
@@ -188,13 +234,22 @@ def _rows(board: Dashboard) -> Iterator[dict[str, Any]]:
     for title, panels in board.sections:
         number += 1
         place = {"x": 0, "y": y, "w": GRID, "h": 1}
-        yield {"id": number, "type": "row", "title": title, "collapsed": False, "gridPos": place, "panels": []}
+        yield {
+            "id": number,
+            "type": "row",
+            "title": title,
+            "collapsed": False,
+            "gridPos": place,
+            "panels": [],
+        }
         x, y, height = 0, y + 1, 0
         for panel in panels:
             if x + panel.width > GRID:
                 x, y, height = 0, y + height, 0
             number += 1
-            yield _panel(board, panel, number, {"x": x, "y": y, "w": panel.width, "h": panel.height})
+            yield _panel(
+                board, panel, number, {"x": x, "y": y, "w": panel.width, "h": panel.height}
+            )
             x, height = x + panel.width, max(height, panel.height)
         y += height
 
@@ -216,29 +271,48 @@ def _variable(name: str, label: str, query: str, **more: Any) -> dict[str, Any]:
 
 
 def _variables(board: Dashboard) -> list[dict[str, Any]]:
-    """Return data source and cluster, then what the dashboard asks for; `.*` also matches series without the label."""
-    everything = {"includeAll": True, "allValue": ".*", "current": {"text": ["All"], "value": ["$__all"]}}
-    one = {"includeAll": False, "current": {}}  # 2,000 groups at once help nobody and cost Prometheus much
+    """Return variables for data source and cluster, then the dashboard's own variables.
+
+    The value `.*` also matches series without the label.
+    """
+    everything = {
+        "includeAll": True,
+        "allValue": ".*",
+        "current": {"text": ["All"], "value": ["$__all"]},
+    }
+    # 2,000 groups at once help nobody and cost Prometheus much
+    one = {"includeAll": False, "current": {}}
     c, g = 'cluster=~"$cluster"', 'group=~"$group"'
-    groups, topics = f"label_values(laggard_group_state{{{c}}}, group)", "laggard_group_lag_known_records"
+    groups, topics = (
+        f"label_values(laggard_group_state{{{c}}}, group)",
+        "laggard_group_lag_known_records",
+    )
     known: dict[str, Callable[[], dict[str, Any]]] = {
-        "group": lambda: _variable("group", "Group", groups, **(everything if board.all_groups else one)),
-        "topic": lambda: _variable("topic", "Topic", f"label_values({topics}{{{c}, {g}}}, topic)", **everything),
+        "group": lambda: _variable(
+            "group", "Group", groups, **(everything if board.all_groups else one)
+        ),
+        "topic": lambda: _variable(
+            "topic", "Topic", f"label_values({topics}{{{c}, {g}}}, topic)", **everything
+        ),
         # no `.*`: it would match every process that Prometheus knows
         "exporter": lambda: _variable(
-            "exporter", "Exporter", "label_values(laggard_build_info, instance)", **(everything | {"allValue": None})
+            "exporter",
+            "Exporter",
+            "label_values(laggard_build_info, instance)",
+            **(everything | {"allValue": None}),
         ),
     }
     source = {
         "name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus",
-        "refresh": 1, "regex": "", "hide": 0, "multi": False, "includeAll": False, "current": {}, "options": [],
+        "refresh": 1, "regex": "", "hide": 0, "multi": False, "includeAll": False, "current": {},
+        "options": [],
     }  # fmt: skip
     cluster = _variable("cluster", "Cluster", "label_values(laggard_ready, cluster)", **everything)
     return [source, cluster, *(known[name]() for name in board.variables)]
 
 
 def _annotations(board: Dashboard) -> list[dict[str, Any]]:
-    """Return rebalances, deploys, findings and firing alerts, as far as the dashboard shows groups."""
+    """Return rebalances, deploys, findings and firing alerts of the dashboard's groups."""
     alerts = 'ALERTS{alertstate="firing", cluster=~"$cluster", alertname=~"Laggard.*"}'
     firing = f"max by (cluster, group, topic, alertname) ({alerts})"
     shown = [("Alerts", colours.RED, firing, "{{alertname}}")]
@@ -297,7 +371,8 @@ def dashboard(board: Dashboard) -> dict[str, Any]:
 def files() -> dict[str, str]:
     """Return file name to content of all dashboards."""
     return {
-        f"{board.uid}.json": json.dumps(dashboard(board), indent=1, ensure_ascii=False) + "\n" for board in DASHBOARDS
+        f"{board.uid}.json": json.dumps(dashboard(board), indent=1, ensure_ascii=False) + "\n"
+        for board in DASHBOARDS
     }
 
 

@@ -1,4 +1,7 @@
-"""The colours of states, verdicts, severities and shapes: those of Okabe and Ito, safe for colour-blind readers."""
+"""Colours of states, verdicts, severities and shapes.
+
+They are those of Okabe and Ito, safe for colour-blind readers.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,35 @@ GREEN, SKY, BLUE, YELLOW, ORANGE, RED, PURPLE, GREY = (
 
 # a text that is in none of these is grey
 COLOURS = {
-    **dict.fromkeys(("Stable", "none", "ok", "NOT_NEEDED", "draining", "NOT_NEEDED_DRAINING"), GREEN),
+    **dict.fromkeys(
+        ("Stable", "none", "ok", "NOT_NEEDED", "draining", "NOT_NEEDED_DRAINING"), GREEN
+    ),
     **dict.fromkeys(("info", "flat", "single"), SKY),
     **dict.fromkeys(("Empty", "YES", "YES_PARTIAL", "spread"), BLUE),
-    **dict.fromkeys(("Assigning", "Reconciling", "PreparingRebalance", "CompletingRebalance", "mixed"), YELLOW),
-    **dict.fromkeys(("warn", "growing", "concentrated", "starting", "catching_up", "committed_ahead"), ORANGE),
-    **dict.fromkeys(("page", "below_log_start", "topic_missing", "broker_unreachable", "stale", "auth", "clock"), RED),
-    **dict.fromkeys(("sawtooth", "NO_HOT_PARTITION", "NO_COSTLY_PARTITION", "NO_UNHEALTHY_MEMBER"), PURPLE),
-    **dict.fromkeys(("NO_REBALANCE_FIRST", "NO_STALLED", "NO_BROKER", "NO_IDLE", "NO_DOWNSTREAM"), ORANGE),
+    **dict.fromkeys(
+        ("Assigning", "Reconciling", "PreparingRebalance", "CompletingRebalance", "mixed"), YELLOW
+    ),
+    **dict.fromkeys(
+        ("warn", "growing", "concentrated", "starting", "catching_up", "committed_ahead"), ORANGE
+    ),
+    **dict.fromkeys(
+        (
+            "page",
+            "below_log_start",
+            "topic_missing",
+            "broker_unreachable",
+            "stale",
+            "auth",
+            "clock",
+        ),
+        RED,
+    ),
+    **dict.fromkeys(
+        ("sawtooth", "NO_HOT_PARTITION", "NO_COSTLY_PARTITION", "NO_UNHEALTHY_MEMBER"), PURPLE
+    ),
+    **dict.fromkeys(
+        ("NO_REBALANCE_FIRST", "NO_STALLED", "NO_BROKER", "NO_IDLE", "NO_DOWNSTREAM"), ORANGE
+    ),
 }
 
 # where a number begins to deserve a look, and where somebody has to act
@@ -35,7 +59,10 @@ def steps(name: str | None) -> dict[str, Any]:
     found: list[dict[str, Any]] = [{"color": GREEN, "value": None}]
     if name:
         low, high = THRESHOLDS[name]
-        found += [{"color": ORANGE, "value": low}, *([{"color": RED, "value": high}] if high > low else [])]
+        found += [
+            {"color": ORANGE, "value": low},
+            *([{"color": RED, "value": high}] if high > low else []),
+        ]
     return {"mode": "absolute", "steps": found}
 
 

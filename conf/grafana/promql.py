@@ -1,7 +1,9 @@
-"""Parts of PromQL made from the exporter's declarations, so that no panel can name a metric or label that is not there.
+"""Parts of PromQL from the exporter's declarations, so that panels name only existing metrics.
 
-Each part is a maximum by the metric's own labels. That drops instance, pod and the like: several replicas of an
-exporter serve the same numbers, and a sum over them would double.
+The same holds for labels.
+
+Each part is a maximum by the metric's own labels. That drops instance, pod and the like: several
+replicas of an exporter serve the same numbers, and a sum over them would double.
 """
 
 from __future__ import annotations
@@ -14,14 +16,16 @@ INTERVAL = "$__rate_interval"
 
 
 def is_of_the_exporter(family: Family) -> bool:
-    """Return True if replicas of an exporter have different values, which are shown side by side."""
+    """Return True if replicas of an exporter have different values, shown side by side."""
     return family.name.startswith("laggard_exporter_") or "cluster" not in family.labels
 
 
 def _series(name: str, more: str, skip: tuple[str, ...], function: str = "", span: str = "") -> str:
     family = BY_NAME[name]
     labels, sample = list(family.labels), family.name
-    matchers = [f'{label}=~"${label}"' for label in VARIABLES if label in labels and label not in skip]
+    matchers = [
+        f'{label}=~"${label}"' for label in VARIABLES if label in labels and label not in skip
+    ]
     if is_of_the_exporter(family):
         labels.append("instance")
         matchers.append('instance=~"$exporter"')
@@ -52,7 +56,10 @@ def increase(name: str, span: str = INTERVAL, more: str = "") -> str:
 
 
 def slope(name: str) -> str:
-    """Read a gauge per second. An offset is one: it may fall, and rate() takes a fall for a restart from 0."""
+    """Read a gauge per second, such as an offset.
+
+    An offset may fall, and rate() takes a fall for a restart from 0.
+    """
     return _series(name, "", (), "deriv", INTERVAL)
 
 
@@ -62,7 +69,10 @@ def total(labels: str, part: str) -> str:
 
 
 def happened(part: str) -> str:
-    """Leave zeros out: closed sets of labels are served at 0 from the start and would fill every legend."""
+    """Leave zeros out.
+
+    Closed sets of labels are served at 0 from the start and would fill every legend.
+    """
     return f"{part} > 0"
 
 
@@ -89,4 +99,5 @@ def findings(more: str = "") -> str:
 
 
 FINDINGS = findings()
-WORST_FIRST = f"""sort_desc(({findings('severity="page"')}) * 3 or ({findings('severity="warn"')}) * 2 or {FINDINGS})"""
+_PAGES, _WARNINGS = findings('severity="page"'), findings('severity="warn"')
+WORST_FIRST = f"sort_desc(({_PAGES}) * 3 or ({_WARNINGS}) * 2 or {FINDINGS})"

@@ -1,10 +1,23 @@
-"""Documents about groups: `status`, `findings` and `diagnose`; that of `explain` is in the schemas of the API."""
+"""Documents about groups: `status`, `findings` and `diagnose`.
+
+The document of `explain` is in the schemas of the API.
+"""
 
 from __future__ import annotations
 
 from cli_json_parts import CLUSTER, GROUP_TEXT, of_class, said
 from laggard.cli.api.questions import DATA_STATUSES
-from laggard.cli.api.schema_parts import FLAG, TEXT, TIME, WHOLE, columns, list_of, object_of, or_null, without
+from laggard.cli.api.schema_parts import (
+    FLAG,
+    TEXT,
+    TIME,
+    WHOLE,
+    columns,
+    list_of,
+    object_of,
+    or_null,
+    without,
+)
 from laggard.cli.compared import Comparison, Difference
 from laggard.cli.evaluated import LEVELS
 from laggard.cli.status import GroupLine
@@ -23,15 +36,18 @@ GROUP_LINE = of_class(
         "members": "members now; null: unknown",
         "lag": "records; null: that of no partition is known",
         "lag_is_exact": "false: `lag` is a lower bound, or null",
-        "time_lag_seconds": "age of the oldest unread record in seconds; null: that of no partition is known",
+        "time_lag_seconds": "age of the oldest unread record in seconds; null: that of no "
+        "partition is known",
         "time_lag_is_exact": "false: `time_lag_seconds` is a lower bound, or null",
         "worst_partition": 'topic-partition with the largest time lag; "" if none has any lag',
         "generation": "generation of a classic group, group epoch of another; null: unknown",
         "status": "how far the lag is known",
         "health": "worst severity of its open findings, else behind, info, ok or unknown",
-        "finding": "code of the open finding to act on; null: none is open, or unknown as `health` is",
+        "finding": "code of the open finding to act on; null: none is open, or unknown as "
+        "`health` is",
         "shape": "shape of the lag of the topic that is furthest behind; null: not evaluated",
-        "verdict": "would adding consumers help; null: not evaluated. The list is in docs/diagnosis.md",
+        "verdict": "would adding consumers help; null: not evaluated. The list is in "
+        "docs/diagnosis.md",
     },
 )
 GROUP_LINE["status"] |= {"enum": [*DATA_STATUSES]}
@@ -51,19 +67,26 @@ REBALANCE_LINE = of_class(
 )
 FOUND = object_of(
     {
-        "evaluated_to": said(or_null(TIME), "end of the newest window that the rules have evaluated; null: of none"),
+        "evaluated_to": said(
+            or_null(TIME), "end of the newest window that the rules have evaluated; null: of none"
+        ),
         "polled_at": said(TIME, "time of the newest poll"),
         "findings": said(
             list_of(object_of(without(FINDINGS, "date", "batch_id", "status"))),
-            "newest row of each: open ones by severity, group and role, then those that ended, the newest first",
+            "newest row of each: open ones by severity, group and role, then those that ended, "
+            "the newest first",
         ),
     }
 )
 DIAGNOSED = object_of(
     {
         "windows_evaluated": said(WHOLE, "windows of the range"),
-        "remembered_at": said(or_null(TIME), "end of the window before, whose memory it began with; null: with none"),
-        "findings": said(list_of(object_of(without(FINDINGS, "date"))), "rows as they would be, in their order"),
+        "remembered_at": said(
+            or_null(TIME), "end of the window before, whose memory it began with; null: with none"
+        ),
+        "findings": said(
+            list_of(object_of(without(FINDINGS, "date"))), "rows as they would be, in their order"
+        ),
         "comparison": said(
             or_null(
                 object_of(
@@ -76,14 +99,17 @@ DIAGNOSED = object_of(
                                     of_class(
                                         Difference,
                                         {
-                                            "side": "the side that has the row: stored, replayed or both",
+                                            "side": "the side that has the row: stored, replayed "
+                                            "or "
+                                            "both",
                                             "at": "end of its window",
                                             "group": "consumer group; null: the cluster",
                                             "code": "code of the rule",
                                             "event": "opened, updated or closed",
                                             "finding_id": "identity of the finding",
                                             "seq": "number of the row within its finding",
-                                            "columns": "columns that differ, if both sides have the row",
+                                            "columns": "columns that differ, if both sides have "
+                                            "the row",
                                         },
                                     )
                                 )

@@ -1,6 +1,7 @@
 """Parts of the schemas in docs/cli-json, made from what laggard declares.
 
-A key that a class declares is taken from there, with its type. A field without a meaning is an error.
+A key that a class declares is taken from there, with its type. A field without a meaning is an
+error.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ def of_hint(hint: Any) -> Schema:
 
 
 def of_class(kind: type, texts: Mapping[str, str], but: Iterable[str] = ()) -> dict[str, Schema]:
-    """Return fields of a dataclass with their meaning; `but` names those that are not printed, or are elsewhere."""
+    """Return fields of a dataclass with their meaning.
+
+    `but` names the fields that are not printed, or are elsewhere.
+    """
     hints = get_type_hints(kind)
     names = [each.name for each in fields(kind) if each.name not in set(but)]
     if set(names) != set(texts):

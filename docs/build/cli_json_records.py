@@ -1,4 +1,4 @@
-"""Schemas of the records that `laggard decode` prints, from the tables by which the decoder reads them."""
+"""Schemas of the records of `laggard decode`, from the tables that the decoder uses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from laggard.wire.structs import NEWEST, Field, Nested, Table
 
 _HEX: Schema = TEXT | {"description": "bytes in hex"}
 _KINDS: Mapping[Any, Schema] = {
-    **dict.fromkeys((read.read_int8, read.read_int16, read.read_uint16, read.read_int32, read.read_int64), WHOLE),
+    **dict.fromkeys(
+        (read.read_int8, read.read_int16, read.read_uint16, read.read_int32, read.read_int64), WHOLE
+    ),
     **dict.fromkeys(
         (
             read.read_uuid,
@@ -46,7 +48,9 @@ def _of_fields(fields: Sequence[Field]) -> Schema:
     reader = field.reader
     if isinstance(reader, Nested):
         struct = of_table(reader.table)
-        found = struct if reader.around in {read.nullable, read.tagged_nullable} else list_of(struct)
+        found = (
+            struct if reader.around in {read.nullable, read.tagged_nullable} else list_of(struct)
+        )
         is_nullable = reader.around in _NULLABLE
     else:
         found = _KINDS.get(reader, {"type": "array"})  # the others read lists of texts or numbers
@@ -56,7 +60,10 @@ def _of_fields(fields: Sequence[Field]) -> Schema:
 
 
 def of_table(table: Table, text: str = "") -> Schema:
-    """Return schema of a struct: it has every field of its table, also those that its version does not have."""
+    """Return schema of a struct with every field of its table.
+
+    This includes the fields that its version does not have.
+    """
     found: dict[str, list[Field]] = {}
     for field in table:
         found.setdefault(field.name, []).append(field)
@@ -65,7 +72,9 @@ def of_table(table: Table, text: str = "") -> Schema:
 
 _PLACE = "group-coordinator/src/main/resources/common/message"
 RECORDS: dict[str, Schema] = {
-    f"{each.name}{part}": of_table(table, f"{each.name}{part}.json in {_PLACE} of Kafka, names in snake case")
+    f"{each.name}{part}": of_table(
+        table, f"{each.name}{part}.json in {_PLACE} of Kafka, names in snake case"
+    )
     for each in RECORD_TYPES.values()
     for part, table in (("Key", each.key), ("Value", each.value))
 }
@@ -75,9 +84,15 @@ DECODED = list_of(
             "outcome": TEXT
             | {
                 "enum": [*get_args(OutcomeName), "invalid_input"],
-                "description": "invalid_input: the line is not of its form; malformed: its bytes are no record",
+                "description": "invalid_input: the line is not of its form; malformed: its bytes "
+                "are no "
+                "record",
             },
-            "error": TEXT | {"description": "kind of the fault, or the line and what is wrong with it; only with one"},
+            "error": TEXT
+            | {
+                "description": "kind of the fault, or the line and what is wrong with it; only "
+                "with one"
+            },
             **{
                 part.lower(): {
                     "anyOf": [ref(name) for name in RECORDS if name.endswith(part)],

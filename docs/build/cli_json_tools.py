@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from cli_json_parts import CLUSTER, GROUP_TEXT, of_class, said
 from laggard.audit.result import INVARIANTS, Tally, Totals, Violation
-from laggard.cli.api.schema_parts import TEXT, TIME, WHOLE, Schema, list_of, object_of, of_value, or_null
+from laggard.cli.api.schema_parts import (
+    TEXT,
+    TIME,
+    WHOLE,
+    Schema,
+    list_of,
+    object_of,
+    of_value,
+    or_null,
+)
 from laggard.cli.questions import Parameter
 from laggard.config import Config
 from laggard.config.policy import PolicyRule
@@ -45,7 +54,11 @@ AUDIT = object_of(
                         "rule": said(TEXT, "what has to hold"),
                     }
                     | _TALLY
-                    | {"samples": said(list_of(object_of(_VIOLATION)), "the first rows that break it")}
+                    | {
+                        "samples": said(
+                            list_of(object_of(_VIOLATION)), "the first rows that break it"
+                        )
+                    }
                 )
             ),
             "in the order of their codes",
@@ -58,7 +71,8 @@ AUDIT = object_of(
                     "records": "records that they read from the offsets topic",
                     "unknown_records": "of these, records of unknown types",
                     "reconciled": "corrections after asking the coordinators",
-                    "gaps_known_since": "poll of the oldest row of batches, if lag_windows is older; else null",
+                    "gaps_known_since": "poll of the oldest row of batches, if lag_windows is "
+                    "older; else null",
                     "ahead": "rows of lag_windows whose commit is newer than the poll",
                     "gap_seconds": "seconds that were not watched, by reason",
                     "gaps": "gaps by reason",
@@ -132,7 +146,10 @@ LISTED = said(
                         {
                             kind: said(TEXT, "name"),
                             "comment": said(TEXT, "meaning of a row"),
-                            "columns": said(list_of(object_of(_column(*left_out))), "its columns, in their order"),
+                            "columns": said(
+                                list_of(object_of(_column(*left_out))),
+                                "its columns, in their order",
+                            ),
                         },
                         text=f"a {kind}",
                     )
@@ -152,7 +169,9 @@ SHOWN_CONFIG = object_of(
                 "value": said(of_value(value_of(Config(), key)), "value that is in force"),
                 "origin": said(TEXT, _ORIGIN),
             },
-            text="; ".join(str(each.metadata[name]) for name in ("unit", "accepts") if name in each.metadata),
+            text="; ".join(
+                str(each.metadata[name]) for name in ("unit", "accepts") if name in each.metadata
+            ),
         )
         for key, each in keys().items()
     },
@@ -188,7 +207,11 @@ POLICY_OF_GROUP = object_of(
                 object_of(
                     of_class(
                         PolicyRule,
-                        {"match": "glob on the group", "cluster": "glob on the cluster", "place": "file and line"},
+                        {
+                            "match": "glob on the group",
+                            "cluster": "glob on the cluster",
+                            "place": "file and line",
+                        },
                         but=["values", "maintenance"],
                     )
                 )
@@ -197,7 +220,9 @@ POLICY_OF_GROUP = object_of(
         ),
         "policy": object_of(
             {
-                name: object_of({"value": schema, "origin": said(TEXT, _PLACE)}, text=str(schema["description"]))
+                name: object_of(
+                    {"value": schema, "origin": said(TEXT, _PLACE)}, text=str(schema["description"])
+                )
                 for name, schema in _POLICY.items()
             },
             text="values that are in force for the group",

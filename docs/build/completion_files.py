@@ -15,7 +15,8 @@ from laggard.cli.parser import PRINT_NAMES, SHELLS
 ROOT = Path(__file__).parent.parent.parent
 COMPLETION = ROOT / "conf" / "completion"
 HELP = ROOT / "tests" / "data" / "help.txt"
-# a name that is typed is looked for among those of the exporter; to be read by the shell, so no cluster is asked
+# a name that is typed is looked for among those of the exporter; to be read by the shell, so no
+# cluster is asked
 _ASK = f"laggard {PRINT_NAMES}"
 _LINE = {
     "bash": '"${COMP_LINE:0:COMP_POINT}"',
@@ -40,7 +41,8 @@ def completion(shell: str) -> str:
     for each in parsers(parser):
         for action in each._actions:  # noqa: SLF001 - argparse has no other list
             if action.metavar in _PATHS:
-                action.complete = _PATHS[action.metavar]  # type: ignore[attr-defined,index]  # shtab's way
+                # shtab's way
+                action.complete = _PATHS[action.metavar]  # type: ignore[attr-defined,index]
             elif action.dest in ("group", "topic"):
                 action.complete = names_of(action.dest)  # type: ignore[attr-defined]
     return shtab.complete(parser, shell=shell).rstrip() + "\n"

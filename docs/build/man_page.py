@@ -1,4 +1,7 @@
-"""Write conf/man/laggard.1 from the parser, with the exit codes of docs/exit-codes.md: `make docs`."""
+"""Write conf/man/laggard.1 from the parser and docs/exit-codes.md: `make docs`.
+
+The exit codes are those of docs/exit-codes.md.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ from laggard.cli.main import VERBS, build_parser
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "conf" / "man" / "laggard.1"
-SITE = "docs/index.md of the source lists all pages, docs/exit-codes.md has the exit codes of each verb."
+SITE = (
+    "docs/index.md of the source lists all pages, docs/exit-codes.md has the exit codes of each "
+    "verb."
+)
 FILES = {
     "./laggard.toml": "configuration of this folder",
     "/etc/laggard/laggard.toml": "configuration of the machine",
@@ -56,7 +62,9 @@ def exit_codes() -> dict[str, str]:
 
 
 def _entries(entries: dict[str, str]) -> str:
-    return "\n".join(f".TP\n\\fB{name}\\fR\n{text}" for name, text in entries.items()).replace("-", "\\-")
+    return "\n".join(f".TP\n\\fB{name}\\fR\n{text}" for name, text in entries.items()).replace(
+        "-", "\\-"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Write the generated parts of docs/migrate: names side by side, and queries that compare two tools: `make docs`."""
+"""Write the generated parts of docs/migrate: `make docs`.
+
+They are names side by side, and queries that compare two tools.
+"""
 
 from __future__ import annotations
 
@@ -63,10 +66,12 @@ TOOLS = (
     ),
 )
 
-# laggard's own metric of the same fact; a group's lag is a sum by topic here, and absent while a topic's is not whole
+# laggard's own metric of the same fact; a group's lag is a sum by topic here, and absent while a
+# topic's is not whole
 _LAG, _LAG_SUM = "laggard_partition_lag_records", "laggard_group_lag_records"
 _OFFSET, _END, _START = (
-    f"laggard_partition_{name}" for name in ("committed_offset", "log_end_offset", "log_start_offset")
+    f"laggard_partition_{name}"
+    for name in ("committed_offset", "log_end_offset", "log_start_offset")
 )
 _MEMBERS = "laggard_group_members"
 OWN: dict[str, str] = {
@@ -116,7 +121,11 @@ def families(tool: Tool) -> list[Family]:
     """Return the names that laggard serves of a tool."""
     found = [each for each in COMPAT if each.name.startswith(tool.prefixes)]
     if tool.key in ("kafka_exporter", "kafka_lag_exporter"):
-        found = [each for each in found if ("cluster_name" in each.labels) is (tool.key == "kafka_lag_exporter")]
+        found = [
+            each
+            for each in found
+            if ("cluster_name" in each.labels) is (tool.key == "kafka_lag_exporter")
+        ]
     return found
 
 
@@ -162,8 +171,12 @@ def _scrape(tool: Tool) -> Iterator[str]:
 
 def _queries(tool: Tool) -> Iterator[str]:
     theirs, ours = (f"max by ({tool.by}) ({name})" for name in (tool.lag, TRIAL + tool.lag))
-    means = [f"max by ({tool.by}) (avg_over_time({name}[1h]))" for name in (tool.lag, TRIAL + tool.lag)]
-    yield "Groups and topics whose mean lag of an hour differs by more than a tenth and 100 records:"
+    means = [
+        f"max by ({tool.by}) (avg_over_time({name}[1h]))" for name in (tool.lag, TRIAL + tool.lag)
+    ]
+    yield (
+        "Groups and topics whose mean lag of an hour differs by more than a tenth and 100 records:"
+    )
     yield ""
     yield "```promql"
     yield f"abs({means[0]} - {means[1]})"

@@ -1,4 +1,4 @@
-"""Write docs/questions.md from the files of conf/sql and the example tables of tests/questions: `make docs`."""
+"""Write docs/questions.md from conf/sql and the example tables of tests/questions: `make docs`."""
 
 from __future__ import annotations
 
@@ -20,26 +20,27 @@ from questions.kit import write_tables  # noqa: E402
 _INTRODUCTION = """# Questions
 
 Fifteen questions are included as SQL files in `conf/sql`. `laggard query --list` lists them, and
-`laggard query --name Q7` answers one. `--from`, `--to` (UTC) and `--param name=value` set its parameters; without
-`--to` the range ends with the newest tick. In an answer null means unknown and is never 0. A sum leaves out unknown
-values, and a column next to it counts them.
+`laggard query --name Q7` answers one. `--from`, `--to` (UTC) and `--param name=value` set its
+parameters; without `--to` the range ends with the newest tick. In an answer null means unknown and
+is never 0. A sum leaves out unknown values, and a column next to it counts them.
 
-`laggard query` also runs your own SQL. `show tables` lists tables and [views](views.md), `describe lag_windows` lists
-the columns of a table. `--param name=value` sets `:name` in the SQL, and the range sets `:from` and `:to`. If you give
-a range, the tables of history have only its rows.
+`laggard query` also runs your own SQL. `show tables` lists tables and [views](views.md), `describe
+lag_windows` lists the columns of a table. `--param name=value` sets `:name` in the SQL, and the
+range sets `:from` and `:to`. If you give a range, the tables of history have only its rows.
 
-- `-o rows.parquet` (or `.csv`, `.json`) saves the exact rows; the table on a terminal is rounded. `-o -` writes the
-  rows to standard output for a pipe, as CSV or in the format of `--format`.
+- `-o rows.parquet` (or `.csv`, `.json`) saves the exact rows; the table on a terminal is rounded.
+  `-o -` writes the rows to standard output for a pipe, as CSV or in the format of `--format`.
 - The command says which times of the range were not observed.
-- If there are no rows, it says why: there is no such group, the range is before or after what is kept, or no row meets
-  the conditions.
+- If there are no rows, it says why: there is no such group, the range is before or after what is
+  kept, or no row meets the conditions.
 
-The files are plain SQL with parameters written as `:name`. With values in their place, DataFusion (`laggard query`) and
-DuckDB run them unchanged, in a session whose time zone is UTC. Spark needs `spark.sql.ansi.enabled`,
-`spark.sql.ansi.doubleQuotedIdentifiers`, and `unix_timestamp(x)` instead of `extract(epoch from x)`.
+The files are plain SQL with parameters written as `:name`. With values in their place, DataFusion
+(`laggard query`) and DuckDB run them unchanged, in a session whose time zone is UTC. Spark needs
+`spark.sql.ansi.enabled`, `spark.sql.ansi.doubleQuotedIdentifiers`, and `unix_timestamp(x)` instead
+of `extract(epoch from x)`.
 
-All examples are about one group, `payments`. It is too slow for its load, is deployed, and then gets a third consumer.
-Written by `make docs` from `conf/sql`.
+All examples are about one group, `payments`. It is too slow for its load, is deployed, and then
+gets a third consumer. Written by `make docs` from `conf/sql`.
 """
 
 
@@ -62,14 +63,18 @@ def section(root: Path, question: Question) -> str:
     out = io.StringIO()
     write_table(run_question(str(root), question.name, given), out)
     words = "".join(f" --param {name}={value}" for name, value in given.items())
-    parameters = [f"| `{each.name}` | {each.type} | {each.default} | {each.comment} |" for each in question.parameters]
+    parameters = [
+        f"| `{each.name}` | {each.type} | {each.default} | {each.comment} |"
+        for each in question.parameters
+    ]
     columns = [f"| `{name}` | {meaning} |" for name, meaning in question.columns]
     lines = [
         f"## {question.name}. {question.title}", "",
         "Tables: " + ", ".join(f"`{name}`" for name in question.tables) + ".", "",
         "| parameter | type | default | meaning |", "|---|---|---|---|", *parameters, "",
         "| column | meaning |", "|---|---|", *columns, "",
-        "```console", f"$ laggard query --name {question.name}{words}", out.getvalue().rstrip(), "```", "",
+        "```console", ("$ laggard query --name "
+            f"{question.name}{words}"), out.getvalue().rstrip(), "```", "",
     ]  # fmt: skip
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""Write docs/metrics.md, the API's documents and the generated parts of docs/diagnosis.md: `make docs`.
+"""Write docs/metrics.md, the API's documents and parts of docs/diagnosis.md: `make docs`.
 
 In docs/diagnosis.md the text between two marks is generated.
 """
@@ -11,7 +11,9 @@ from dataclasses import fields
 from pathlib import Path
 
 from laggard.cli.api.openapi import answer_schemas, openapi
-from laggard.diagnosis.engine import evaluate_group  # noqa: F401 -- imports all modules that declare thresholds
+
+# imports all modules that declare thresholds
+from laggard.diagnosis.engine import evaluate_group  # noqa: F401
 from laggard.diagnosis.parameters import FIXED, Parameters
 from laggard.diagnosis.rules.registry import RULES
 from laggard.diagnosis.rules.rule import Rule
@@ -40,30 +42,68 @@ def metrics_page() -> str:
 def _metrics_lines() -> Iterator[str]:
     yield "# Metrics"
     yield ""
-    yield "Written by `make docs` from `lib/laggard/exporter/families.py`; the HELP texts of a scrape are the same."
-    yield "An unknown value is absent: never 0, −1 or NaN. `+Inf` means: not at the current rate. A `stateset` has one"
-    yield "series per state, labelled with the metric's name, and no series while the state is unknown."
+    yield (
+        "Written by `make docs` from `lib/laggard/exporter/families.py`; the HELP texts of a "
+        "scrape are the same."
+    )
+    yield (
+        "An unknown value is absent: never 0, −1 or NaN. `+Inf` means: not at the current rate. "
+        "A `stateset` has one"
+    )
+    yield (
+        "series per state, labelled with the metric's name, and no series while the state is "
+        "unknown."
+    )
     yield "Above `metrics.max_series` whole levels of series are withheld, in this order:"
-    yield ", ".join(f"`{level}`" for level in LEVELS) + ". Groups with lag or an open finding are withheld last."
+    yield (
+        ", ".join(f"`{level}`" for level in LEVELS)
+        + ". Groups with lag or an open finding are withheld last."
+    )
     starts = dict(_PARTS)
     for family in FAMILIES:
         title = starts.get(family.name.removeprefix("laggard_"))
         if title:
-            yield from ("", f"## {title}", "", "| metric | type | labels | level | says |", "|---|---|---|---|---|")
+            yield from (
+                "",
+                f"## {title}",
+                "",
+                "| metric | type | labels | level | says |",
+                "|---|---|---|---|---|",
+            )
         yield _metric_row(family)
     yield from ("", "## Names of other exporters", "", *_COMPAT_INTRO)
     tool = ""
     for family in COMPAT:
         if tool != (tool := _tool(family)):
-            yield from ("", f"### `{tool}`", "", "| metric | type | labels | says |", "|---|---|---|---|")
+            yield from (
+                "",
+                f"### `{tool}`",
+                "",
+                "| metric | type | labels | says |",
+                "|---|---|---|---|",
+            )
         yield _metric_row(family).replace("| `compat` ", "", 1)
 
 
 _COMPAT_INTRO = (
-    "`metrics.compat` lists other tools; the same facts are then also served under the names of these tools, so that",
-    "their dashboards and alerts keep working. All partitions of watched groups have these series, and they are the",
-    "first to be withheld above `metrics.max_series`. Values are laggard's: absent if the other tool shows −1, NaN, 0",
-    "or a partial sum. Tools without a label `cluster` get one, unless `metrics.compat_cluster_label` is false. Series",
+    (
+        "`metrics.compat` lists other tools; the same facts are then also served under the names "
+        "of "
+        "these tools, so that"
+    ),
+    (
+        "their dashboards and alerts keep working. All partitions of watched groups have these "
+        "series, and they are the"
+    ),
+    (
+        "first to be withheld above `metrics.max_series`. Values are laggard's: absent if the "
+        "other "
+        "tool shows −1, NaN, 0"
+    ),
+    (
+        "or a partial sum. Tools without a label `cluster` get one, unless "
+        "`metrics.compat_cluster_label` is false. Series"
+    ),
     "of brokers, replicas and log directories are left out.",
 )
 
@@ -76,14 +116,23 @@ def _tool(family: Family) -> str:
 
 def _metric_row(family: Family) -> str:
     labels = ", ".join(f"`{label}`" for label in family.labels) or "–"
-    states = "; states: " + ", ".join(f"`{state}`" for state in family.states) if family.states else ""
+    states = (
+        "; states: " + ", ".join(f"`{state}`" for state in family.states) if family.states else ""
+    )
     level = f"`{family.level}`" if family.level else "–"
-    return f"| `{family.name}` | {family.type} | {labels} | {level} | {family.help.removesuffix('.')}{states}. |"
+    return (
+        f"| `{family.name}` | {family.type} | {labels} | {level} | "
+        f"{family.help.removesuffix('.')}{states}. |"
+    )
 
 
 def diagnosis_page(page: str) -> str:
     """Return the page with its generated parts written again."""
-    for name, lines in {"codes": _code_lines(), "parameters": _parameter_lines(), "fixed": _fixed_lines()}.items():
+    for name, lines in {
+        "codes": _code_lines(),
+        "parameters": _parameter_lines(),
+        "fixed": _fixed_lines(),
+    }.items():
         begin, end = f"<!-- {name}: written by make docs -->", f"<!-- end of {name} -->"
         before, _, rest = page.partition(begin)
         _, _, after = rest.partition(end)
@@ -115,11 +164,20 @@ def _code_lines() -> Iterator[str]:
             )
 
 
-_KINDS = {"meta": "about us", "symptom": "a symptom", "cause": "a cause", "hygiene": "hygiene", "event": "an event"}
+_KINDS = {
+    "meta": "about us",
+    "symptom": "a symptom",
+    "cause": "a cause",
+    "hygiene": "hygiene",
+    "event": "an event",
+}
 
 
 def _spans(rule: Rule) -> str:
-    opens, closes = rule.open_after or Parameters().open_after, rule.close_after or Parameters().close_after
+    opens, closes = (
+        rule.open_after or Parameters().open_after,
+        rule.close_after or Parameters().close_after,
+    )
     return f"after {_windows(opens)} with it, after {_windows(closes)} without."
 
 
@@ -134,7 +192,9 @@ def _sentence(text: str) -> str:
 def _parameter_lines() -> Iterator[str]:
     yield from ("", "| parameter | default | unit | rules that name it |", "|---|--:|---|---|")
     for each in fields(Parameters):
-        users = ", ".join(sorted({rule.code for rule in RULES if each.name in rule.thresholds})) or "–"
+        users = (
+            ", ".join(sorted({rule.code for rule in RULES if each.name in rule.thresholds})) or "–"
+        )
         yield f"| `{each.name}` | {each.default:g} | {each.metadata['unit']} | {users} |"
     yield ""
 

@@ -1,4 +1,7 @@
-"""Lag and rebalances of a group in a notebook: `marimo edit docs/notebooks/lag.py`, with LAGGARD_TABLES set."""
+"""Lag and rebalances of a group in a notebook: `marimo edit docs/notebooks/lag.py`.
+
+LAGGARD_TABLES must be set.
+"""
 
 import marimo
 
@@ -23,7 +26,11 @@ def _():
 def _(mo, newest_batch, os):
     root = os.environ.get("LAGGARD_TABLES", "")
     mo.stop(
-        not root, mo.md("Set `LAGGARD_TABLES` to the folder or bucket of the tables (`job.tables`), and run it again.")
+        not root,
+        mo.md(
+            "Set `LAGGARD_TABLES` to the folder or bucket of the tables (`job.tables`), and run "
+            "it again."
+        ),
     )
     batch = newest_batch(root)
     mo.stop(batch is None, mo.md(f"Nothing is published in `{root}` yet: `laggard run`."))
@@ -59,7 +66,9 @@ def _(mo, worst):
     mo.stop(not worst)
     # two clusters may have a group of one name
     several = len({row["cluster"] for row in worst}) > 1
-    choices = {f"{row['cluster']}: {row['group']}" if several else row["group"]: row for row in worst}
+    choices = {
+        f"{row['cluster']}: {row['group']}" if several else row["group"]: row for row in worst
+    }
     group = mo.ui.dropdown(choices, value=next(iter(choices)), label="group")
     group
     return (group,)
@@ -69,7 +78,9 @@ def _(mo, worst):
 def _(ask, group):
     def of_group(sql):
         """Rows of one group of one cluster; names are values, whatever they look like."""
-        cluster, name = ("'" + group.value[key].replace("'", "''") + "'" for key in ("cluster", "group"))
+        cluster, name = (
+            "'" + group.value[key].replace("'", "''") + "'" for key in ("cluster", "group")
+        )
         return ask(sql.format(own=f'cluster = {cluster} and "group" = {name}')).to_pylist()
 
     lag_hourly = of_group("select * from lag_hourly where {own} order by hour_start, topic")
@@ -87,11 +98,22 @@ def _(batch, lag_hourly, mo, span):
     from laggard.cli.report_charts import Span, by_bin, line
 
     # an hour with a window whose lag is not known in whole is a hole in the line, never 0
-    hourly = [(row["hour_start"], None if row["windows_unknown"] else row["lag_max"]) for row in lag_hourly]
+    hourly = [
+        (row["hour_start"], None if row["windows_unknown"] else row["lag_max"])
+        for row in lag_hourly
+    ]
     drawn = Span(span.begin.replace(minute=0, second=0, microsecond=0), batch.polled_at, 3600)
-    chart = str(line(drawn, by_bin(drawn, hourly), "Largest lag of a topic by hour", lambda value: f"{value:,.0f}"))
+    chart = str(
+        line(
+            drawn,
+            by_bin(drawn, hourly),
+            "Largest lag of a topic by hour",
+            lambda value: f"{value:,.0f}",
+        )
+    )
     style = (
-        "<style>.line{fill:none;stroke:#0072b2} .grid{stroke:#ddd} .unwatched{fill:#ccc} .partial{fill:#f1e3c6}</style>"
+        "<style>.line{fill:none;stroke:#0072b2} .grid{stroke:#ddd} .unwatched{fill:#ccc} "
+        ".partial{fill:#f1e3c6}</style>"
     )
     mo.Html(style + chart)
     return (chart,)
@@ -99,13 +121,20 @@ def _(batch, lag_hourly, mo, span):
 
 @app.cell
 def _(cost, mo):
-    mo.vstack([mo.md("## Rebalances by day and cause, and their cost"), mo.ui.table(cost, selection=None)])
+    mo.vstack(
+        [mo.md("## Rebalances by day and cause, and their cost"), mo.ui.table(cost, selection=None)]
+    )
 
 
 @app.cell
 def _(batch, gaps_in, mo, root, span):
     gaps = gaps_in(root, batch, span)
-    mo.vstack([mo.md("## Time without observation: no row above covers it"), mo.ui.table(gaps, selection=None)])
+    mo.vstack(
+        [
+            mo.md("## Time without observation: no row above covers it"),
+            mo.ui.table(gaps, selection=None),
+        ]
+    )
     return (gaps,)
 
 

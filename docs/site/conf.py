@@ -37,16 +37,23 @@ html_copy_source = False
 html_show_sphinx = False
 myst_heading_anchors = 4  # the anchors that GitHub gives
 
-_FOLDERS = ("docs/decisions/README", "docs/runbooks/README")  # of many pages: they list all that are beside them
+# of many pages: they list all that are beside them
+_FOLDERS = ("docs/decisions/README", "docs/runbooks/README")
 _TREE = "\n```{{toctree}}\n{options}\n\n{entries}\n```\n"
 
 
 def toctrees(index: str) -> str:
-    """Write a hidden table of contents for each heading of the page, of the pages that it links to first."""
+    """Write a hidden table of contents for each heading of the page.
+
+    It lists the pages whose first link is below that heading.
+    """
     seen: set[str] = set()
     trees = []
     for heading, text in re.findall(r"(?ms)^## ([^\n]+)\n(.*?)(?=^## |\Z)", index):
-        links = {link: words for words, link in reversed(re.findall(r"\[([^]]+)\]\(([^)#:]+)\.md\)", text))}
+        links = {
+            link: words
+            for words, link in reversed(re.findall(r"\[([^]]+)\]\(([^)#:]+)\.md\)", text))
+        }
         new = [link for link in reversed(links) if link not in seen]
         seen.update(new)
         if new:

@@ -1,7 +1,7 @@
-"""The process `laggard`: what signals do from the first line on, one verb, and how the process ends.
+"""The process `laggard`: the effect of signals from the first line on, one verb, the exit.
 
-Until the handlers are set a signal ends Python itself (-15), so each import before that counts: `typing` and
-`contextlib` would double what they cost together.
+Until the handlers are set a signal ends Python itself (-15), so each import before that counts:
+`typing` and `contextlib` would double what they cost together.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
 
-SERVICES = ("run", "export")  # end in order on SIGTERM; any other verb is cut off by it, and its exit code says so
+# end in order on SIGTERM; any other verb is cut off by it, and its exit code says so
+SERVICES = ("run", "export")
 OK, INTERRUPTED = 0, 130  # as in laggard.errors; nothing is imported before the signals are set
 EARLY = {signal.SIGTERM: lambda *_: os._exit(OK), signal.SIGINT: lambda *_: os._exit(INTERRUPTED)}
 
@@ -45,8 +46,8 @@ def main(words: Sequence[str] | None = None) -> NoReturn:
 def leave(code: int) -> NoReturn:
     """End the process without ending the interpreter.
 
-    Threads of Arrow and delta-rs may still be at work; one of them that meets an interpreter half taken down is a
-    segmentation fault.
+    Threads of Arrow and delta-rs may still be at work; one of them that meets an interpreter half
+    taken down is a segmentation fault.
     """
     from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""Location of the shipped configuration files: conf/ of a checkout, or inside the installed package."""
+"""Location of the shipped configuration files: conf/ of a checkout, or the installed package."""
 
 from pathlib import Path
 

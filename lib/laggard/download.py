@@ -42,14 +42,18 @@ class WrongSumError(Exception):
 
 
 def check_base(base: str, setting: str) -> str:
-    """Check the base address of files and return it without a final slash; `setting` names where it comes from."""
+    """Check the base address of files and return it without a final slash.
+
+    `setting` names the source of the address.
+    """
     problem = _problem(base)
     if problem is None:
         return base.rstrip("/")
     raise LaggardError(
         f"{setting} is no address to download from",
         cause=f"{base.rpartition('@')[2]!r}: {problem}",
-        fix=f"export {setting}=https://HOST[:PORT]/PATH, or file:///FOLDER, with a Maven repository's layout",
+        fix=f"export {setting}=https://HOST[:PORT]/PATH, or file:///FOLDER, with a Maven "
+        "repository's layout",
         exit_code=CONFIGURATION,
     )
 
@@ -61,7 +65,11 @@ def _problem(base: str) -> str | None:
     except ValueError as error:
         return str(error)
     if parts.scheme == "file":
-        return None if not parts.netloc and parts.path.startswith("/") else "a file: address has three slashes"
+        return (
+            None
+            if not parts.netloc and parts.path.startswith("/")
+            else "a file: address has three slashes"
+        )
     if parts.scheme not in ("http", "https"):
         return "it begins neither with https:// or http:// nor with file:///"
     return _problem_of_http(base, parts, port)
@@ -76,10 +84,13 @@ def _problem_of_http(base: str, parts: SplitResult, port: int | None) -> str | N
 
 
 def download(files: Sequence[Wanted], limit_seconds: float = LIMIT_SECONDS) -> None:
-    """Bring every file, showing progress on stderr; the first one that cannot be had ends it with its error."""
+    """Download every file, with progress on stderr; the first failure raises its error."""
     fetching = _Fetching(files, time.monotonic() + limit_seconds)
     # daemons: after Ctrl-C nobody waits for an answer that is under way
-    threads = [threading.Thread(target=fetching.work, daemon=True) for _ in range(min(CONNECTIONS, len(files)))]
+    threads = [
+        threading.Thread(target=fetching.work, daemon=True)
+        for _ in range(min(CONNECTIONS, len(files)))
+    ]
     for thread in threads:
         thread.start()
     try:
@@ -93,11 +104,18 @@ def download(files: Sequence[Wanted], limit_seconds: float = LIMIT_SECONDS) -> N
 def _watch(threads: Sequence[threading.Thread], fetching: _Fetching) -> None:
     start = shown = time.monotonic()
     is_terminal = sys.stderr.isatty()
-    while fetching.failure is None and (alive := [thread for thread in threads if thread.is_alive()]):
+    while fetching.failure is None and (
+        alive := [thread for thread in threads if thread.is_alive()]
+    ):
         alive[0].join(0.2)
         if is_terminal or time.monotonic() - shown >= PROGRESS_SECONDS:
             shown = time.monotonic()
-            print(fetching.progress(shown - start), end="\r" if is_terminal else "\n", file=sys.stderr, flush=True)
+            print(
+                fetching.progress(shown - start),
+                end="\r" if is_terminal else "\n",
+                file=sys.stderr,
+                flush=True,
+            )
     if is_terminal:
         print(file=sys.stderr)
 
@@ -117,7 +135,10 @@ class _Fetching:
         self.failure: LaggardError | None = None
 
     def progress(self, seconds: float) -> str:
-        return f"laggard: fetching jars: {self._done} of {self._count}, {self._bytes / 1e6:.1f} MB, {seconds:.0f} s"
+        return (
+            f"laggard: fetching jars: {self._done} of {self._count}, {self._bytes / 1e6:.1f} MB, "
+            f"{seconds:.0f} s"
+        )
 
     def work(self) -> None:
         while not self.is_over.is_set():
@@ -136,7 +157,11 @@ class _Fetching:
             try:
                 self._fetch_once(wanted)
             except (OSError, HTTPException, WrongSumError) as error:
-                if attempt == ATTEMPTS or _is_final(error) or self.is_over.wait(RETRY_SECONDS * attempt):
+                if (
+                    attempt == ATTEMPTS
+                    or _is_final(error)
+                    or self.is_over.wait(RETRY_SECONDS * attempt)
+                ):
                     raise
             else:
                 with self._lock:
@@ -146,9 +171,11 @@ class _Fetching:
     def _fetch_once(self, wanted: Wanted) -> None:
         part = wanted.target.with_name(f"{wanted.target.name}.part")
         found = hashlib.sha256()
-        answer = urlopen(wanted.url, timeout=SILENCE_SECONDS, context=self._tls)  # noqa: S310 - its scheme was checked
+        # its scheme was checked
+        answer = urlopen(wanted.url, timeout=SILENCE_SECONDS, context=self._tls)  # noqa: S310
         with answer, part.open("wb") as stream:
-            while chunk := answer.read1(_CHUNK_BYTES):  # read() would wait for all of it, however slowly it comes
+            # read() would wait for all of it, however slowly it comes
+            while chunk := answer.read1(_CHUNK_BYTES):
                 if self.is_over.is_set() or time.monotonic() > self._deadline:
                     raise TimeoutError("the time for all files is over")
                 stream.write(chunk)
@@ -164,17 +191,26 @@ def _is_final(error: Exception) -> bool:
     """Return True if another try would end the same way."""
     if isinstance(error, HTTPError):
         return error.code < 500 and error.code not in (408, 429)
-    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.ENOENT)
+    return isinstance(error, OSError) and error.errno in (
+        errno.ENOSPC,
+        errno.EACCES,
+        errno.EROFS,
+        errno.ENOENT,
+    )
 
 
 def _failure(wanted: Wanted, error: Exception) -> LaggardError:
     cause = f"{wanted.url}: {str(error) or type(error).__name__}"
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         fix = f"df -h {wanted.target.parent}"
-        return LaggardError("the disk is full, the jars were not fetched", cause=cause, fix=fix, exit_code=TEMPORARY)
+        return LaggardError(
+            "the disk is full, the jars were not fetched", cause=cause, fix=fix, exit_code=TEMPORARY
+        )
     if isinstance(error, WrongSumError):
         fix = "ask who runs the mirror or proxy in between; never use this file"
-        return LaggardError("a downloaded jar differs from the list", cause=cause, fix=fix, exit_code=DAMAGED)
+        return LaggardError(
+            "a downloaded jar differs from the list", cause=cause, fix=fix, exit_code=DAMAGED
+        )
     return LaggardError(
         "the jars could not be downloaded",
         cause=cause,

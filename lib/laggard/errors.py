@@ -16,9 +16,11 @@ INTERRUPTED = 130
 
 
 class LaggardError(Exception):
-    """A failure with a name: what failed, the cause with its exact value, the remedy as a command."""
+    """A named failure: what failed, the cause with its exact value, the remedy as a command."""
 
-    def __init__(self, what: str, *, cause: str = "", fix: str = "", exit_code: int = INTERNAL) -> None:
+    def __init__(
+        self, what: str, *, cause: str = "", fix: str = "", exit_code: int = INTERNAL
+    ) -> None:
         super().__init__(what)
         self.what = what
         self.cause = cause
@@ -50,7 +52,9 @@ def _rebuild(what: str, cause: str, fix: str, exit_code: int) -> LaggardError:
 
 def first_line(error: BaseException) -> str:
     """Return the most useful line of an error: a Python worker's own error, else the first line."""
-    lines = [line.strip(" :") for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    lines = [line.strip(" :") for line in str(error).splitlines() if line.strip()] or [
+        type(error).__name__
+    ]
     inner = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
     if lines[0].startswith("An error occurred while calling") and len(lines) > 1:
         return lines[1][:300]  # py4j's first line names only its handle

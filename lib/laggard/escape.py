@@ -15,18 +15,25 @@ _HASH_DIGITS = 16
 
 @lru_cache(maxsize=1 << 17)
 def escape_label(name: str) -> str:
-    r"""Return the name as `printable` gives it; above 256 bytes cut, with `\#` and a hash that makes it unique."""
+    r"""Return the name as `printable` gives it, cut above 256 bytes.
+
+    A cut name has `\#` and a hash that makes it unique.
+    """
     if name.isascii() and name.isprintable() and "\\" not in name and len(name) <= MAX_BYTES:
         return name
     escaped = printable(name)
     if len(escaped.encode()) <= MAX_BYTES:
         return escaped
     digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_DIGITS]
-    return _cut([_escape_letter(letter) for letter in name], MAX_BYTES - _HASH_DIGITS - 2) + "\\#" + digest
+    return (
+        _cut([_escape_letter(letter) for letter in name], MAX_BYTES - _HASH_DIGITS - 2)
+        + "\\#"
+        + digest
+    )
 
 
 def printable(text: str) -> str:
-    r"""Return the text with the backslash and all that is not printable as `\xNN` (UTF-8 bytes in hex)."""
+    r"""Return the text with backslash and unprintable characters as `\xNN` (UTF-8 bytes in hex)."""
     return "".join(map(_escape_letter, text))
 
 
@@ -39,7 +46,10 @@ def printable_json(value: Any, default: Callable[[Any], Any] | None = None) -> s
 
 
 def finite(value: Any) -> Any:
-    """Replace infinity and NaN, which JSON lacks, with the texts Infinity and NaN: null would mean unknown."""
+    """Replace infinity and NaN, which JSON lacks, with the texts Infinity and NaN.
+
+    Null would mean unknown.
+    """
     if isinstance(value, dict):
         return {name: finite(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
@@ -50,12 +60,19 @@ def finite(value: Any) -> Any:
 
 
 def printable_lines(text: str) -> str:
-    r"""Return our sentences with names of others in them: what is not printable becomes `\xNN`, line ends stay."""
-    return "\n".join("".join(c if c.isprintable() else _escape_letter(c) for c in line) for line in text.split("\n"))
+    r"""Return text with unprintable characters as `\xNN`, except line ends.
+
+    The text is our sentences with names of others in them.
+    """
+    return "\n".join(
+        "".join(c if c.isprintable() else _escape_letter(c) for c in line)
+        for line in text.split("\n")
+    )
 
 
 def _escape_letter(letter: str) -> str:
-    # not printable: control, format (bidirectional marks), surrogate, unassigned, and separators but the space
+    # not printable: control, format (bidirectional marks), surrogate, unassigned, and separators
+    # but the space
     if letter.isprintable() and letter != "\\":
         return letter
     return "".join(f"\\x{byte:02x}" for byte in letter.encode("utf-8", "surrogatepass"))

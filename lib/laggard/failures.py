@@ -1,7 +1,8 @@
-"""Give every failure a class, wherever it was raised: an exit code, what failed, the cause and the remedy.
+"""Give every failure, wherever raised, a class: exit code, what failed, cause and remedy.
 
-What fails in a Python worker reaches the driver as text inside a Spark exception. There `carried` puts the class into
-that text as one line of JSON, and `classify` finds it again. Failures of the JVM have known texts.
+What fails in a Python worker reaches the driver as text inside a Spark exception. There `carried`
+puts the class into that text as one line of JSON, and `classify` finds it again. Failures of the
+JVM have known texts.
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, NoReturn
 
-from laggard.errors import CONFIGURATION, DAMAGED, DENIED, INTERNAL, TEMPORARY, LaggardError, first_line
+from laggard.errors import (
+    CONFIGURATION,
+    DAMAGED,
+    DENIED,
+    INTERNAL,
+    TEMPORARY,
+    LaggardError,
+    first_line,
+)
 from laggard.storage import of_store
 
 _MARK = "laggard failed: "
@@ -22,7 +31,10 @@ _MAX_TRACEBACK = 8000  # characters
 
 
 class SlowStartError(LaggardError):
-    """Spark gave up waiting for a Python worker; it grants 10 s (PythonWorkerFactory), and no setting changes that."""
+    """Timeout of Spark's wait for a Python worker.
+
+    Spark grants 10 s (PythonWorkerFactory), and no setting changes that.
+    """
 
     def __init__(self) -> None:
         super().__init__(
@@ -37,7 +49,8 @@ class CarriedError(Exception):
     """A failure on its way through Spark; its text is the mark and one line of JSON."""
 
 
-class WorkerTraceback(Exception):  # noqa: N818 - not raised: it stands in the log as the cause of a failure
+# not raised: it stands in the log as the cause of a failure
+class WorkerTraceback(Exception):  # noqa: N818
     """The traceback of another process."""
 
     def __str__(self) -> str:
@@ -68,7 +81,7 @@ def _carry(error: Exception) -> NoReturn:
 
 
 def classify(error: BaseException) -> LaggardError:
-    """Return the error as a LaggardError of its class; `__cause__` is what the log should show of it."""
+    """Return the error as a LaggardError of its class; `__cause__` holds the part to log."""
     if isinstance(error, LaggardError):
         return error
     text = _whole_text(error)
@@ -92,7 +105,10 @@ def _carried_in(text: str) -> LaggardError | None:
     try:
         carried, _ = json.JSONDecoder().raw_decode(text, begin + len(_MARK))
         found = LaggardError(
-            carried["what"], cause=carried["cause"], fix=carried["fix"], exit_code=carried["exit_code"]
+            carried["what"],
+            cause=carried["cause"],
+            fix=carried["fix"],
+            exit_code=carried["exit_code"],
         )
         found.__cause__ = WorkerTraceback(carried["traceback"])
     except (ValueError, TypeError, KeyError):  # cut off on its way
@@ -116,16 +132,21 @@ _DISK_FULL = _Known(
     "make room where job.tables, job.checkpoint and spark.local.dir lie",
 )
 _DENIED_FILE = _Known(
-    r"Permission denied|Operation not permitted|Read-only file system|Not a directory|os error (1|13|20|30)\b"
-    r"|AccessControlException|AccessDeniedException|NotDirectoryException|ReadOnlyFileSystemException|Mkdirs failed",
+    r"Permission denied|Operation not permitted|Read-only file system|Not a directory|os error (1"
+    r"|13|20|30)\b"
+    r"|AccessControlException|AccessDeniedException|NotDirectoryException"
+    r"|ReadOnlyFileSystemException|Mkdirs failed",
     CONFIGURATION,
     "a file or folder cannot be read or written",
-    "give this user the right to read and write there, or set job.tables and job.checkpoint to other folders",
+    "give this user the right to read and write there, or set job.tables and job.checkpoint to "
+    "other folders",
 )
 _SLOW_START = (
-    r"Python worker failed to connect back|Timed out while waiting for the Python|Python daemon failed to launch"
+    r"Python worker failed to connect back|Timed out while waiting for the Python|Python daemon "
+    r"failed to launch"
 )
-# the first that matches; exceptions of Spark, py4j and delta-rs only, as their texts are those of programs
+# the first that matches; exceptions of Spark, py4j and delta-rs only, as their texts are those of
+# programs
 _KNOWN = (
     _DISK_FULL,
     _DENIED_FILE,
@@ -136,7 +157,8 @@ _KNOWN = (
         "check [cluster] security settings, and the ACLs with: laggard doctor",
     ),
     _Known(
-        r"ChecksumException|Incomplete log file|Log file was malformed|batch \d+ doesn't exist|MalformedLogFile",
+        r"ChecksumException|Incomplete log file|Log file was malformed|batch \d+ doesn't exist"
+        r"|MalformedLogFile",
         DAMAGED,
         "the checkpoint is damaged",
         "laggard doctor --repair",
@@ -145,13 +167,16 @@ _KNOWN = (
         r"overflows when converting to Spark's microsecond",
         DAMAGED,
         "the offsets topic holds a record whose timestamp Spark's Kafka source cannot read",
-        "only a raw producer can write it: write its key again and let compaction remove the old record",
+        "only a raw producer can write it: write its key again and let compaction remove the old "
+        "record",
     ),
     _Known(
-        r"you must specify all TopicPartitions|Partitions specified for Kafka start offsets don't match",
+        r"you must specify all TopicPartitions|Partitions specified for Kafka start offsets "
+        r"don't match",
         INTERNAL,
         "source_resolved_wrong_partitions: Spark does not see every partition of the offsets topic",
-        "remove spark.sql.streaming.kafka.useDeprecatedOffsetFetching from your Spark settings; run: laggard doctor",
+        "remove spark.sql.streaming.kafka.useDeprecatedOffsetFetching from your Spark settings; "
+        "run: laggard doctor",
     ),
     _Known(
         r"OutOfMemoryError|Java heap space|GC overhead limit",
@@ -178,8 +203,10 @@ _KNOWN = (
         "none needed: it is started again; give the machine more memory if this goes on",
     ),
     _Known(
-        r"org\.apache\.kafka\.\S*Exception|java\.net\.\w+Exception|java\.io\.(IO|EOF|InterruptedIO)Exception"
-        r"|java\.util\.concurrent\.TimeoutException|java\.nio\.channels\.\w+Exception|CommitFailedError",
+        r"org\.apache\.kafka\.\S*Exception|java\.net\.\w+Exception|java\.io\.(IO|EOF"
+        r"|InterruptedIO)Exception"
+        r"|java\.util\.concurrent\.TimeoutException|java\.nio\.channels\.\w+Exception"
+        r"|CommitFailedError",
         TEMPORARY,
         "Spark cannot reach a broker or a file",
         "none needed if it passes; otherwise: laggard doctor",
@@ -236,7 +263,10 @@ def _made(known: _Known, cause: str) -> LaggardError:
 
 
 def _whole_text(error: BaseException) -> str:
-    """Return all that an exception and its causes say, with the JVM's stack: Spark's own message lacks the cause."""
+    """Return the texts of an exception and its causes, with the JVM's stack.
+
+    Spark's own message lacks the cause.
+    """
     parts: list[str] = []
     each: BaseException | None = error
     while each is not None and len(parts) < 20:
@@ -253,7 +283,9 @@ def _line_at(text: str, position: int) -> str:
 
 def _place(error: BaseException) -> str:
     """Return the innermost line of our code through which the error passed."""
-    frames = [each for each in traceback.extract_tb(error.__traceback__) if "/laggard/" in each.filename]
+    frames = [
+        each for each in traceback.extract_tb(error.__traceback__) if "/laggard/" in each.filename
+    ]
     if not frames:
         return "it was raised outside laggard"
     last = frames[-1]

@@ -15,11 +15,14 @@ from laggard.errors import CONFIGURATION, LaggardError
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+")
 _FILE_PATH = re.compile(r"(?://(?:localhost)?(?=/))?(/(?!/).*)", re.DOTALL)  # behind "file:"
 _MISREAD_URL = re.compile(r"[#?%\\\x00-\x1f\x7f]")
-_MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|[\\\x00-\x1f\x7f]")  # delta-rs decodes a path once more, and takes \ for /
+# delta-rs decodes a path once more, and takes \ for /
+_MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|[\\\x00-\x1f\x7f]")
 
 
 def locate(place: str) -> str:
-    """Return the absolute path of a local place, or the URL of another: delta-rs, Arrow and Spark read both alike.
+    """Return the absolute path of a local place, or the URL of another place.
+
+    delta-rs, Arrow and Spark read both alike.
 
     A path is taken literally, a `file:` URL is decoded. A located place stays as it is.
     """
@@ -33,25 +36,34 @@ def locate(place: str) -> str:
     known = ", ".join(storage.SCHEMES)
     raise _refused(
         f"{place!r} is not a place for tables",
-        f"on this machine it is file:///…, in a bucket {known}; others, as HDFS, cannot refuse a second writer",
+        f"on this machine it is file:///…, in a bucket {known}; others, as HDFS, cannot refuse a "
+        "second writer",
     )
 
 
 def _in_bucket(scheme: str, rest: str) -> str:
     found = f"{scheme}:{rest}"
     if scheme.startswith("abfs") and not re.match(r"//[^/@]+@[^/@]+", rest):
-        raise _refused(f"{found!r} is not a place for tables", "on Azure it is abfss://container@account…/path")
+        raise _refused(
+            f"{found!r} is not a place for tables", "on Azure it is abfss://container@account…/path"
+        )
     if not rest.strip("/"):
         raise _refused(f"{found!r} is not a place for tables", "it names no bucket")
     if misread := _MISREAD_URL.search(found):
-        raise _refused(f"{found!r} cannot be read as a URL", f"the libraries take {misread[0]!r} for different texts")
+        raise _refused(
+            f"{found!r} cannot be read as a URL",
+            f"the libraries take {misread[0]!r} for different texts",
+        )
     return found
 
 
 def _located(path: Path) -> str:
     found = str(path.resolve() if ".." in path.parts else path.absolute())
     if misread := _MISREAD.search(found):
-        raise _refused(f"{found!r} cannot be read as a path", f"Delta's library takes {misread[0]!r} for another text")
+        raise _refused(
+            f"{found!r} cannot be read as a path",
+            f"Delta's library takes {misread[0]!r} for another text",
+        )
     return found
 
 
@@ -76,7 +88,8 @@ def open_uri(uri: str) -> tuple[fs.FileSystem, str]:
 def nearest_existing(path: Path) -> Path:
     """Return the path, or the nearest folder above it that this user can see."""
     above = (path.absolute(), *path.absolute().parents)
-    return next(each for each in above if os.path.exists(each))  # noqa: PTH110 - Path's raises below a closed folder
+    # Path's raises below a closed folder
+    return next(each for each in above if os.path.exists(each))  # noqa: PTH110
 
 
 def exists(path: str) -> bool:
@@ -98,7 +111,10 @@ def read_bytes(path: str) -> bytes:
 
 
 def modified_at(path: str) -> float:
-    """Return Unix seconds of the last write, by the clock of the kernel, or of the file or object server."""
+    """Return Unix seconds of the last write, by the clock of the kernel or of the server.
+
+    The server is a file server or an object server.
+    """
     system, where = open_uri(path)
     return float(system.get_file_info(where).mtime_ns) / 1e9
 
@@ -109,12 +125,16 @@ def write_text(path: str, text: str) -> None:
 
 
 def write_bytes(path: str, data: bytes) -> None:
-    """Replace the file whole: after a crash or a power cut its old content is there or the new one, never a part.
+    """Replace the file whole: after a crash or power cut it has the old content or the new.
 
-    On a local disk by a temporary file beside it, fsync, rename and fsync of the folder; object stores put whole files.
+    It never has a part of the content.
+
+    On a local disk by a temporary file beside it, fsync, rename and fsync of the folder; object
+    stores put whole files.
     """
     system, where = open_uri(path)
-    if isinstance(system, fs.LocalFileSystem):  # a bucket has no folders, and a marker for each would need rights
+    # a bucket has no folders, and a marker for each would need rights
+    if isinstance(system, fs.LocalFileSystem):
         system.create_dir(str(Path(where).parent), recursive=True)
         _replace_local(Path(where), data)
     else:
@@ -141,7 +161,7 @@ def _replace_local(target: Path, data: bytes) -> None:
 
 
 def numbers(folder: str) -> list[int]:
-    """Return the file names that are numbers, as Spark names its batches; empty without the folder."""
+    """Return file names that are numbers, as Spark names its batches; empty without the folder."""
     return sorted(int(name) for name in list_names(folder) if name.isdigit())
 
 
@@ -153,7 +173,10 @@ def newest_number(folder: str) -> int | None:
 def list_names(folder: str) -> list[str]:
     """Return the names of what is in the folder, in no order; none if there is no folder."""
     system, where = open_uri(folder)
-    return [entry.base_name for entry in system.get_file_info(fs.FileSelector(where, allow_not_found=True))]
+    return [
+        entry.base_name
+        for entry in system.get_file_info(fs.FileSelector(where, allow_not_found=True))
+    ]
 
 
 def remove(path: str) -> None:
@@ -163,7 +186,10 @@ def remove(path: str) -> None:
 
 
 def set_aside(folder: str, name: str) -> str | None:
-    """Rename a folder to `<folder>.<name>`, with a number if that is there; the new path, None without a folder."""
+    """Rename a folder to `<folder>.<name>` and return the new path; None without a folder.
+
+    A number is added if that path exists.
+    """
     path = folder.rstrip("/")
     if not exists(path):
         return None

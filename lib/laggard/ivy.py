@@ -1,4 +1,4 @@
-"""The Ivy that ships inside pyspark: it knows the public repository, and writes the list of jars from conf/ivy.xml."""
+"""The Ivy inside pyspark: it knows the public repository and lists the jars of conf/ivy.xml."""
 
 import hashlib
 import os
@@ -35,19 +35,38 @@ def public_repository() -> str:
 
 
 def resolve(into: Path) -> list[str]:
-    """Return lines for conf/jars.sha256: the sum of each jar that conf/ivy.xml asks for, its configuration and path."""
+    """Return lines for conf/jars.sha256 for the jars that conf/ivy.xml asks for.
+
+    Each line has the jar's sum, its configuration and its path.
+    """
     command = [
-        *(find_java(), "-cp", str(_ivy_jar()), "org.apache.ivy.Main", "-ivy", str(conf_file("ivy.xml"))),
+        *(
+            find_java(),
+            "-cp",
+            str(_ivy_jar()),
+            "org.apache.ivy.Main",
+            "-ivy",
+            str(conf_file("ivy.xml")),
+        ),
         *("-cache", str(into / "cache"), "-confs", *CONFS, "-types", "jar", "bundle"),
-        *("-retrieve", f"{into}/jars/[conf]/[organisation]/[module]/[revision]/[artifact]-[revision].[ext]"),
+        *(
+            "-retrieve",
+            f"{into}/jars/[conf]/[organisation]/[module]/[revision]/[artifact]-[revision].[ext]",
+        ),
     ]
     done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=RESOLVE_LIMIT_SECONDS, check=False
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=RESOLVE_LIMIT_SECONDS,
+        check=False,
     )
     if done.returncode != 0:
         tail = done.stdout.decode(errors="replace").strip().splitlines()[-12:]
         what = "Ivy could not find the jars of conf/ivy.xml"
-        raise LaggardError(what, cause="\n  ".join(tail), fix="mend conf/ivy.xml", exit_code=UNREACHABLE)
+        raise LaggardError(
+            what, cause="\n  ".join(tail), fix="mend conf/ivy.xml", exit_code=UNREACHABLE
+        )
     folder = into / "jars"
     jars = [sorted((folder / conf).rglob("*.jar"), key=lambda path: path.name) for conf in CONFS]
     return [_line(path, folder) for each in jars for path in each]
@@ -67,31 +86,41 @@ def _ivy_jar() -> Path:
             return jar
     raise LaggardError(
         "the Ivy inside pyspark was not found",
-        cause=f"no jars/ivy-*.jar below {list(folders) if folders else f'any pyspark of {sys.executable}'}",
+        cause="no jars/ivy-*.jar below "
+        f"{list(folders) if folders else f'any pyspark of {sys.executable}'}",
         fix=f"{sys.executable} -m pip install pyspark==4.2.0",
         exit_code=CONFIGURATION,
     )
 
 
 def find_java() -> str:
-    """Return the path of the java to run: $JAVA_HOME's, as Spark chooses too, else the first on the path."""
+    """Return the path of java: that of $JAVA_HOME, as in Spark, else the first on the path."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
     where = f"JAVA_HOME={home}" if home else f"PATH={os.environ.get('PATH', '')}"
     if java is None or not os.access(java, os.X_OK):
         raise _java_error("Java was not found", f"no java in {where}")
-    answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    answer = subprocess.run(
+        [java, "-version"], capture_output=True, text=True, timeout=60, check=False
+    )
     banner = answer.stderr + answer.stdout
     version = re.search(r'version "(?:1\.)?(\d+)', banner)  # Java 8 calls itself 1.8
     if version is None or answer.returncode != 0:
-        raise _java_error("Java does not run", f"{java} -version says: {banner.strip() or answer.returncode}")
+        raise _java_error(
+            "Java does not run", f"{java} -version says: {banner.strip() or answer.returncode}"
+        )
     if int(version[1]) < OLDEST_JAVA:
-        raise _java_error(f"Java {version[1]} is too old, Spark needs 17 or 21", f"{java} is the one in {where}")
+        raise _java_error(
+            f"Java {version[1]} is too old, Spark needs 17 or 21", f"{java} is the one in {where}"
+        )
     return java
 
 
 def _java_error(what: str, cause: str) -> LaggardError:
-    fix = "install Java 17 or 21 (Debian: apt-get install openjdk-17-jre-headless), then set JAVA_HOME to it"
+    fix = (
+        "install Java 17 or 21 (Debian: apt-get install openjdk-17-jre-headless), then set "
+        "JAVA_HOME to it"
+    )
     return LaggardError(what, cause=cause, fix=fix, exit_code=CONFIGURATION)
 
 

@@ -1,6 +1,7 @@
 """The jars laggard runs on: fetched once, checked against conf/jars.sha256, then used offline.
 
-A line of that list is a sum, the configuration, and the path in a Maven repository: nothing has to be looked up.
+A line of that list is a sum, the configuration, and the path in a Maven repository: nothing has to
+be looked up.
 
 A configuration's folder appears by one rename, after its sums were checked: what exists is whole.
 """
@@ -20,7 +21,8 @@ from laggard.download import Wanted, check_base, download
 from laggard.errors import CONFIGURATION, DAMAGED, TEMPORARY, LaggardError
 from laggard.ivy import find_java, public_repository
 
-CONFS = ("spark", "broker")  # two folders, as they hold different versions of kafka-clients and slf4j
+# two folders, as they hold different versions of kafka-clients and slf4j
+CONFS = ("spark", "broker")
 STORAGES = ("s3",)  # a folder each, fetched where it is asked for
 FETCH = "python -m laggard.jars"
 STAMP = ".verified"
@@ -29,7 +31,7 @@ LOCK_LIMIT_SECONDS = 1800
 
 
 def jars_dir() -> Path:
-    """Return the folder of the jars: $LAGGARD_JARS, else .jars in the checkout, else the user's cache."""
+    """Return the folder of the jars: $LAGGARD_JARS, else .jars in the checkout, else user cache."""
     if chosen := os.environ.get("LAGGARD_JARS"):
         return Path(chosen).expanduser().absolute()
     root = checkout_root()
@@ -52,7 +54,7 @@ def _jars(conf: str) -> list[Path]:
 
 
 def fetch_jars(confs: Iterable[str] = CONFS) -> None:
-    """Make the jars of `confs` be here; what was verified before is neither hashed nor downloaded again."""
+    """Fetch the missing jars of `confs`; verified jars are not hashed or downloaded again."""
     base = jars_dir()
     wanted = [conf for conf in confs if not is_verified(conf)]
     # first without the lock: a read-only folder that holds the right jars is good enough
@@ -97,9 +99,12 @@ def _download(confs: Sequence[str], base: Path) -> None:
     fresh, old = work / "fresh", work / "old"
     shutil.rmtree(old, ignore_errors=True)
     for conf in confs:
-        (fresh / conf).mkdir(parents=True, exist_ok=True)  # kept after a failure: the next try goes on from there
+        # kept after a failure: the next try goes on from there
+        (fresh / conf).mkdir(parents=True, exist_ok=True)
     download([file for conf in confs for file in _missing(root, fresh / conf, conf)])
-    problems = [problem for conf in confs for problem in sum_problems(fresh, conf, expected_sums(conf))]
+    problems = [
+        problem for conf in confs for problem in sum_problems(fresh, conf, expected_sums(conf))
+    ]
     if problems:
         shutil.rmtree(work)
         raise _wrong_jars("the downloaded jars differ from conf/jars.sha256", problems, FETCH)
@@ -124,7 +129,10 @@ def _missing(root: str, folder: Path, conf: str) -> Iterator[Wanted]:
 
 
 def is_verified(conf: str) -> bool:
-    """Return True if the folder was checked against the current sums and no file changed size or time since."""
+    """Return True if the folder was checked against the current sums and is unchanged since.
+
+    A change is a new size or time of any file.
+    """
     folder = jars_dir() / conf
     try:
         return (folder / STAMP).read_text() == _fingerprint(folder, conf)
@@ -133,15 +141,17 @@ def is_verified(conf: str) -> bool:
 
 
 def verify_jars(confs: Iterable[str] = CONFS) -> None:
-    """Check the hash of every jar; raise an error that names each missing, changed and unexpected file."""
-    problems = [problem for conf in confs for problem in sum_problems(jars_dir(), conf, expected_sums(conf))]
+    """Check the hash of every jar; raise an error naming missing, changed and unexpected files."""
+    problems = [
+        problem for conf in confs for problem in sum_problems(jars_dir(), conf, expected_sums(conf))
+    ]
     if problems:
         what = f"the jars in {jars_dir()} differ from conf/jars.sha256"
         raise _wrong_jars(what, problems, f"rm -r {jars_dir()} && {FETCH}")
 
 
 def sum_problems(base: Path, conf: str, sums: Mapping[str, str]) -> list[str]:
-    """Return one sentence per file of base/conf that is missing, unexpected or has another SHA-256 sum."""
+    """Return a sentence per file of base/conf that is missing, unexpected or differs in SHA-256."""
     found = {path.name for path in (base / conf).glob("*") if path.name != STAMP}
     problems = [f"missing: {conf}/{name}" for name in sorted(sums.keys() - found)]
     problems += [f"unexpected: {conf}/{name}" for name in sorted(found - sums.keys())]
@@ -159,7 +169,9 @@ def expected_sums(conf: str) -> dict[str, str]:
 def _listed(conf: str) -> list[tuple[str, str]]:
     """Return the path in a Maven repository and the sum of each jar of a configuration."""
     lines = (line.split(maxsplit=1) for line in conf_file("jars.sha256").read_text().splitlines())
-    return [(path.partition("/")[2], digest) for digest, path in lines if path.startswith(f"{conf}/")]
+    return [
+        (path.partition("/")[2], digest) for digest, path in lines if path.startswith(f"{conf}/")
+    ]
 
 
 def _wrong_jars(what: str, problems: Sequence[str], fix: str) -> LaggardError:
@@ -171,7 +183,10 @@ def _sha256(path: Path) -> str:
 
 
 def _fingerprint(folder: Path, conf: str) -> str:
-    """Return a text that changes with the committed sums and any file's name, size or time in whole seconds."""
+    """Return a text that changes with the committed sums and any file's name, size or time.
+
+    Times are in whole seconds.
+    """
     # whole seconds: image layers and archives do not keep more
     files = sorted((path.name, path.stat()) for path in folder.iterdir() if path.name != STAMP)
     lines = [f"{name} {stat.st_size} {int(stat.st_mtime)}" for name, stat in files]
@@ -212,7 +227,7 @@ def _take_lock(fd: int, base: Path) -> None:
 
 
 def main() -> int:
-    """Fetch the folders named, or those that every machine needs, and say in one line what is here."""
+    """Fetch the named folders, or those every machine needs, and print one line on the result."""
     start = time.monotonic()
     chosen = sys.argv[1:] or CONFS
     try:
@@ -220,7 +235,8 @@ def main() -> int:
             raise LaggardError(
                 f"there are no jars called {', '.join(sorted(unknown))}",
                 cause=f"{FETCH} {' '.join(sys.argv[1:])}",
-                fix=f"make jars; for Spark's own readers of a bucket make jars STORAGE={STORAGES[0]}",
+                fix="make jars; for Spark's own readers of a bucket make jars "
+                f"STORAGE={STORAGES[0]}",
                 exit_code=CONFIGURATION,
             )
         fetch_jars(chosen)
@@ -229,7 +245,10 @@ def main() -> int:
         print(error, file=sys.stderr)
         return error.exit_code
     megabytes = sum(path.stat().st_size for path in paths) / 1e6
-    print(f"laggard: {len(paths)} jars, {megabytes:.0f} MB, in {jars_dir()} ({time.monotonic() - start:.1f} s)")
+    print(
+        f"laggard: {len(paths)} jars, {megabytes:.0f} MB, in {jars_dir()} "
+        f"({time.monotonic() - start:.1f} s)"
+    )
     return 0
 
 

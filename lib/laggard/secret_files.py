@@ -26,7 +26,9 @@ def read_secret(path: str, key: str) -> Secret:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _refused(path, key, f"it is not UTF-8 at byte {error.start}", "write the secret as text") from None
+        raise _refused(
+            path, key, f"it is not UTF-8 at byte {error.start}", "write the secret as text"
+        ) from None
     text = text.removesuffix("\n").removesuffix("\r")
     if not text:
         raise _refused(path, key, "it is empty", "write the secret into it")
@@ -37,7 +39,12 @@ def read_password(path: str, key: str) -> Secret:
     """Read a secret of one line."""
     secret = read_secret(path, key)
     if not secret.isprintable():
-        raise _refused(path, key, "it holds a line break or another control character", "write one line into it")
+        raise _refused(
+            path,
+            key,
+            "it holds a line break or another control character",
+            "write one line into it",
+        )
     return secret
 
 
@@ -53,23 +60,33 @@ def _read(path: str, key: str) -> bytes:
         if not stat.S_ISREG(found.st_mode):
             raise _refused(path, key, "it is not a regular file", "name a file")
         if who := _others(found):
-            raise _refused(path, key, f"{who} (mode {stat.S_IMODE(found.st_mode):04o})", f"chmod 600 {path}")
+            raise _refused(
+                path, key, f"{who} (mode {stat.S_IMODE(found.st_mode):04o})", f"chmod 600 {path}"
+            )
         raw = b""
         while len(raw) <= MAX_BYTES and (part := os.read(file, MAX_BYTES + 1 - len(raw))):
             raw += part
     except OSError as error:
-        raise _refused(path, key, error.strerror or str(error), "look at the disk that holds it") from error
+        raise _refused(
+            path, key, error.strerror or str(error), "look at the disk that holds it"
+        ) from error
     finally:
         os.close(file)
     if len(raw) > MAX_BYTES:
-        raise _refused(path, key, f"it is larger than {MAX_BYTES // 1024} KB", "name the file of the secret alone")
+        raise _refused(
+            path,
+            key,
+            f"it is larger than {MAX_BYTES // 1024} KB",
+            "name the file of the secret alone",
+        )
     return raw
 
 
 def _others(found: os.stat_result) -> str:
     """Say who else may get at the file; empty if nobody.
 
-    Kubernetes gives a pod's secrets to root and the group of `fsGroup`, mode 0440: that group is the pod's own.
+    Kubernetes gives a pod's secrets to root and the group of `fsGroup`, mode 0440: that group is
+    the pod's own.
     """
     rights = stat.S_IMODE(found.st_mode)
     if rights & 0o007:
@@ -77,15 +94,19 @@ def _others(found: os.stat_result) -> str:
     ours = found.st_gid != 0 and found.st_gid in (os.getegid(), *os.getgroups())
     if rights & 0o070 and not (found.st_uid == 0 and ours and not rights & 0o030):
         return "its group may get at it"
-    return "" if found.st_uid in (0, os.geteuid()) else f"it belongs to another user, {found.st_uid}"
+    return (
+        "" if found.st_uid in (0, os.geteuid()) else f"it belongs to another user, {found.st_uid}"
+    )
 
 
 def _refused(path: str, key: str, cause: str, fix: str) -> LaggardError:
-    return LaggardError(f"cannot use the secret file {path}", cause=f"{key}: {cause}", fix=fix, exit_code=DENIED)
+    return LaggardError(
+        f"cannot use the secret file {path}", cause=f"{key}: {cause}", fix=fix, exit_code=DENIED
+    )
 
 
 def fingerprint(paths: tuple[str, ...]) -> str:
-    """Return a text that changes when one of these files is written or replaced, and shows nothing of its content."""
+    """Return a text that changes when a file is written or replaced, and hides its content."""
     found = []
     for path in paths:
         try:

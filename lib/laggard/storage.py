@@ -1,7 +1,8 @@
 """Reach tables on an object store: the same settings for delta-rs, Arrow and obstore.
 
-Set once for a process (`use`); Spark's tasks are given those of the driver. Nothing here is a secret: keys are read
-from their file whenever a library needs them, so a file that was replaced is in force from the next commit on.
+Set once for a process (`use`); Spark's tasks are given those of the driver. Nothing here is a
+secret: keys are read from their file whenever a library needs them, so a file that was replaced is
+in force from the next commit on.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ _settings = Settings()
 
 def use(found: Settings) -> None:
     """Put settings in force for this process."""
-    global _settings  # noqa: PLW0603 - the libraries are called from everywhere, and a process has one set
+    # the libraries are called from everywhere, and a process has one set
+    global _settings  # noqa: PLW0603
     _settings = found
 
 
@@ -54,11 +56,19 @@ def delta_options(place: str) -> dict[str, str] | None:
     """Return options of delta-rs for a located place; None for a local one."""
     if place.startswith("/"):
         return None
-    limits = {"connect_timeout": f"{_CONNECT_SECONDS}s", "timeout": f"{_REQUEST_SECONDS}s", "max_retries": "3"}
+    limits = {
+        "connect_timeout": f"{_CONNECT_SECONDS}s",
+        "timeout": f"{_REQUEST_SECONDS}s",
+        "max_retries": "3",
+    }
     limits["retry_timeout"] = f"{_RETRY_SECONDS}s"
     if not _is_s3(place):
         return limits
-    found = {"conditional_put": "etag", "aws_region": _settings.region, "aws_endpoint_url": _settings.endpoint}
+    found = {
+        "conditional_put": "etag",
+        "aws_region": _settings.region,
+        "aws_endpoint_url": _settings.endpoint,
+    }
     found["aws_allow_http"] = "true" if _settings.endpoint.startswith("http:") else ""
     return limits | {name: value for name, value in (found | _keys()).items() if value}
 
@@ -87,11 +97,16 @@ def _arrow_s3(chosen: Settings, keys: tuple[tuple[str, str], ...]) -> fs.S3FileS
         given["region"] = chosen.region
     retries = AwsStandardS3RetryStrategy(max_attempts=3)
     limits = {"connect_timeout": _CONNECT_SECONDS, "request_timeout": _REQUEST_SECONDS}
-    return S3FileSystem(**given, **limits, retry_strategy=retries, check_directory_existence_before_creation=False)
+    return S3FileSystem(
+        **given, **limits, retry_strategy=retries, check_directory_existence_before_creation=False
+    )
 
 
 def open_store(place: str, *, request_seconds: float) -> Any:
-    """Return the obstore store of a remote place; a request takes at most about `request_seconds`, retries included."""
+    """Return the obstore store of a remote place.
+
+    A request takes at most about `request_seconds`, retries included.
+    """
     from obstore import store
 
     limit = timedelta(seconds=request_seconds)
@@ -112,7 +127,7 @@ def _is_s3(place: str) -> bool:
 
 
 def _keys() -> dict[str, str]:
-    """Return the keys in the credentials file, in the form of the AWS command line; none without a file."""
+    """Return the credentials file's keys in the AWS command line's form; none without a file."""
     path = _settings.credentials_file
     if not path:
         return {}
@@ -121,7 +136,9 @@ def _keys() -> dict[str, str]:
         parser.read_string(read_secret(path, "storage.credentials_file"))
         section = parser["default"]
     except (configparser.Error, KeyError):  # its text would show what the file holds
-        raise _wrong(path, "it has no section [default], or is not of the form name = value") from None
+        raise _wrong(
+            path, "it has no section [default], or is not of the form name = value"
+        ) from None
     missing = [name for name in _FILE_KEYS[:2] if not section.get(name)]
     if missing:
         raise _wrong(path, f"section [default] has no {' and no '.join(missing)}")
@@ -131,7 +148,8 @@ def _keys() -> dict[str, str]:
 def check_keys() -> None:
     """Raise if the file of keys cannot be used: at start that is a mistake of the configuration.
 
-    Later on access is denied, which a running job tries again: a file may be missing while it is replaced.
+    Later on access is denied, which a running job tries again: a file may be missing while it is
+    replaced.
     """
     try:
         _keys()
@@ -144,7 +162,8 @@ def _wrong(path: str, cause: str) -> LaggardError:
     return LaggardError(
         f"cannot use the access keys in {path}",
         cause=f"storage.credentials_file: {cause}",
-        fix="write it as the AWS command line does: [default], aws_access_key_id = …, aws_secret_access_key = …",
+        fix="write it as the AWS command line does: [default], aws_access_key_id = …, "
+        "aws_secret_access_key = …",
         exit_code=DENIED,
     )
 
@@ -152,7 +171,8 @@ def _wrong(path: str, cause: str) -> LaggardError:
 # ---- failures
 
 _IS_OF_STORE = re.compile(
-    r"Generic (S3|GCS|MicrosoftAzure|HTTP) error|AWS Error|Error performing [A-Z]+ http|<Error><Code>"
+    r"Generic (S3|GCS|MicrosoftAzure|HTTP) error|AWS Error|Error performing [A-Z]+ http"
+    r"|<Error><Code>"
     r"|google::cloud::Status|Azure Error"
 )
 _CODE = re.compile(r"<Code>(\w+)</Code>")
@@ -160,16 +180,30 @@ _ANSWER = re.compile(r"<\?xml.*|<(Error|html|!DOCTYPE)\b.*", re.DOTALL | re.IGNO
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m *↳?")  # delta-rs paints the steps to the cause
 _KINDS = (
     (
-        r"SlowDown|RequestTimeout|OperationAborted|ConditionalRequestConflict|IncompleteBody|UNAVAILABLE",
+        (
+            r"SlowDown|RequestTimeout|OperationAborted|ConditionalRequestConflict|IncompleteBody"
+            r"|UNAVAILABLE"
+        ),
         (TEMPORARY, "the object store does not answer", "none needed if it passes"),
     ),
     (
         r"NoSuchBucket|NO_SUCH_BUCKET|InvalidBucketName|ContainerNotFound",
-        (CONFIGURATION, "the bucket does not exist", "make the bucket, or set job.tables to another one"),
+        (
+            CONFIGURATION,
+            "the bucket does not exist",
+            "make the bucket, or set job.tables to another one",
+        ),
     ),
     (
-        r"AuthorizationHeaderMalformed|PermanentRedirect|\b301 Moved|IllegalLocationConstraint|BUCKET_REGION",
-        (CONFIGURATION, "the bucket is in another region", "set storage.region to the bucket's region"),
+        (
+            r"AuthorizationHeaderMalformed|PermanentRedirect|\b301 Moved|IllegalLocationConstraint"
+            r"|BUCKET_REGION"
+        ),
+        (
+            CONFIGURATION,
+            "the bucket is in another region",
+            "set storage.region to the bucket's region",
+        ),
     ),
     (
         r"169\.254\.|[Nn]o credentials|no providers in chain|CredentialsNotLoaded|metadata\.google",
@@ -181,14 +215,20 @@ _KINDS = (
     ),
     (
         (
-            r"\b40[13] (Forbidden|Unauthorized)|AccessDenied|ACCESS_DENIED|SignatureDoesNotMatch|InvalidAccessKeyId"
-            r"|INVALID_ACCESS_KEY|SIGNATURE_DOES_NOT_MATCH|UserNotFound|ExpiredToken|InvalidToken|lacked the necessary"
-            r"|PermissionDenied|PERMISSION_DENIED|Unauthenticated|UNAUTHENTICATED|UNRECOGNIZED_CLIENT|INVALID_CLIENT_TOKEN"
+            r"\b40[13] (Forbidden|Unauthorized)|AccessDenied|ACCESS_DENIED|SignatureDoesNotMatch"
+            r"|InvalidAccessKeyId"
+            r"|INVALID_ACCESS_KEY|SIGNATURE_DOES_NOT_MATCH|UserNotFound|ExpiredToken|InvalidToken"
+            r"|lacked the necessary"
+            r"|PermissionDenied|PERMISSION_DENIED|Unauthenticated|UNAUTHENTICATED"
+            r"|UNRECOGNIZED_CLIENT|INVALID_CLIENT_TOKEN"
         ),
         (
             DENIED,
             "the object store denied access",
-            "check [storage] and the rights on the bucket: list, read, write and delete below job.tables",
+            (
+                "check [storage] and the rights on the bucket: list, read, write and delete below "
+                "job.tables"
+            ),
         ),
     ),
     (
@@ -203,7 +243,10 @@ _KINDS = (
 
 
 def of_store(error: BaseException) -> LaggardError | None:
-    """Return the failure of an object store by its class; None for other errors, or if an object is missing."""
+    """Return the class of an object store's failure.
+
+    It is None for other errors, or if an object is missing.
+    """
     text = str(error)
     if not (_IS_OF_STORE.search(text) or type(error).__module__.startswith("obstore")):
         return None
@@ -218,7 +261,12 @@ def of_store(error: BaseException) -> LaggardError | None:
 
 
 def without_answer(text: str) -> str:
-    """Return one line of a library's error, with only the code of a server's answer, which may repeat a token."""
+    """Return one line of a library's error, with only the code of a server's answer.
+
+    The answer may repeat a token.
+    """
     code = _CODE.search(text)
-    first = _COLOUR.sub("", _ANSWER.sub(code[1] if code else "", text.partition("Debug source:")[0]))
+    first = _COLOUR.sub(
+        "", _ANSWER.sub(code[1] if code else "", text.partition("Debug source:")[0])
+    )
     return " ".join(first.split())[:300].strip(" :")

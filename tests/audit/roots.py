@@ -1,4 +1,6 @@
-"""Real Delta tables of a simulated cluster, as the job would write them, and the same with one value changed."""
+"""Real Delta tables of a simulated cluster, as the job would write them, and the same with one
+value changed.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,19 @@ def write_root(root: Path, workload: str, seed: int) -> None:
     source = dict.fromkeys(range(50), 0)
     for number, polled, records in ticks(recall(workload, seed)):
         job.tick(polled, records)
-        read_to = source | {each.partition: each.offset + 1 for each in sorted(records, key=lambda each: each.offset)}
-        counts = Counter("tombstones" if each.record.value is None else "decoded" for each in records)
+        read_to = source | {
+            each.partition: each.offset + 1
+            for each in sorted(records, key=lambda each: each.offset)
+        }
+        counts = Counter(
+            "tombstones" if each.record.value is None else "decoded" for each in records
+        )
         at = datetime.fromtimestamp(polled.at_ms / 1000, timezone.utc)
-        outcomes = {"decoded": counts["decoded"], "tombstones": counts["tombstones"], "records": len(records)}
+        outcomes = {
+            "decoded": counts["decoded"],
+            "tombstones": counts["tombstones"],
+            "records": len(records),
+        }
         ends = {"source_from": source, "source_to": read_to}
         batches.append(batch_row(number + 1, {}, at, **outcomes, **ends))
         source = read_to

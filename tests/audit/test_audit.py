@@ -1,4 +1,6 @@
-"""The audit finds no wrong row in tables of the job's own code, and finds each kind of wrong row put into them."""
+"""The audit finds no wrong row in tables of the job's own code, and finds each kind of wrong row
+put into them.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,17 @@ from laggard.tables.readers import open_table
 from simulator.workloads import WORKLOADS
 from tables.fixtures import Row
 
-ON_TABLES = ("I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8")  # those that need neither exporter nor coordinators
-SOON = ("events", "modern_events", "topic_recreated", "group_deleted", "transactional", "retention", "leaderless")
+# those that need neither exporter nor coordinators
+ON_TABLES = ("I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8")
+SOON = (
+    "events",
+    "modern_events",
+    "topic_recreated",
+    "group_deleted",
+    "transactional",
+    "retention",
+    "leaderless",
+)
 RUNS = [pytest.param(each, marks=() if each in SOON else pytest.mark.full) for each in WORKLOADS]
 
 
@@ -68,11 +79,14 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     record(root, [even(12), hot(12)])
     evaluate(root)
     found = audited(root).tallies  # these rows are made up: their offsets do not follow one another
-    assert [(found[code].checked > 0, found[code].violations) for code in ("I1", "I6")] == [(True, 0)] * 2
+    assert [(found[code].checked > 0, found[code].violations) for code in ("I1", "I6")] == [
+        (True, 0)
+    ] * 2
     return root
 
 
-Edit = Callable[[list[Row], Random], Row]  # damages the rows, and gives the key that the audit must name
+# damages the rows, and gives the key that the audit must name
+Edit = Callable[[list[Row], Random], Row]
 
 
 @dataclass(frozen=True)
@@ -133,8 +147,18 @@ def drop_middle(rows: list[Row], random: Random) -> Row:
 def drop_newest(rows: list[Row], random: Random) -> Row:
     """Remove the newest windows of a committed partition that lives."""
     end = max(row["window_end"] for row in rows)
-    row = random.choice([each for each in inner(rows) if each["committed_offset"] is not None and has(rows, each, end)])
-    rows[:] = [each for each in rows if key_of(each) != key_of(row) or each["window_start"] < row["window_start"]]
+    row = random.choice(
+        [
+            each
+            for each in inner(rows)
+            if each["committed_offset"] is not None and has(rows, each, end)
+        ]
+    )
+    rows[:] = [
+        each
+        for each in rows
+        if key_of(each) != key_of(row) or each["window_start"] < row["window_start"]
+    ]
     return row
 
 
@@ -148,10 +172,15 @@ def key_of(row: Row) -> tuple[Any, ...]:
 
 def inner(rows: list[Row]) -> Iterator[Row]:
     """Windows that follow one with a committed offset, and that another one follows."""
-    ends = {(*key_of(row), row["window_end"]) for row in rows if row["committed_offset"] is not None}
+    ends = {
+        (*key_of(row), row["window_end"]) for row in rows if row["committed_offset"] is not None
+    }
     begins = {(*key_of(row), row["window_start"]) for row in rows}
     for row in rows:
-        if (*key_of(row), row["window_start"]) in ends and (*key_of(row), row["window_end"]) in begins:
+        if (*key_of(row), row["window_start"]) in ends and (
+            *key_of(row),
+            row["window_end"],
+        ) in begins:
             yield row
 
 
@@ -167,7 +196,9 @@ def move(name: str) -> Edit:
 
 
 def fall(rows: list[Row], random: Random) -> Row:
-    """Let less than nothing be produced in the first window, which has none before it to compare with."""
+    """Let less than nothing be produced in the first window, which has none before it to compare
+    with.
+    """
     first = min(row["window_start"] for row in rows)
     row = random.choice([row for row in rows if row["window_start"] == first])
     row["produced"] = -1
@@ -215,51 +246,81 @@ DAMAGES = {
     "records consumed too many": Damage("I3", "lag_windows", move("consumed")),
     "a commit older than the one before": Damage("I4", "lag_windows", commit_back),
     "a commit that was not read": Damage(
-        "I4", "lag_windows", add("commit_source_offset", 10**9, lambda row: row["commit_source_partition"] is not None)
+        "I4",
+        "lag_windows",
+        add("commit_source_offset", 10**9, lambda row: row["commit_source_partition"] is not None),
     ),
     "a wrong lag": Damage("I5", "lag_windows", add("lag")),
     "a wrong lag of now": Damage("I5", "partition_status", add("lag")),
-    "a lag of a partition that is not ok": Damage("I5", "lag_windows", put("status", lambda _: "stale", is_ok)),
-    "an unknown lag of an ok partition": Damage("I5", "lag_windows", put("lag", lambda _: None, is_ok)),
+    "a lag of a partition that is not ok": Damage(
+        "I5", "lag_windows", put("status", lambda _: "stale", is_ok)
+    ),
+    "an unknown lag of an ok partition": Damage(
+        "I5", "lag_windows", put("lag", lambda _: None, is_ok)
+    ),
     "a group's sum": Damage("I6", "group_history", late(add("lag_known"))),
     "a group's sum of now": Damage("I6", "group_status", add("lag_known")),
     "a group's partition that is counted twice": Damage("I6", "group_status", count_twice),
-    "a group's partition that is not counted": Damage("I6", "group_history", late(add("partitions_total", -1))),
+    "a group's partition that is not counted": Damage(
+        "I6", "group_history", late(add("partitions_total", -1))
+    ),
     "a group's largest lag": Damage("I6", "group_windows", add("lag_max"), "evaluated"),
     "a group's commits": Damage("I6", "group_windows", add("commits"), "evaluated"),
-    "a group's lag though one is unknown": Damage("I6", "group_history", late(put("lag", lambda _: None, is_ok))),
+    "a group's lag though one is unknown": Damage(
+        "I6", "group_history", late(put("lag", lambda _: None, is_ok))
+    ),
     "a record that no count has": Damage("I7", "batches", add("records")),
     "records that no batch read": Damage("I7", "batches", leave_out),
     "more ahead than committed": Damage("I8", "lag_windows", add("ahead_records", 1)),
     "a wrong headroom": Damage("I8", "lag_windows", add("headroom_records", 1)),
     "a smallest lag above the largest": Damage("I8", "lag_windows", add("lag_min", 10**9)),
     "an offset below the log start that is ok": Damage(
-        "I8", "partition_status", put("log_start_offset", lambda row: row["committed_offset"] + 1, is_ok)
+        "I8",
+        "partition_status",
+        put("log_start_offset", lambda row: row["committed_offset"] + 1, is_ok),
     ),
 }
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.full), pytest.param(3, marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    "seed", [1, pytest.param(2, marks=pytest.mark.full), pytest.param(3, marks=pytest.mark.full)]
+)
 @pytest.mark.parametrize("name", DAMAGES)
-def test_a_wrong_row_is_found_and_named(name: str, seed: int, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_wrong_row_is_found_and_named(
+    name: str, seed: int, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     damage, key = DAMAGES[name], {}
     root = request.getfixturevalue(damage.root)
-    change(root, tmp_path / "t", damage.table, lambda rows: key.update(damage.edit(rows, Random(seed))))
+    change(
+        root, tmp_path / "t", damage.table, lambda rows: key.update(damage.edit(rows, Random(seed)))
+    )
     found = broken(audited(tmp_path / "t"))
     assert damage.code in found
     samples = found[damage.code].samples
-    assert any(each.table == damage.table and names(each.key, key) for each in samples), (key, samples)
+    assert any(each.table == damage.table and names(each.key, key) for each in samples), (
+        key,
+        samples,
+    )
 
 
 def names(key: Mapping[str, Any], row: Row) -> bool:
-    """True if the key of an example names this row; a record may be named by its batch and offsets partition."""
+    """True if the key of an example names this row; a record may be named by its batch and offsets
+    partition.
+    """
     row = row | {"offsets partition": next(iter(dict(row.get("source_from") or {})), None)}
     return all(row[name] == value for name, value in key.items())
 
 
-def test_a_hole_is_excused_by_a_gap_or_by_the_deletion_of_its_offset(simulated: Path, tmp_path: Path) -> None:
+def test_a_hole_is_excused_by_a_gap_or_by_the_deletion_of_its_offset(
+    simulated: Path, tmp_path: Path
+) -> None:
     gone: Row = {}
-    change(simulated, tmp_path / "hole", "lag_windows", lambda rows: gone.update(drop_middle(rows, Random(4))))
+    change(
+        simulated,
+        tmp_path / "hole",
+        "lag_windows",
+        lambda rows: gone.update(drop_middle(rows, Random(4))),
+    )
     assert set(broken(audited(tmp_path / "hole"))) >= {"I2"}
     begin, end = gone["window_start"], gone["window_end"]
     gap = {
@@ -288,13 +349,23 @@ def place_of(row: Row) -> Row:
 
 def test_a_deletion_of_another_partition_excuses_nothing(simulated: Path, tmp_path: Path) -> None:
     gone: Row = {}
-    change(simulated, tmp_path / "hole", "lag_windows", lambda rows: gone.update(drop_middle(rows, Random(4))))
+    change(
+        simulated,
+        tmp_path / "hole",
+        "lag_windows",
+        lambda rows: gone.update(drop_middle(rows, Random(4))),
+    )
     other = place_of(gone) | {
         "partition": gone["partition"] + 1,
         "kind": "offset_deleted",
         "event_at": gone["window_start"],
     }
-    change(tmp_path / "hole", tmp_path / "other", "group_events", lambda rows: rows.append(rows[-1] | other))
+    change(
+        tmp_path / "hole",
+        tmp_path / "other",
+        "group_events",
+        lambda rows: rows.append(rows[-1] | other),
+    )
     assert "I2" in broken(audited(tmp_path / "other"))
 
 
@@ -324,7 +395,9 @@ def test_history_that_is_read_in_many_parts_gives_the_same(
     assert {"I1", "I2"} <= {*broken(whole)}
     assert parts.totals == whole.totals
     counts = {code: (tally.checked, tally.violations) for code, tally in whole.tallies.items()}
-    assert {code: (tally.checked, tally.violations) for code, tally in parts.tallies.items()} == counts
+    assert {
+        code: (tally.checked, tally.violations) for code, tally in parts.tallies.items()
+    } == counts
 
 
 def test_each_table_is_opened_once(simulated: Path, monkeypatch: pytest.MonkeyPatch) -> None:

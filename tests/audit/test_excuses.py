@@ -30,8 +30,16 @@ def gap(begin: float, end: float, scope: str = "all") -> dict[str, Any]:
     return {"gap_scope": scope, "gap_from": at(begin), "gap_to": at(end), "gap_reason": "job_down"}
 
 
-def event(kind: str, minutes: float, topic: str | None = None, partition: int | None = None) -> dict[str, Any]:
-    return {"group": "g", "kind": kind, "event_at": at(minutes), "topic": topic, "partition": partition}
+def event(
+    kind: str, minutes: float, topic: str | None = None, partition: int | None = None
+) -> dict[str, Any]:
+    return {
+        "group": "g",
+        "kind": kind,
+        "event_at": at(minutes),
+        "topic": topic,
+        "partition": partition,
+    }
 
 
 def covers(hole: float, gaps: Any = (), events: Any = (), **since: datetime) -> bool:
@@ -46,20 +54,45 @@ CASES = {  # minutes of the hole, gaps, events, is it excused?
     "an outage that ended at its begin": (300, [gap(-1, 0)], [], False),
     "an outage that began at its end": (1, [gap(1, 2)], [], False),
     "two outages that leave a window between them": (5, [gap(-0.2, 2), gap(3, 5.1)], [], False),
-    "two outages that leave a part of a window between them": (5, [gap(-0.2, 2.1), gap(2.9, 5.1)], [], True),
+    "two outages that leave a part of a window between them": (
+        5,
+        [gap(-0.2, 2.1), gap(2.9, 5.1)],
+        [],
+        True,
+    ),
     "an outage of its offsets partition": (2, [gap(-0.2, 2.1, "offsets partition 3")], [], True),
-    "an outage of another offsets partition": (2, [gap(-0.2, 2.1, "offsets partition 4")], [], False),
+    "an outage of another offsets partition": (
+        2,
+        [gap(-0.2, 2.1, "offsets partition 4")],
+        [],
+        False,
+    ),
     "a deletion hours before it": (300, [], [event("offset_deleted", -240, "t", 0)], False),
     "a deletion in its last window": (300, [], [event("offset_deleted", -0.5, "t", 0)], True),
     "a deletion at its begin": (300, [], [event("group_deleted", 0)], True),
     "a deletion within it": (300, [], [event("group_deleted", 30)], False),
-    "a deletion that was read after an outage": (300, [gap(-0.2, 30)], [event("group_deleted", 30)], True),
+    "a deletion that was read after an outage": (
+        300,
+        [gap(-0.2, 30)],
+        [event("group_deleted", 30)],
+        True,
+    ),
     "a deletion of another topic": (300, [], [event("offset_deleted", -0.5, "u", 0)], False),
     "a rewind": (300, [], [event("offset_rewind", -0.5, "t", 0)], False),
     "quarantine": (300, [], [event("quarantined", 0.5), event("quarantine_ended", 299.5)], True),
-    "quarantine from the tick that would have written the first": (3, [], [event("quarantined", 1)], True),
+    "quarantine from the tick that would have written the first": (
+        3,
+        [],
+        [event("quarantined", 1)],
+        True,
+    ),
     "quarantine that lasts": (300, [], [event("quarantined", -5)], True),
-    "quarantine that ended": (300, [], [event("quarantined", -5), event("quarantine_ended", 2)], False),
+    "quarantine that ended": (
+        300,
+        [],
+        [event("quarantined", -5), event("quarantine_ended", 2)],
+        False,
+    ),
 }
 
 

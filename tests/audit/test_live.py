@@ -1,4 +1,6 @@
-"""I10: offsets of coordinators beside those of the tables, in batches that are published while the audit waits."""
+"""I10: offsets of coordinators beside those of the tables, in batches that are published while the
+audit waits.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,17 @@ def check(
     begin: datetime = NOW,
     seconds: float = 1.0,
 ) -> Tally:
-    """Publish the first of these batches, ask, and publish one more each time that the audit looks for one."""
+    """Publish the first of these batches, ask, and publish one more each time that the audit looks
+    for one.
+    """
     rest = enumerate(batches)
 
     def publish(_: Any = None) -> None:
         number, rows = next(rest, (0, None))
         if rows is not None:
-            write_batch(root, 42 + number, begin + number * TICK, partitions=rows, groups=[group_row("g")])
+            write_batch(
+                root, 42 + number, begin + number * TICK, partitions=rows, groups=[group_row("g")]
+            )
 
     publish()
     batch = newest_batch(str(root))
@@ -46,7 +52,8 @@ def check(
     monkeypatch.setattr(live, "time", SimpleNamespace(monotonic=time.monotonic, sleep=publish))
     tally, brokers = Tally(), Any
     reader = Reader(str(root), batch, NOW - TICK, NOW + TICK)
-    live.check_coordinators(reader, brokers, 1, seconds, tally)  # type: ignore[arg-type]  # a stand-in for brokers: its answers are the test's
+    # a stand-in for brokers: its answers are the test's
+    live.check_coordinators(reader, brokers, 1, seconds, tally)  # type: ignore[arg-type]
     return tally
 
 
@@ -55,13 +62,17 @@ def row(offset: int = 900, status: str = "ok", partition: int = 0, **values: Any
     return partition_row("g", "t", partition, status, committed_offset=offset, **source, **values)
 
 
-def test_an_offset_that_the_coordinator_does_not_hold_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_offset_that_the_coordinator_does_not_hold_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tally = check(tmp_path, [[row()]] * 3, {PLACE: 950}, monkeypatch)
     [found] = tally.samples
     assert (found.expected, found.found, tally.checked) == (950, 900, 1)
 
 
-def test_an_offset_that_was_deleted_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_offset_that_was_deleted_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The coordinator gives others of the topic, so the asker may describe it."""
     rows = [row(), row(partition=1)]
     tally = check(tmp_path, [rows] * 3, {PLACE: 900}, monkeypatch)
@@ -97,12 +108,16 @@ def test_the_batch_that_polled_before_the_answers_is_passed_over(
     assert (tally.violations, tally.checked, tally.unchecked) == (0, 0, "")
 
 
-def test_a_job_behind_the_clock_of_the_audit_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_behind_the_clock_of_the_audit_is_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begin = datetime.now(timezone.utc) - timedelta(days=1)
     assert check(tmp_path, [[row()]] * 3, {PLACE: 900}, monkeypatch, begin).checked == 1
 
 
-def test_a_job_that_publishes_one_batch_more_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_publishes_one_batch_more_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tally = check(tmp_path, [[row()]] * 2, {PLACE: 950}, monkeypatch, seconds=0.2)
     assert "two batches" in tally.unchecked
 

@@ -1,4 +1,6 @@
-"""What a cluster may do and the job records rightly: the audit finds no wrong row, through the job's own batches."""
+"""What a cluster may do and the job records rightly: the audit finds no wrong row, through the
+job's own batches.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def test_a_group_may_have_members_and_no_partition(life: Life) -> None:
 
 
 @pytest.mark.parametrize("batches", [1, pytest.param(2, marks=pytest.mark.full)])
-def test_a_group_may_be_in_quarantine(batches: int, life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_may_be_in_quarantine(
+    batches: int, life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """From any tick of a window on, while it lasts and after it."""
     advance = advance_stage.advance
 
@@ -60,7 +64,9 @@ def test_a_group_may_be_in_quarantine(batches: int, life: Life, monkeypatch: pyt
     monkeypatch.setattr(advance_stage, "advance", fail)
     for _ in range(4):
         life.go({0: 50})
-    assert {row["status"] for row in life.rows("partition_status") if row["group"] == "g"} == {"stale"}
+    assert {row["status"] for row in life.rows("partition_status") if row["group"] == "g"} == {
+        "stale"
+    }
     assert broken(audited(Path(life.root))) == {}
     monkeypatch.setattr(advance_stage, "advance", advance)
     for _ in range(4):
@@ -69,7 +75,9 @@ def test_a_group_may_be_in_quarantine(batches: int, life: Life, monkeypatch: pyt
 
 
 def test_rows_of_batches_may_end_before_those_of_windows(tmp_path: Path) -> None:
-    """With `windows_days` above `batches_days`, the gap rows go before the windows that they explain."""
+    """With `windows_days` above `batches_days`, the gap rows go before the windows that they
+    explain.
+    """
     life = Life(tmp_path, window_seconds=60, now=NOON.replace(hour=23, minute=50))
     for seconds in [30] * 5 + [210] + [60] * 6:
         life.go({0: 50}, seconds=seconds)
@@ -87,11 +95,15 @@ def test_what_moved_while_nobody_watched_is_not_known(column: str, life: Life) -
     assert broken(audited(Path(life.root))) == {}
     rows = life.rows("lag_windows")
     [end] = [row["gap_to"] for row in life.rows("batches") if row["kind"] == "gap"]
-    after = min((row for row in rows if row["window_end"] > end), key=lambda row: row["window_start"])
+    after = min(
+        (row for row in rows if row["window_end"] > end), key=lambda row: row["window_start"]
+    )
     assert after[column] is None
     after[column] = 1100
     place = f"{life.root}/lag_windows"
     write_deltalake(place, to_arrow(LAG_WINDOWS, rows), mode="overwrite")
     version = DeltaTable(place).version()
     found = broken(audited(Path(life.root), lag_windows=version))
-    assert [(each.what, each.key["window_start"]) for each in found["I3"].samples] == [(column, after["window_start"])]
+    assert [(each.what, each.key["window_start"]) for each in found["I3"].samples] == [
+        (column, after["window_start"])
+    ]

@@ -1,4 +1,6 @@
-"""`laggard audit`: its exit codes, its page and its JSON, and an exporter that is compared with the tables."""
+"""`laggard audit`: its exit codes, its page and its JSON, and an exporter that is compared with the
+tables.
+"""
 
 from __future__ import annotations
 
@@ -43,22 +45,33 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def audit(root: Path, *words: str) -> int:
-    settings = [f'cluster.bootstrap_servers=["127.0.0.1:{closed_port()}"]', "cluster.request_timeout_seconds=1"]
-    places = [word for setting in (*settings, f'job.tables="{root}"') for word in ("--set", setting)]
+    settings = [
+        f'cluster.bootstrap_servers=["127.0.0.1:{closed_port()}"]',
+        "cluster.request_timeout_seconds=1",
+    ]
+    places = [
+        word for setting in (*settings, f'job.tables="{root}"') for word in ("--set", setting)
+    ]
     return main(["audit", *places, *words])
 
 
 def data_of(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     """What `--json` printed, its invariants by their codes."""
     found = document_of("audit", capsys)
-    return {"ok": found["ok"], **found["data"], "by": {each["code"]: each for each in found["data"]["invariants"]}}
+    return {
+        "ok": found["ok"],
+        **found["data"],
+        "by": {each["code"]: each for each in found["data"]["invariants"]},
+    }
 
 
 def wrong_lag(simulated: Path, to: Path) -> Path:
     """The tables with one more record of lag in one row of the last window."""
 
     def edit(rows: list[dict[str, Any]]) -> None:
-        row = max((row for row in rows if row["status"] == "ok"), key=lambda row: row["window_start"])
+        row = max(
+            (row for row in rows if row["status"] == "ok"), key=lambda row: row["window_start"]
+        )
         row["lag"] += 1
 
     change(simulated, to, "lag_windows", edit)
@@ -69,7 +82,9 @@ def test_right_tables_end_with_0(simulated: Path, capsys: pytest.CaptureFixture[
     assert audit(simulated) == OK
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].endswith("; all rows")
-    assert [line.split()[:2] for line in lines if line.startswith("ok ")] == [["ok", f"I{n}"] for n in range(1, 9)]
+    assert [line.split()[:2] for line in lines if line.startswith("ok ")] == [
+        ["ok", f"I{n}"] for n in range(1, 9)
+    ]
     assert lines[-2].startswith("note  rows of lag_windows by status: ok ")
     assert lines[-1] == "all that were checked hold"
 
@@ -95,17 +110,25 @@ def test_json_holds_the_rows_that_are_wrong(
     assert not found["ok"]
     assert found["since"] is None
     [sample] = found["by"]["I5"]["samples"]
-    assert (sample["table"], sample["what"], sample["found"] - sample["expected"]) == ("lag_windows", "lag", 1)
+    assert (sample["table"], sample["what"], sample["found"] - sample["expected"]) == (
+        "lag_windows",
+        "lag",
+        1,
+    )
     assert found["by"]["I5"]["violations"] == 1
     assert found["facts"]["statuses"]["ok"] > 0
 
 
-def test_since_leaves_older_rows_out(simulated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_since_leaves_older_rows_out(
+    simulated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     batch = newest_batch(str(simulated))
     assert batch is not None
 
     def edit(rows: list[dict[str, Any]]) -> None:
-        min((row for row in rows if row["status"] == "ok"), key=lambda row: row["window_start"])["lag"] += 1
+        min((row for row in rows if row["status"] == "ok"), key=lambda row: row["window_start"])[
+            "lag"
+        ] += 1
 
     change(simulated, tmp_path / "t", "lag_windows", edit)
     since = (batch.polled_at - timedelta(minutes=2)).isoformat().replace("+00:00", "Z")
@@ -116,7 +139,9 @@ def test_since_leaves_older_rows_out(simulated: Path, tmp_path: Path, capsys: py
     assert 0 < part["by"]["I5"]["checked"] < whole["by"]["I5"]["checked"]
 
 
-def test_a_table_may_be_chosen(simulated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_may_be_chosen(
+    simulated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     root = wrong_lag(simulated, tmp_path / "t")
     assert audit(root, "--json", "--table", "batches") == OK
     assert [code for code, each in data_of(capsys)["by"].items() if each["checked"]] == ["I1", "I7"]
@@ -126,7 +151,11 @@ def test_a_table_may_be_chosen(simulated: Path, tmp_path: Path, capsys: pytest.C
 
 @pytest.mark.parametrize(
     ("words", "code"),
-    [(("--since", "yesterday-ish"), USAGE), (("--live", "extra"), USAGE), (("--config", "none"), CONFIGURATION)],
+    [
+        (("--since", "yesterday-ish"), USAGE),
+        (("--live", "extra"), USAGE),
+        (("--config", "none"), CONFIGURATION),
+    ],
 )
 def test_a_slip_keeps_its_own_exit_code(
     words: tuple[str, ...], code: int, simulated: Path, capsys: pytest.CaptureFixture[str]
@@ -135,7 +164,9 @@ def test_a_slip_keeps_its_own_exit_code(
     assert (found, capsys.readouterr().out) == (code, "")
 
 
-def test_tables_that_are_missing_cannot_be_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_that_are_missing_cannot_be_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert audit(tmp_path / "none") == UNCHECKED
     assert "no table at" in capsys.readouterr().err
 
@@ -147,13 +178,18 @@ def test_a_table_that_the_batch_names_and_that_is_missing_is_not_checked(
     copytree(simulated, tmp_path / "t", ignore=ignore_patterns(name))
     assert audit(tmp_path / "t") == UNCHECKED
     page = " ".join(capsys.readouterr().out.split())
-    assert "I1 each key is in one row: not checked: batch 16 names a version of tables that are missing" in page
+    assert (
+        "I1 each key is in one row: not checked: batch 16 names a version of tables that are "
+        "missing" in page
+    )
     assert f" is not checked either: {name} " in page
     assert audit(tmp_path / "t", "--table", "batches") == OK
     assert audit(tmp_path / "t", "--table", "lag_windows") == UNCHECKED
 
 
-def test_a_time_after_the_newest_poll_is_a_slip(simulated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_time_after_the_newest_poll_is_a_slip(
+    simulated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert audit(simulated, "--since", "2999-01-01") == USAGE
     found = capsys.readouterr()
     assert (found.out, "2999-01-01 00:00" in found.err) == ("", True)
@@ -169,7 +205,9 @@ def words_of(option: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("option", PLACES)
-def test_what_does_not_answer_cannot_be_asked(option: str, simulated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_does_not_answer_cannot_be_asked(
+    option: str, simulated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert audit(simulated, *words_of(option)) == UNCHECKED
     page = capsys.readouterr().out
     assert f"warn  {'I9 ' if option == '--url' else 'I10'} " in page
@@ -188,7 +226,10 @@ def test_wrong_rows_are_printed_though_something_does_not_answer(
 
 
 def write(root: Path, **values: Any) -> None:
-    partitions = [partition_row("checkout", "orders", number, ahead_records=0, **values) for number in range(3)]
+    partitions = [
+        partition_row("checkout", "orders", number, ahead_records=0, **values)
+        for number in range(3)
+    ]
     sums = {"lag": 300, "lag_known": 300, "partitions_total": 3, "partitions_ok": 3}
     write_batch(root, 42, partitions=partitions, groups=[group_row("checkout", **sums)])
 
@@ -202,12 +243,15 @@ def exporter_of(root: Path, **options: Any) -> Iterator[tuple[str, str]]:
         yield "--url", f"http://127.0.0.1:{asker.port}"
 
 
-def test_an_exporter_that_shows_the_tables_is_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_exporter_that_shows_the_tables_is_right(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(tmp_path / "t")
     with exporter_of(tmp_path / "t") as words:
         assert audit(tmp_path / "t", "--json", *words) == OK
     found = data_of(capsys)["by"]
-    assert (found["I9"]["checked"], found["I9"]["unchecked"]) == (4, "")  # one group, three partitions
+    # one group, three partitions
+    assert (found["I9"]["checked"], found["I9"]["unchecked"]) == (4, "")
     assert found["I6"]["checked"] == 1
 
 
@@ -218,19 +262,28 @@ def test_an_exporter_is_compared_with_the_batch_that_it_names(
     with exporter_of(tmp_path / "t") as words:
         partitions = [partition_row("checkout", "orders", 0, ahead_records=0, committed_offset=950)]
         groups = [group_row("checkout", lag=50, lag_known=50)]
-        write_batch(tmp_path / "t", 43, NOW + timedelta(seconds=10), partitions=partitions, groups=groups)
+        write_batch(
+            tmp_path / "t", 43, NOW + timedelta(seconds=10), partitions=partitions, groups=groups
+        )
         assert audit(tmp_path / "t", "--json", *words) == OK
     assert data_of(capsys)["by"]["I9"]["checked"] == 4
 
 
-def test_an_exporter_that_shows_a_tick_published_since_the_audit_began_is_compared(tmp_path: Path) -> None:
+def test_an_exporter_that_shows_a_tick_published_since_the_audit_began_is_compared(
+    tmp_path: Path,
+) -> None:
     write(tmp_path / "t")
     began = newest_batch(str(tmp_path / "t"))
     assert began is not None
-    reader, tally = Reader(str(tmp_path / "t"), began, NOW - timedelta(days=1), NOW + timedelta(days=1)), Tally()
+    reader, tally = (
+        Reader(str(tmp_path / "t"), began, NOW - timedelta(days=1), NOW + timedelta(days=1)),
+        Tally(),
+    )
     groups = [group_row("checkout", lag=50, lag_known=50)]
     partitions = [partition_row("checkout", "orders", 0, ahead_records=0, committed_offset=950)]
-    write_batch(tmp_path / "t", 43, NOW + timedelta(seconds=10), partitions=partitions, groups=groups)
+    write_batch(
+        tmp_path / "t", 43, NOW + timedelta(seconds=10), partitions=partitions, groups=groups
+    )
     with exporter_of(tmp_path / "t") as (_, url):
 
         def ask(path: str) -> tuple[int, bytes]:
@@ -239,25 +292,35 @@ def test_an_exporter_that_shows_a_tick_published_since_the_audit_began_is_compar
 
         check_exporter(ask, reader, tally)
 
-    assert (tally.checked, tally.unchecked) == (2, "")  # "batch 43, which these tables do not have" before
+    # "batch 43, which these tables do not have" before
+    assert (tally.checked, tally.unchecked) == (2, "")
 
 
-def test_an_exporter_that_shows_another_lag_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_exporter_that_shows_another_lag_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(tmp_path / "t")
     write(tmp_path / "other", committed_offset=899)
     with exporter_of(tmp_path / "other") as words:
         assert audit(tmp_path / "t", "--json", *words) == VIOLATED
     by_name = {each["what"]: each for each in data_of(capsys)["by"]["I9"]["samples"]}
     assert set(by_name) == {"laggard_group_lag_records", "laggard_partition_lag_records"}
-    assert [by_name["laggard_partition_lag_records"][side] for side in ("expected", "found")] == [100, 101.0]
+    assert [by_name["laggard_partition_lag_records"][side] for side in ("expected", "found")] == [
+        100,
+        101.0,
+    ]
 
 
 def test_lag_that_an_exporter_cannot_know_or_show_is_not_missed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A group with partitions that had no room in the table, and a lag that a sample cannot hold."""
+    """A group with partitions that had no room in the table, and a lag that a
+    sample cannot hold.
+    """
     of_full = partition_row("full", "orders", 0, ahead_records=0)
-    huge = partition_row("huge", "orders", 0, ahead_records=0, committed_offset=0, log_end_offset=2**53 + 10)
+    huge = partition_row(
+        "huge", "orders", 0, ahead_records=0, committed_offset=0, log_end_offset=2**53 + 10
+    )
     lag = {"lag": huge["lag"], "lag_known": huge["lag"]}
     groups = [group_row("full", status="partial", lag=None, shed_keys=3), group_row("huge", **lag)]
     write_batch(tmp_path / "t", 42, partitions=[of_full, huge], groups=groups)
@@ -276,10 +339,17 @@ def test_what_an_exporter_had_to_withhold_is_not_missed(
     assert data_of(capsys)["by"]["I9"]["checked"] < 4
 
 
-def test_an_exporter_of_other_tables_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_exporter_of_other_tables_cannot_be_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(tmp_path / "t")
-    write_batch(tmp_path / "other", 7, partitions=[partition_row("checkout", "orders", 0)], groups=[])
+    write_batch(
+        tmp_path / "other", 7, partitions=[partition_row("checkout", "orders", 0)], groups=[]
+    )
     with exporter_of(tmp_path / "other") as words:
         assert audit(tmp_path / "t", *words) == UNCHECKED
     page = " ".join(capsys.readouterr().out.split())
-    assert "I9 the exporter shows the batch that it names: not checked: the exporter shows batch 7, which" in page
+    assert (
+        "I9 the exporter shows the batch that it names: not checked: the exporter shows batch 7, "
+        "which" in page
+    )

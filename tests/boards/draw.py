@@ -48,9 +48,14 @@ def number(value: float, unit: str) -> str:
         return "yes" if value else "no"
     if unit == "s":
         sizes = ((86400, "d"), (3600, "h"), (60, "min"))
-        return next((f"{value / size:.3g} {name}" for size, name in sizes if abs(value) >= size), f"{value:.3g} s")
+        return next(
+            (f"{value / size:.3g} {name}" for size, name in sizes if abs(value) >= size),
+            f"{value:.3g} s",
+        )
     sizes = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
-    return next((f"{value / size:.3g}{name}" for size, name in sizes if abs(value) >= size), f"{value:.3g}")
+    return next(
+        (f"{value / size:.3g}{name}" for size, name in sizes if abs(value) >= size), f"{value:.3g}"
+    )
 
 
 def states(panel: dict[str, Any]) -> dict[int, tuple[str, str]]:
@@ -89,7 +94,13 @@ def lines(axes: Axes, panel: dict[str, Any], drawn: Drawn, unit: str) -> None:
         shown = {"label": short if place < MOST_LEGENDS else "_", "linewidth": 1.0}
         if stacked:
             bottoms = [low.get(at, 0.0) for at, _ in samples]
-            axes.bar(times(samples), [value for _, value in samples], STEP / 86400, bottoms, label=shown["label"])
+            axes.bar(
+                times(samples),
+                [value for _, value in samples],
+                STEP / 86400,
+                bottoms,
+                label=shown["label"],
+            )
             low |= {at: low.get(at, 0.0) + value for at, value in samples}
         else:
             gapped = with_gaps(samples)
@@ -115,30 +126,56 @@ def lanes(axes: Axes, panel: dict[str, Any], drawn: Drawn) -> None:
     values = [value for _, _, samples in drawn for _, value in samples]
     top = max(values, default=1.0) or 1.0
     for place, (_, _, samples) in enumerate(drawn[:MOST_LANES]):
-        found = [names.get(int(value), ("", mpl.colormaps["cividis"](value / top))) for _, value in samples]
+        found = [
+            names.get(int(value), ("", mpl.colormaps["cividis"](value / top)))
+            for _, value in samples
+        ]
         axes.broken_barh(
-            [(at, STEP / 86400) for at in times(samples)], (place - 0.4, 0.8), facecolors=[each[1] for each in found]
+            [(at, STEP / 86400) for at in times(samples)],
+            (place - 0.4, 0.8),
+            facecolors=[each[1] for each in found],
         )
         seen |= {text: colour for text, colour in found if text}
-    axes.set_yticks(range(len(drawn[:MOST_LANES])), [name for name, _, _ in drawn[:MOST_LANES]], fontsize=5.5)
+    axes.set_yticks(
+        range(len(drawn[:MOST_LANES])), [name for name, _, _ in drawn[:MOST_LANES]], fontsize=5.5
+    )
     axes.invert_yaxis()
     if seen:
         patches = [Patch(color=colour, label=text) for text, colour in seen.items()]
-        axes.legend(handles=patches, loc="lower right", bbox_to_anchor=(1, 1.02), ncols=9, columnspacing=1, **SMALL)
+        axes.legend(
+            handles=patches,
+            loc="lower right",
+            bbox_to_anchor=(1, 1.02),
+            ncols=9,
+            columnspacing=1,
+            **SMALL,
+        )
 
 
 def heat(axes: Axes, drawn: Drawn, unit: str) -> None:
     """Counts per bucket and time, from cumulative buckets."""
-    by_bound = {float(labels["le"].replace("+Inf", "inf")): dict(samples) for _, labels, samples in drawn}
+    by_bound = {
+        float(labels["le"].replace("+Inf", "inf")): dict(samples) for _, labels, samples in drawn
+    }
     bounds = sorted(by_bound)
     moments = sorted({at for samples in by_bound.values() for at in samples})
     cells = [
-        [by_bound[bound].get(at, 0.0) - (by_bound[bounds[place - 1]].get(at, 0.0) if place else 0.0) for at in moments]
+        [
+            by_bound[bound].get(at, 0.0)
+            - (by_bound[bounds[place - 1]].get(at, 0.0) if place else 0.0)
+            for at in moments
+        ]
         for place, bound in enumerate(bounds)
     ]
     shown = [[value or math.nan for value in row] for row in cells]
     if moments:
-        axes.pcolormesh([at / 86400 for at in moments], range(len(bounds)), shown, cmap="cividis", shading="nearest")
+        axes.pcolormesh(
+            [at / 86400 for at in moments],
+            range(len(bounds)),
+            shown,
+            cmap="cividis",
+            shading="nearest",
+        )
     axes.set_yticks(
         range(len(bounds)),
         ["more" if math.isinf(bound) else f"≤ {number(bound, unit)}" for bound in bounds],
@@ -148,25 +185,48 @@ def heat(axes: Axes, drawn: Drawn, unit: str) -> None:
 
 def words(axes: Axes, rows: Sequence[str], size: float) -> None:
     axes.set_axis_off()
-    cut = [*rows[:MOST_ROWS], *([f"and {len(rows) - MOST_ROWS} more"] if len(rows) > MOST_ROWS else [])]
-    axes.text(0.01, 0.97, "\n".join(cut), va="top", fontsize=size, family="monospace", transform=axes.transAxes)
+    cut = [
+        *rows[:MOST_ROWS],
+        *([f"and {len(rows) - MOST_ROWS} more"] if len(rows) > MOST_ROWS else []),
+    ]
+    axes.text(
+        0.01,
+        0.97,
+        "\n".join(cut),
+        va="top",
+        fontsize=size,
+        family="monospace",
+        transform=axes.transAxes,
+    )
 
 
 def table(axes: Axes, drawn: Drawn, unit: str) -> None:
     columns = sorted({label for _, labels, _ in drawn for label in labels} - {"__name__"})
     texts = [
-        [*(labels.get(each, "") for each in columns), *([number(samples[-1][1], unit)] if unit != "none" else [])]
+        [
+            *(labels.get(each, "") for each in columns),
+            *([number(samples[-1][1], unit)] if unit != "none" else []),
+        ]
         for _, labels, samples in drawn
     ]
     heads = [*columns, *(["time left"] if unit != "none" else [])]
     widths = [max(len(row[place]) for row in [heads, *texts]) for place in range(len(heads))]
     both = [heads, *texts]
-    words(axes, ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in both], 8)
+    words(
+        axes,
+        [
+            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
+            for row in both
+        ],
+        8,
+    )
 
 
 def panel_of(axes: Axes, panel: dict[str, Any], drawn: Drawn) -> None:
     unit = panel["fieldConfig"]["defaults"]["unit"]
-    axes.set_title(panel["title"].removesuffix(": $cluster"), fontsize=8, loc="left", fontweight="bold")
+    axes.set_title(
+        panel["title"].removesuffix(": $cluster"), fontsize=8, loc="left", fontweight="bold"
+    )
     axes.tick_params(labelsize=6, length=2)
     axes.spines[["top", "right"]].set_visible(False)
     if panel["type"] == "timeseries":
@@ -182,7 +242,11 @@ def panel_of(axes: Axes, panel: dict[str, Any], drawn: Drawn) -> None:
         heat(axes, drawn, panel["options"]["yAxis"]["unit"])
     elif panel["type"] == "bargauge":
         ranked = sorted(drawn, key=lambda each: -each[2][-1][1])
-        axes.barh([name for name, _, _ in ranked], [samples[-1][1] for _, _, samples in ranked], color="#0072B2")
+        axes.barh(
+            [name for name, _, _ in ranked],
+            [samples[-1][1] for _, _, samples in ranked],
+            color="#0072B2",
+        )
         axes.invert_yaxis()
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value, unit)))
         return
@@ -194,11 +258,14 @@ def panel_of(axes: Axes, panel: dict[str, Any], drawn: Drawn) -> None:
     if axes.axison:
         axes.xaxis_date()
         axes.xaxis.set_major_formatter(mdates.DateFormatter("%H:%M:%S"))
-        axes.xaxis.set_major_locator(MaxNLocator(5))  # a locator of dates finds no steps in a run of minutes
+        # a locator of dates finds no steps in a run of minutes
+        axes.xaxis.set_major_locator(MaxNLocator(5))
 
 
 def picture(uid: str, shown: Sequence[Shown], folder: Path, group: str = "") -> Path:
-    """One dashboard as a PNG with the layout of Grafana; of this group alone, where the dashboard is about groups."""
+    """One dashboard as a PNG with the layout of Grafana; of this group alone, where the dashboard
+    is about groups.
+    """
     board = BOARDS[uid]
     group = group if uid in OF_A_GROUP else ""
     deepest = max(each["gridPos"]["y"] + each["gridPos"]["h"] for each in board["panels"])
@@ -210,7 +277,14 @@ def picture(uid: str, shown: Sequence[Shown], folder: Path, group: str = "") -> 
         place = panel["gridPos"]
         left, top = place["x"] / GRID, 1 - (place["y"] + 2) * UNIT_INCHES / height
         if panel["type"] == "row":
-            figure.text(left + 0.01, top - 0.02 / height, panel["title"], fontsize=10, va="top", color="#0072B2")
+            figure.text(
+                left + 0.01,
+                top - 0.02 / height,
+                panel["title"],
+                fontsize=10,
+                va="top",
+                color="#0072B2",
+            )
             continue
         lane = panel["type"] in ("state-timeline", "status-history", "bargauge")
         margin = 2.4 if lane else 0.6  # inches left of the axes, for names
@@ -233,5 +307,7 @@ def picture(uid: str, shown: Sequence[Shown], folder: Path, group: str = "") -> 
     figure.savefig(path)
     plt.close(figure)
     with Image.open(path) as full:
-        full.convert("P", palette=Image.Palette.ADAPTIVE, colors=COLOURS_KEPT).save(path, optimize=True)
+        full.convert("P", palette=Image.Palette.ADAPTIVE, colors=COLOURS_KEPT).save(
+            path, optimize=True
+        )
     return path

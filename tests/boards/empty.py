@@ -1,4 +1,6 @@
-"""Queries that return nothing in the run, each with a query that returns something if the reason holds."""
+"""Queries that return nothing in the run, each with a query that returns something if the reason
+holds.
+"""
 
 from __future__ import annotations
 
@@ -17,5 +19,8 @@ EMPTY: dict[tuple[str, str, str], tuple[str, str]] = {
         "sum(laggard_series_withheld) == 0",
         "there is room for all series; the live run has an exporter without",
     ),
-    (_PIPELINE, "Requests per second", "B"): ("sum(laggard_http_refused_total) == 0", "no connection was refused"),
+    (_PIPELINE, "Requests per second", "B"): (
+        "sum(laggard_http_refused_total) == 0",
+        "no connection was refused",
+    ),
 }

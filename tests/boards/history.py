@@ -1,4 +1,6 @@
-"""Simulated clusters behind a real exporter and a real Prometheus: which alerts fire for which of them."""
+"""Simulated clusters behind a real exporter and a real Prometheus: which alerts fire for which of
+them.
+"""
 
 from __future__ import annotations
 
@@ -56,14 +58,18 @@ class Case:
     scenario: str
     minutes: float
     fires: frozenset[str] = frozenset()
-    may: frozenset[str] = frozenset()  # true as well, and silenced by the inhibitions, or later than the run
+    # true as well, and silenced by the inhibitions, or later than the run
+    may: frozenset[str] = frozenset()
     troubles: Mapping[str, Any] = field(default_factory=dict)
-    # ticks go on while Prometheus scrapes: only counters need that, and it costs a busy machine much
+    # ticks go on while Prometheus scrapes: only counters need that, and it costs a busy machine
+    # much
     moves: bool = False
     is_evaluated: bool = True  # by the rules
 
 
-def _case(name: str, scenario: str, minutes: float, *fires: str, may: Collection[str] = (), **more: Any) -> Case:
+def _case(
+    name: str, scenario: str, minutes: float, *fires: str, may: Collection[str] = (), **more: Any
+) -> Case:
     names = [frozenset(f"Laggard{each}" for each in group) for group in (fires, may)]
     return Case(name, scenario, minutes, *names, **more)
 
@@ -77,7 +83,14 @@ CASES = (
     _case("broker", "SC08", 36, "CoordinatorTrouble", may=["ConcentratedLag"]),
     _case("coordinator", "SC45", 20, "CoordinatorTrouble"),
     _case("stalled", "SC10", 25, "PartitionStalled"),
-    _case("poison", "SC12", 40, "PoisonPill", "PollTimeoutEviction", may=["PartitionStalled", "RebalanceStorm"]),
+    _case(
+        "poison",
+        "SC12",
+        40,
+        "PoisonPill",
+        "PollTimeoutEviction",
+        may=["PartitionStalled", "RebalanceStorm"],
+    ),
     _case("evictions", "SC13", 35, "PollTimeoutEviction", may=["RebalanceStorm"], moves=True),
     _case("storm", "SC16", 31, "RebalanceStorm", moves=True),
     _case("crashing", "SC15", 34, "CrashLoop", may=["RebalanceStorm"]),
@@ -105,7 +118,17 @@ CASES = (
         may=["SloSlowBurn"],
         moves=True,
     ),
-    _case("troubles", "LA13", 30, "DeadLetters", "Gap", "KeysShed", "PollErrors", troubles=TROUBLES, moves=True),
+    _case(
+        "troubles",
+        "LA13",
+        30,
+        "DeadLetters",
+        "Gap",
+        "KeysShed",
+        "PollErrors",
+        troubles=TROUBLES,
+        moves=True,
+    ),
     _case("busy", "LA13", 30, "BatchSlow", "SourceFallingBehind", troubles=BUSY, moves=True),
     _case("no-rules", "LA13", 30, "RulesBehind", is_evaluated=False),
 )
@@ -125,7 +148,8 @@ def fired(server: Prometheus) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for labels, _ in server.now(FIRED):
         found.setdefault(labels.get("cluster", ""), set()).add(labels["alertname"])
-    # by these shortened rules one scrape that a busy machine missed is five minutes without an exporter
+    # by these shortened rules one scrape that a busy machine missed is five minutes without an
+    # exporter
     return {cluster: alerts - {"LaggardExporterAbsent"} for cluster, alerts in found.items()}
 
 
@@ -138,12 +162,18 @@ def missing(found: Mapping[str, set[str]], cases: Collection[Case]) -> dict[str,
 def config_text(roots: Collection[SimulatedRoot]) -> str:
     """The exporter's configuration."""
     lines = [
-        "[exporter]", f"tables = {json.dumps([str(each.folder) for each in roots])}", "refresh_seconds = 1",
+        "[exporter]", ("tables = "
+            f"{json.dumps([str(each.folder) for each in roots])}"), "refresh_seconds = 1",
         "max_age_seconds = 86400", "[logging]", 'format = "text"',
     ]  # fmt: skip
     for each in roots:
         if each.slo:
-            lines += ["[[policy]]", f'cluster = "{each.name}"', 'match = "*"', f"slo_time_lag_seconds = {each.slo}"]
+            lines += [
+                "[[policy]]",
+                f'cluster = "{each.name}"',
+                'match = "*"',
+                f"slo_time_lag_seconds = {each.slo}",
+            ]
     return "\n".join([*lines, ""])
 
 
@@ -154,7 +184,11 @@ def run(folder: Path, cases: Collection[Case] = CASES, reasons: Collection[str] 
     print(f"{len(seen)} simulated clusters, {time.monotonic() - begun:.0f} s", file=sys.stderr)
     roots = [
         SimulatedRoot(
-            folder / each.name, seen[each.scenario, each.minutes], each.troubles, each.name, each.is_evaluated
+            folder / each.name,
+            seen[each.scenario, each.minutes],
+            each.troubles,
+            each.name,
+            each.is_evaluated,
         )
         for each in cases
     ]
@@ -187,7 +221,9 @@ def run(folder: Path, cases: Collection[Case] = CASES, reasons: Collection[str] 
         while missing(fired(server), cases) and time.monotonic() < limit:
             time.sleep(1)
         shown = list(ask(server, start, shown_at))
-        return History(shown, fired(server), {each: bool(server.now(each, shown_at)) for each in reasons})
+        return History(
+            shown, fired(server), {each: bool(server.now(each, shown_at)) for each in reasons}
+        )
 
 
 if __name__ == "__main__":

@@ -19,20 +19,27 @@ from laggard.demo.guard import await_end, start_guarded
 from patience import patient
 
 RULES = Path(__file__).parents[2] / "conf" / "rules"
-SCRAPE_SECONDS, EVALUATE_SECONDS = 5, 2  # a scrape may take as long as the time between two: a busy machine needs it
+# a scrape may take as long as the time between two: a busy machine needs it
+SCRAPE_SECONDS, EVALUATE_SECONDS = 5, 2
 PACE = 30  # so many times faster than production are the times of the rules, on a machine at rest
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 Labels = dict[str, str]
 
 
 def quicker(rules: str, slower: int = 1) -> str:
-    """The same rules with every time divided by PACE: `for`, `keep_firing_for` and the ranges of all selectors."""
+    """The same rules with every time divided by PACE: `for`, `keep_firing_for` and the ranges of
+    all selectors.
+    """
 
     def shorter(found: re.Match[str]) -> str:
         seconds = max(1, int(found["number"]) * _UNITS[found["unit"]] * slower // PACE)
         return f"{found['before']}{seconds}s"
 
-    return re.sub(r"(?P<before>\[| (?:for|keep_firing_for): )(?P<number>\d+)(?P<unit>[smhd])\b", shorter, rules)
+    return re.sub(
+        r"(?P<before>\[| (?:for|keep_firing_for): )(?P<number>\d+)(?P<unit>[smhd])\b",
+        shorter,
+        rules,
+    )
 
 
 class Prometheus:
@@ -41,11 +48,18 @@ class Prometheus:
     def __init__(self, folder: Path, targets: Collection[str], slower: int) -> None:
         folder.mkdir(exist_ok=True)
         for path in RULES.glob("laggard-*.yaml"):
-            (folder / path.name).write_text(quicker(path.read_text(encoding="utf-8"), slower), encoding="utf-8")
+            (folder / path.name).write_text(
+                quicker(path.read_text(encoding="utf-8"), slower), encoding="utf-8"
+            )
         config = {
-            "global": {"scrape_interval": f"{SCRAPE_SECONDS}s", "evaluation_interval": f"{EVALUATE_SECONDS}s"},
+            "global": {
+                "scrape_interval": f"{SCRAPE_SECONDS}s",
+                "evaluation_interval": f"{EVALUATE_SECONDS}s",
+            },
             "rule_files": [str(folder / "laggard-*.yaml")],
-            "scrape_configs": [{"job_name": "laggard", "static_configs": [{"targets": [*targets]}]}],
+            "scrape_configs": [
+                {"job_name": "laggard", "static_configs": [{"targets": [*targets]}]}
+            ],
         }
         (folder / "prometheus.yaml").write_text(yaml.safe_dump(config))
         self._folder = folder
@@ -60,7 +74,9 @@ class Prometheus:
             "web.listen-address": self.address,
         }
         with (self._folder / "log").open("wb") as log:
-            self._process = start_guarded(["prometheus", *(f"--{key}={value}" for key, value in options.items())], log)
+            self._process = start_guarded(
+                ["prometheus", *(f"--{key}={value}" for key, value in options.items())], log
+            )
         limit = time.monotonic() + patient(20)
         while True:
             try:
@@ -86,8 +102,12 @@ class Prometheus:
         self, expression: str, start: float, end: float, step: float
     ) -> list[tuple[Labels, list[tuple[float, float]]]]:
         """Labels and samples of each series that a range query gives."""
-        found = self._ask("query_range", query=expression, start=start, end=end, step=step)["result"]
-        return [(each["metric"], [(at, float(value)) for at, value in each["values"]]) for each in found]
+        found = self._ask("query_range", query=expression, start=start, end=end, step=step)[
+            "result"
+        ]
+        return [
+            (each["metric"], [(at, float(value)) for at, value in each["values"]]) for each in found
+        ]
 
     def label_values(self, selector: str, label: str) -> list[str]:
         """Values of a label over the series of a selector, as Grafana's label_values()."""

@@ -21,7 +21,9 @@ Samples = list[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Shown:
-    """One query of a panel or annotation, with variables replaced, and the series that it returned."""
+    """One query of a panel or annotation, with variables replaced, and the series
+    that it returned.
+    """
 
     board: str
     title: str
@@ -32,9 +34,11 @@ class Shown:
 
 
 def escaped(value: str) -> str:
-    """A value inside a regular expression inside a string, as Grafana 13's Prometheus source writes it by default.
+    """A value inside a regular expression inside a string, as Grafana 13's Prometheus source writes
+    it by default.
 
-    It leaves a double quote as it is, so a group with one in its name cannot be chosen: docs/dashboards.md says so.
+    It leaves a double quote as it is, so a group with one in its name cannot be chosen:
+    docs/dashboards.md says so.
     """
     return re.sub(r"[$^*{}\[\]+?.()|]", r"\\\\\g<0>", value.replace("\\", 4 * "\\"))
 
@@ -50,7 +54,9 @@ def variables(board: dict[str, Any], server: Prometheus) -> dict[str, str]:
     for each in board["templating"]["list"]:
         if each["type"] != "query":
             continue
-        query = re.fullmatch(r"label_values\((.*), (\w+)\)", replaced(each["query"]["query"], chosen, 0))
+        query = re.fullmatch(
+            r"label_values\((.*), (\w+)\)", replaced(each["query"]["query"], chosen, 0)
+        )
         assert query is not None, each["query"]
         values = server.label_values(query[1], query[2])
         assert values, f"{board['uid']}: no values for ${each['name']}"
@@ -77,7 +83,16 @@ def ask(server: Prometheus, start: float, end: float) -> Iterator[Shown]:
                     series = [(labels, [(end, value)]) for labels, value in server.now(text, end)]
                 else:
                     series = server.over(text, start, end, STEP)
-                yield Shown(uid, panel["title"], target["refId"], text, target["legendFormat"], series)
+                yield Shown(
+                    uid, panel["title"], target["refId"], text, target["legendFormat"], series
+                )
         for each in board["annotations"]["list"]:
             text = replaced(each["expr"], chosen, end - start)
-            yield Shown(uid, each["name"], "annotation", text, each["titleFormat"], server.over(text, start, end, STEP))
+            yield Shown(
+                uid,
+                each["name"],
+                "annotation",
+                text,
+                each["titleFormat"],
+                server.over(text, start, end, STEP),
+            )

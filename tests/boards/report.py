@@ -1,4 +1,6 @@
-"""Prints panel → series and alert → who fired, of simulated clusters or with --live of a real one; draws the panels."""
+"""Prints panel → series and alert → who fired, of simulated clusters or with --live of a real one;
+draws the panels.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,22 @@ def print_panels(shown: Sequence[Shown]) -> None:
     print(f"{'dashboard':18} {'panel or annotation':50} series by query")
     counts: dict[tuple[str, str], list[int]] = {}
     for each in shown:
-        counts.setdefault((each.board, each.title.removesuffix(": $cluster")), []).append(len(each.series))
+        counts.setdefault((each.board, each.title.removesuffix(": $cluster")), []).append(
+            len(each.series)
+        )
     for (board, title), found in counts.items():
         print(f"{board:18} {title:50} {' '.join(map(str, found))}")
 
 
 def print_alerts(
-    head: str, fires: Mapping[str, set[str]], fired: Mapping[str, set[str]], may: Mapping[str, set[str]]
+    head: str,
+    fires: Mapping[str, set[str]],
+    fired: Mapping[str, set[str]],
+    may: Mapping[str, set[str]],
 ) -> None:
-    """Of each cluster or group the alerts that fired, that did not and should, and that should not have."""
+    """Of each cluster or group the alerts that fired, that did not and should, and that should not
+    have.
+    """
     rows = [("", "fired", "lacks", "unexpected")]
     for name in sorted(fires.keys() | fired.keys()):
         have, wanted = fired.get(name, set()), fires.get(name, set())
@@ -35,13 +44,18 @@ def print_alerts(
         rows.append(
             (
                 name or "(cluster)",
-                *(", ".join(sorted(each.removeprefix("Laggard") for each in some)) or "-" for some in found),
+                *(
+                    ", ".join(sorted(each.removeprefix("Laggard") for each in some)) or "-"
+                    for some in found
+                ),
             )
         )
     widths = [max(len(row[place]) for row in rows) for place in range(4)]
     print(f"\n{head}: alerts")
     for row in rows:
-        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+        print(
+            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        )
 
 
 def by_group(alerts: Mapping[str, set[str]]) -> dict[str, set[str]]:
@@ -53,7 +67,11 @@ def by_group(alerts: Mapping[str, set[str]]) -> dict[str, set[str]]:
 def main() -> int:
     """Run, print and draw."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--live", action="store_true", help="a real broker, consumers and job; needs an idle machine")
+    parser.add_argument(
+        "--live",
+        action="store_true",
+        help="a real broker, consumers and job; needs an idle machine",
+    )
     parser.add_argument("--work", type=Path, help="keep all files in this folder")
     parser.add_argument("--pictures", type=Path, help="draw each dashboard into this folder")
     options = parser.parse_args()
@@ -65,14 +83,18 @@ def main() -> int:
             print_panels(outcome.shown)
             quiet: dict[str, set[str]] = {group: set() for group in GROUPS}  # are listed as well
             print_alerts(
-                "group", quiet | by_group(run.SICK | run.AT_THE_END), by_group(outcome.fired), by_group(run.LATER)
+                "group",
+                quiet | by_group(run.SICK | run.AT_THE_END),
+                by_group(outcome.fired),
+                by_group(run.LATER),
             )
             shown = outcome.shown
         else:
             found = history.run(folder)
             print_panels(found.shown)
             fires, may = (
-                {each.name: set(of(each)) for each in history.CASES} for of in (attrgetter("fires"), attrgetter("may"))
+                {each.name: set(of(each)) for each in history.CASES}
+                for of in (attrgetter("fires"), attrgetter("may"))
             )
             print_alerts("cluster", fires, found.fired, may)
             shown = found.shown

@@ -1,4 +1,6 @@
-"""One live run: broker, workload, job, two exporters, Prometheus; panels and alerts as they were at its end."""
+"""One live run: broker, workload, job, two exporters, Prometheus; panels and alerts as they were at
+its end.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ CAUGHT_UP_RECORDS = 2000  # of all groups, as two exporters show them
 Children = dict[str, Child]
 Look = Callable[[Prometheus, float, float], None]
 # at a load of 2 for each core the times of job, rules and drills are twice as long, and so on
-SLOWER = int(os.environ.get("SLOWER") or min(5, max(1, round(os.getloadavg()[0] / len(os.sched_getaffinity(0))))))
+SLOWER = int(
+    os.environ.get("SLOWER")
+    or min(5, max(1, round(os.getloadavg()[0] / len(os.sched_getaffinity(0)))))
+)
 MORE = f"""
 [[policy]]
 match = "{HEALTHY}"
@@ -62,7 +67,10 @@ AT_THE_END = {"LaggardBlind": {""}, "LaggardExporterAbsent": {""}}
 LATER = {"LaggardSloSlowBurn": {"billing"}}  # true as well, if the run takes longer
 BEHIND = f'sum(laggard_group_lag_records{{group!="{REWOUND}"}})'
 # the small exporter is short of room from the start
-AT_START = 'ALERTS{alertstate="firing", alertname!="LaggardSeriesShed"} or absent(laggard_findings_timestamp_seconds)'
+AT_START = (
+    'ALERTS{alertstate="firing", alertname!="LaggardSeriesShed"} or '
+    "absent(laggard_findings_timestamp_seconds)"
+)
 FIRED = 'max by (alertname, group) (max_over_time(ALERTS{{alertstate="firing"}}[{}s]))'
 
 
@@ -91,7 +99,10 @@ def lacks(wanted: dict[str, set[str]], found: dict[str, set[str]]) -> dict[str, 
 
 
 def wait(
-    condition: Callable[[], object], seconds: float, children: dict[str, Child], says: Callable[[], object]
+    condition: Callable[[], object],
+    seconds: float,
+    children: dict[str, Child],
+    says: Callable[[], object],
 ) -> bool:
     """Wait until it holds or the time is over; an ended child is an error."""
     limit = time.monotonic() + seconds
@@ -115,10 +126,12 @@ def everything(folder: Path) -> Iterator[tuple[Prometheus, Children]]:
         text = config_text(folder, broker.bootstrap_servers, WORKLOAD, SLOWER)
         text = text.replace("[exporter]\n", f"[exporter]\nmax_age_seconds = {30 * SLOWER}\n")
         storm = drill_thresholds(SLOWER)["storm_seconds"]
-        # rebalances less than 10 s apart are one, at any pace: five of them do not fit into a minute
+        # rebalances less than 10 s apart are one, at any pace: five of them do not fit into a
+        # minute
         text = text.replace(f"storm_seconds = {storm}\n", f"storm_seconds = {2 * storm}\n")
         config.write_text(text + MORE, encoding="utf-8")
-        os.environ["PYTHONPATH"] = os.pathsep.join(str(path) for path in (TESTS, TESTS / "wire"))  # of the children
+        # of the children
+        os.environ["PYTHONPATH"] = os.pathsep.join(str(path) for path in (TESTS, TESTS / "wire"))
         children = Children()
         stack.callback(stop_children, children, 20.0)
         export = ["laggard", "export", "--config", str(config), "--listen", "127.0.0.1:0"]
@@ -132,7 +145,10 @@ def everything(folder: Path) -> Iterator[tuple[Prometheus, Children]]:
         targets: list[str] = []
 
         def served() -> bool:
-            found = [re.search(r"http://(\S+)/metrics", children[name].printed()) for name in ("exporter", "small")]
+            found = [
+                re.search(r"http://(\S+)/metrics", children[name].printed())
+                for name in ("exporter", "small")
+            ]
             targets[:] = [each[1] for each in found if each]
             return len(targets) == 2
 
@@ -144,11 +160,21 @@ def run(folder: Path, reasons: Collection[str] = (), look: Look | None = None) -
     """Run all of it; `look` is called with the server when all trouble is on the screen."""
     with everything(folder) as (server, children):
         healthy = f'laggard_group_lag_records{{group="{HEALTHY}"}}'
-        is_up = wait(lambda: server.now(healthy), patient(START_SECONDS), children, children["job"].last_words)
+        is_up = wait(
+            lambda: server.now(healthy),
+            patient(START_SECONDS),
+            children,
+            children["job"].last_words,
+        )
         assert is_up, f"no lag of {HEALTHY} yet"
         # what piled up while the consumers started, and alerts on a job that had shown nothing yet
         calm = f"({BEHIND} < {CAUGHT_UP_RECORDS}) unless on () ({AT_START})"
-        wait(lambda: server.now(calm), SLOWER * CALM_SECONDS, children, lambda: server.now(f"{AT_START} or {BEHIND}"))
+        wait(
+            lambda: server.now(calm),
+            SLOWER * CALM_SECONDS,
+            children,
+            lambda: server.now(f"{AT_START} or {BEHIND}"),
+        )
         start = time.time()
         time.sleep(SLOWER * HEALTHY_SECONDS)  # what is usual has to be seen before what is not
         children["load"].send(signal.SIGUSR1)

@@ -1,6 +1,7 @@
 """Simulated clusters, each with one fault, as tables that end now.
 
-The simulator gives the bytes of the offsets topic; decoder, `advance` and diagnosis are the job's own, without Spark.
+The simulator gives the bytes of the offsets topic; decoder, `advance` and diagnosis are the job's
+own, without Spark.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class Keeper(Recorder):
 class Seen:
     """All that a job has of a scenario up to a minute."""
 
-    ticks: list[tuple[dict[str, pa.Table], int, Mapping[int, Mapping[str, Any]]]]  # published, time, offsets partitions
+    # published, time, offsets partitions
+    ticks: list[tuple[dict[str, pa.Table], int, Mapping[int, Mapping[str, Any]]]]
     findings: list[dict[str, Any]]
     windows: list[dict[str, Any]]
     slo: float
@@ -59,13 +61,23 @@ def simulated(place: tuple[str, float]) -> Seen:
     end_ms = run.cluster.at_ms(minutes)
     polls = [polled for polled in run.simulation.polls if polled.at_ms <= end_ms]
     slo = max((each.slo_time_lag_seconds or 0 for each in run.labels.policies.values()), default=0)
-    run = replace(run, labels=replace(run.labels, minutes=minutes), simulation=replace(run.simulation, polls=polls))
+    run = replace(
+        run,
+        labels=replace(run.labels, minutes=minutes),
+        simulation=replace(run.simulation, polls=polls),
+    )
     job = Keeper(policies=declared([run.labels]))
     (recorded,) = record([run], job)
     found = diagnose(recorded)
     last = zip(job.last, polls[-KEPT_TICKS:], strict=True)
     ticks = [(tables, polled.at_ms, dict(polled.offsets_partitions)) for tables, polled in last]
-    return Seen(ticks, [*found.findings], [*found.windows], slo, run.cluster.brokers.offsets_retention_minutes)
+    return Seen(
+        ticks,
+        [*found.findings],
+        [*found.windows],
+        slo,
+        run.cluster.brokers.offsets_retention_minutes,
+    )
 
 
 def simulate_all(places: Iterable[tuple[str, float]]) -> dict[tuple[str, float], Seen]:
@@ -77,7 +89,9 @@ def simulate_all(places: Iterable[tuple[str, float]]) -> dict[tuple[str, float],
 
 @dataclass
 class SimulatedRoot:
-    """Tables of one cluster; `troubles` are columns of `batches` that grow with each tick, or functions of its row."""
+    """Tables of one cluster; `troubles` are columns of `batches` that grow with each tick, or
+    functions of its row.
+    """
 
     folder: Path
     seen: Seen  # the newest tick is at its end
@@ -98,19 +112,28 @@ class SimulatedRoot:
     def play(self, number: int) -> None:
         """Publish one of the kept ticks."""
         tables, at_ms, offsets = self.seen.ticks[number]
-        versions = {name: write_arrow(self.folder, name, self._moved(name, tables[name])) for name in PUBLISHED}
-        stuck = {part: row for part, row in offsets.items() if row["last_stable_offset"] < row["high_watermark"]}
+        versions = {
+            name: write_arrow(self.folder, name, self._moved(name, tables[name]))
+            for name in PUBLISHED
+        }
+        stuck = {
+            part: row
+            for part, row in offsets.items()
+            if row["last_stable_offset"] < row["high_watermark"]
+        }
         at = datetime.fromtimestamp((at_ms + self._moved_ms) / 1000, timezone.utc)
         row = batch_row(
             number + 1, versions, at, cluster=self.name,
             source_from={part: row["last_stable_offset"] for part, row in offsets.items()},
             source_to={part: row["last_stable_offset"] for part, row in offsets.items()},
             source_high_watermark={part: row["high_watermark"] for part, row in offsets.items()},
-            source_last_stable_offset={part: row["last_stable_offset"] for part, row in offsets.items()},
+            source_last_stable_offset={part: row["last_stable_offset"] for part,
+            row in offsets.items()},
             source_log_start_offset=dict.fromkeys(offsets, 0),
             source_coordinator={part: row["coordinator"] for part, row in offsets.items()},
             source_commits_total={part: row["last_stable_offset"] for part, row in offsets.items()},
-            source_blocked_since=dict.fromkeys(stuck, at), offsets_retention_minutes=self.seen.retention,
+            source_blocked_since=dict.fromkeys(stuck, at),
+            offsets_retention_minutes=self.seen.retention,
         )  # fmt: skip
         grown = {
             name: value(row, number) if callable(value) else grow(value, number)
@@ -119,7 +142,9 @@ class SimulatedRoot:
         write_rows(self.folder, "batches", [row | grown])
 
     def _write(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        table = pa.Table.from_pylist([{**row, "batch_id": 1} for row in rows], schema=arrow_schema(TABLES[name]))
+        table = pa.Table.from_pylist(
+            [{**row, "batch_id": 1} for row in rows], schema=arrow_schema(TABLES[name])
+        )
         write_arrow(self.folder, name, self._moved(name, table))
 
     def _moved(self, name: str, table: pa.Table) -> pa.Table:
@@ -127,7 +152,9 @@ class SimulatedRoot:
         time_column = TABLES[name].time_column
         for place, field in enumerate(table.schema):
             if pa.types.is_timestamp(field.type):
-                moved = pa.compute.add(table[field.name].cast(pa.int64()), self._moved_ms * 1000).cast(field.type)
+                moved = pa.compute.add(
+                    table[field.name].cast(pa.int64()), self._moved_ms * 1000
+                ).cast(field.type)
                 table = table.set_column(place, field, moved)
         constant = {"cluster": pa.array([self.name] * table.num_rows, pa.string())}
         if "date" in table.column_names:
@@ -142,7 +169,10 @@ class SimulatedRoot:
 def grow(value: Any, number: int) -> Any:
     """A count, or counts in maps and lists, after so many ticks."""
     if isinstance(value, dict):
-        return {key: grow(each, number) if isinstance(each, int) else each for key, each in value.items()}
+        return {
+            key: grow(each, number) if isinstance(each, int) else each
+            for key, each in value.items()
+        }
     if isinstance(value, list):  # the count is what comes last
         return [{**each, list(each)[-1]: list(each.values())[-1] * number} for each in value]
     return value * number

@@ -1,4 +1,6 @@
-"""Dashboards and alerts beside clusters in trouble: every panel shows something, and exactly the right alerts fire."""
+"""Dashboards and alerts beside clusters in trouble: every panel shows something, and exactly the
+right alerts fire.
+"""
 
 from __future__ import annotations
 
@@ -30,19 +32,27 @@ def test_nothing_but_times_changes_in_the_rules() -> None:
 def test_variables_are_replaced_as_grafana_does() -> None:
     assert chosen_text(["a.b"]) == r"a\\.b"
     assert chosen_text(["a(b", "c\\d"]) == r"(a\\(b|c\\\\d)"
-    assert replaced('rate(a{g=~"$group"}[$__rate_interval])', {"group": "(x|y)"}, 60) == 'rate(a{g=~"(x|y)"}[20s])'
+    assert (
+        replaced('rate(a{g=~"$group"}[$__rate_interval])', {"group": "(x|y)"}, 60)
+        == 'rate(a{g=~"(x|y)"}[20s])'
+    )
 
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> History:
     if not shutil.which("prometheus"):
         pytest.skip("needs prometheus: make tools")
-    return run(tmp_path_factory.mktemp("boards"), reasons={UNFILLED, *(reason for reason, _ in EMPTY.values())})
+    return run(
+        tmp_path_factory.mktemp("boards"),
+        reasons={UNFILLED, *(reason for reason, _ in EMPTY.values())},
+    )
 
 
 @pytest.mark.full
 @pytest.mark.slow
-def test_every_query_of_every_panel_returns_data_or_has_a_reason_that_holds(history: History) -> None:
+def test_every_query_of_every_panel_returns_data_or_has_a_reason_that_holds(
+    history: History,
+) -> None:
     empty = {(each.board, each.title, each.letter) for each in history.shown if not each.series}
     assert {key for key in empty if not history.reasons.get(EMPTY.get(key, ("", ""))[0])} == set()
 

@@ -34,7 +34,13 @@ WORKLOAD = Scenario(
         Part(HEALTHY, "orders", members=2),
         Part("billing", "orders", members=2, rate=60, slow_rate=20, script=((0, SLOW_DOWN),)),
         Part("fraud", "payments", members=3, rate=36),
-        Part("catalog", "orders", members=3, rate=30, script=((0, RESTART), (12, RESTART), (12, RESTART))),
+        Part(
+            "catalog",
+            "orders",
+            members=3,
+            rate=30,
+            script=((0, RESTART), (12, RESTART), (12, RESTART)),
+        ),
         Part("shipping", "orders", members=3, script=((0, HANG),)),
         Part("search", "orders", members=3, rate=30, script=((13, CRASH),), repeats=True),
         Part("archive", "audit", script=((0, LEAVE),)),
@@ -50,8 +56,9 @@ GROUPS = [*(part.group for part in WORKLOAD.parts), SILENT, REWOUND, AHEAD]
 def free_places() -> list[int]:
     """Partitions of the offsets topic that no group has.
 
-    A broker fails a group's coordinator for good when it meets a record there that it cannot read, and an open
-    transaction holds up all groups of its partition: such trouble has a place to itself.
+    A broker fails a group's coordinator for good when it meets a record there that it cannot read,
+    and an open transaction holds up all groups of its partition: such trouble has a place to
+    itself.
     """
     taken = {coordinator_partition(group, OFFSETS_PARTITIONS) for group in GROUPS}
     return [number for number in range(OFFSETS_PARTITIONS) if number not in taken]
@@ -64,10 +71,14 @@ def group_at(place: int) -> str:
 
 
 def fall_silent(servers: str, stop: Flag, cue: Flag) -> None:
-    """Read on without a commit from the cue on; more than a poll interval of silence is a finding."""
+    """Read on without a commit from the cue on; more than a poll interval of
+    silence is a finding.
+    """
     consumer = KafkaConsumer(
-        "orders", group_id=SILENT, client_id=SILENT, bootstrap_servers=servers, auto_offset_reset="earliest",
-        enable_auto_commit=False, heartbeat_interval_ms=1000, session_timeout_ms=10_000, max_poll_interval_ms=20_000,
+        "orders", group_id=SILENT, client_id=SILENT, bootstrap_servers=servers,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False, heartbeat_interval_ms=1000, session_timeout_ms=10_000,
+        max_poll_interval_ms=20_000,
     )  # fmt: skip
     while not stop.is_set():
         try:
@@ -80,7 +91,9 @@ def fall_silent(servers: str, stop: Flag, cue: Flag) -> None:
 
 
 def make_faults(servers: str, stop: Flag, cue: Flag) -> None:
-    """Do once what no member does: a rewind, a commit ahead, an open transaction, lost and unreadable records."""
+    """Do once what no member does: a rewind, a commit ahead, an open transaction, lost and
+    unreadable records.
+    """
     wait_for_records(servers)
     audit = at("audit", 0)
     Thread(target=fall_silent, args=(servers, stop, cue), daemon=True).start()
@@ -88,11 +101,14 @@ def make_faults(servers: str, stop: Flag, cue: Flag) -> None:
     cue.wait()
     commit_simply(servers, REWOUND, {audit: 80})
     commit_simply(servers, AHEAD, {audit: 10**6})
-    blocked = KafkaProducer(bootstrap_servers=servers, transactional_id="held", transaction_timeout_ms=600_000)
+    blocked = KafkaProducer(
+        bootstrap_servers=servers, transactional_id="held", transaction_timeout_ms=600_000
+    )
     blocked.init_transactions()
     blocked.begin_transaction()
     blocked.send_offsets_to_transaction(offsets({audit: 5}), group_at(held))
-    # a broker takes records for its internal topics from this client id only, and the client refuses to send any
+    # a broker takes records for its internal topics from this client id only, and the client
+    # refuses to send any
     writer = KafkaProducer(bootstrap_servers=servers, client_id="__admin_client")
     writer._metadata.topics = partial(writer._metadata.topics, exclude_internal_topics=False)
     for key in (
@@ -132,7 +148,14 @@ def main(servers: str) -> int:
     admin = KafkaAdminClient(bootstrap_servers=servers)
     for topic, milliseconds in RETENTION.items():
         admin.create_topics(
-            [NewTopic(topic, len(WORKLOAD.topics[topic]), 1, topic_configs={"retention.ms": milliseconds})]
+            [
+                NewTopic(
+                    topic,
+                    len(WORKLOAD.topics[topic]),
+                    1,
+                    topic_configs={"retention.ms": milliseconds},
+                )
+            ]
         )
     admin.close()
     Thread(target=make_faults, args=(servers, stop, cue), daemon=True).start()

@@ -1,4 +1,6 @@
-"""Where the rows of two runs differ: in what they say, or in times by more than Kafka leaves to chance."""
+"""Where the rows of two runs differ: in what they say, or in times by more than Kafka leaves to
+chance.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,14 @@ BATCH_SECONDS = 0.25  # a member that is in a batch answers when it is done
 MODERN_HEARTBEAT_SECONDS = 5.0  # group.consumer.heartbeat.interval.ms
 SYNC_SECONDS = 1.0  # the leader's batch, and what a busy machine adds
 
-# What stays different, and why; of such partitions only the number is compared. Columns that no two runs have in common
-# are not among those of `rows`.
+# What stays different, and why; of such partitions only the number is compared. Columns that no two
+# runs have in common are not among those of `rows`.
 DIFFERENCES = {
-    ("modern", "group_members", "assigned"): "which of two members alike gets which partition of one that left follows"
+    (
+        "modern",
+        "group_members",
+        "assigned",
+    ): "which of two members alike gets which partition of one that left follows"
     " from the order of a hash of their random ids (UniformHomogeneousAssignmentBuilder)",
 }
 
@@ -42,13 +48,20 @@ def time_differences(workload: Workload, real: Rows, simulated: Rows) -> list[st
             for name in names:
                 one, other = row[name], twin[name]
                 limit = tolerance_seconds(workload, name)
-                if (one is None) is not (other is None) or (one is not None and abs(one - other) > limit):
-                    found.append(f"{table} {number} {name}: {one}, simulated {other}, more than {limit} s apart")
+                if (one is None) is not (other is None) or (
+                    one is not None and abs(one - other) > limit
+                ):
+                    found.append(
+                        f"{table} {number} {name}: {one}, simulated {other}, more than {limit} s "
+                        "apart"
+                    )
     return found
 
 
 def tolerance_seconds(workload: Workload, name: str) -> float:
-    """A member hears of a rebalance within a heartbeat, answers after its batch, and commits within its interval."""
+    """A member hears of a rebalance within a heartbeat, answers after its batch, and commits within
+    its interval.
+    """
     if name == "sync_seconds":
         return SYNC_SECONDS
     settings = workload.settings
@@ -63,7 +76,12 @@ def _comparable(workload: Workload, table: str, name: str, row: Row) -> Any:
     value = row[name]
     if (workload.name, table, name) in DIFFERENCES and value is not None:
         return len(value)
-    # a partition that stays counts as stopped when its commit comes an interval late, as on a busy machine
-    if name == "paused_partitions" and row["rebalance_mode"] in ("incremental", "cooperative") and value is not None:
+    # a partition that stays counts as stopped when its commit comes an interval late, as on a busy
+    # machine
+    if (
+        name == "paused_partitions"
+        and row["rebalance_mode"] in ("incremental", "cooperative")
+        and value is not None
+    ):
         return "all that moved" if value >= (row["moved"] or 0) else value
     return value

@@ -80,7 +80,9 @@ class RealDriver:
 
     def start(self, config: Config, *, is_modern: bool, is_doomed: bool) -> None:
         home = self._homes[config.client_id] = self._doomed if is_doomed else self._clients
-        settings = [f"{name}={value}" for name, value in properties(config, is_modern=is_modern).items()]
+        settings = [
+            f"{name}={value}" for name, value in properties(config, is_modern=is_modern).items()
+        ]
         home.tell("start", config.client_id, config.topics[0], *settings)
 
     def close(self, config: Config) -> None:
@@ -104,7 +106,9 @@ class RealDriver:
 
 
 def properties(config: Config, *, is_modern: bool) -> dict[str, object]:
-    """The Java client's names; the coordinator has the sessions and assignors of the new protocol (KIP-848)."""
+    """The Java client's names; the coordinator has the sessions and assignors of the new protocol
+    (KIP-848).
+    """
     classic = {
         "group.protocol": "classic",
         "session.timeout.ms": config.session_ms,

@@ -44,13 +44,17 @@ class Members:
 
     def member(self, number: int) -> Config:
         client_id = f"{self.settings.group}-{number}"
-        return replace(self.settings, client_id=client_id, instance_id=client_id if self.is_static else None)
+        return replace(
+            self.settings, client_id=client_id, instance_id=client_id if self.is_static else None
+        )
 
     def start(self, *numbers: int, is_modern: bool | None = None) -> None:
         self.living |= set(numbers)
         for number in numbers:
             speaks_modern = self.is_modern if is_modern is None else is_modern
-            self.driver.start(self.member(number), is_modern=speaks_modern, is_doomed=number == self.doomed)
+            self.driver.start(
+                self.member(number), is_modern=speaks_modern, is_doomed=number == self.doomed
+            )
 
     def close(self, number: int) -> None:
         self.living.remove(number)
@@ -101,7 +105,9 @@ class Execution:
 
     def __init__(self, workload: Workload, driver: Driver, now: float) -> None:
         self._workload, self._since = workload, now
-        members = Members(driver, workload.settings, workload.is_static, workload.is_modern, workload.doomed)
+        members = Members(
+            driver, workload.settings, workload.is_static, workload.is_modern, workload.doomed
+        )
         self._script = workload.script(members)
         self._wait: float | Condition | None = 0.0
         self._step = 0
@@ -111,7 +117,9 @@ class Execution:
         while self._wait is not None:
             waited = now - self._since
             if not (waited >= self._wait if isinstance(self._wait, (int, float)) else self._wait()):
-                assert waited < LIMIT_SECONDS, f"{self._workload.name} waits in vain at its step {self._step}"
+                assert waited < LIMIT_SECONDS, (
+                    f"{self._workload.name} waits in vain at its step {self._step}"
+                )
                 break
             self._wait, self._since, self._step = next(self._script, None), now, self._step + 1
         return self._wait is None

@@ -1,4 +1,6 @@
-"""Workloads run by Java consumers on a real broker, all at the same time, and the records and polls they leave."""
+"""Workloads run by Java consumers on a real broker, all at the same time, and the records and polls
+they leave.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,17 @@ def run_on_kafka(broker: Broker, folder: Path) -> Simulation:
     with ExitStack() as stack:
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
         stack.callback(admin.close)
-        admin.create_topics([NewTopic(workload.name, PARTITIONS, 1) for workload in (*WARM_UPS, *WORKLOADS)])
-        clients, doomed = (Clients(broker, folder / f"{name}.log") for name in ("clients", "doomed"))
+        admin.create_topics(
+            [NewTopic(workload.name, PARTITIONS, 1) for workload in (*WARM_UPS, *WORKLOADS)]
+        )
+        clients, doomed = (
+            Clients(broker, folder / f"{name}.log") for name in ("clients", "doomed")
+        )
         stack.callback(clients.kill)
         stack.callback(doomed.kill)
-        poller = Poller(PollOptions((broker.bootstrap_servers,), metadata_seconds=1, state_poll_seconds=0))
+        poller = Poller(
+            PollOptions((broker.bootstrap_servers,), metadata_seconds=1, state_poll_seconds=0)
+        )
         stack.callback(poller.close)
         driver = RealDriver(clients, doomed, admin)
         _execute(WARM_UPS, driver, None)
@@ -43,9 +51,12 @@ def run_on_kafka(broker: Broker, folder: Path) -> Simulation:
     return Simulation("real", 0, _read(broker, polls[-1].offsets_partitions), polls, Truth())
 
 
-def _execute(workloads: Collection[Workload], driver: RealDriver, poller: Poller | None) -> list[Polled]:
+def _execute(
+    workloads: Collection[Workload], driver: RealDriver, poller: Poller | None
+) -> list[Polled]:
     """Run them to the end, side by side, and return the polls of that time."""
-    polls = [] if poller is None else [_poll(poller, 1)]  # what the first one finds is history and no event
+    # what the first one finds is history and no event
+    polls = [] if poller is None else [_poll(poller, 1)]
     due = time.monotonic() + TICK_SECONDS
     executions = [Execution(workload, driver, time.monotonic()) for workload in workloads]
     while True:
@@ -69,8 +80,12 @@ def _poll(poller: Poller, number: int) -> Polled:
 
 def _read(broker: Broker, ends: Mapping[int, Mapping[str, int]]) -> list[Written]:
     """The offsets topic up to the last poll."""
-    consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap_servers, isolation_level="read_committed")
-    until = {TopicPartition(OFFSETS_TOPIC, part): row["last_stable_offset"] for part, row in ends.items()}
+    consumer = KafkaConsumer(
+        bootstrap_servers=broker.bootstrap_servers, isolation_level="read_committed"
+    )
+    until = {
+        TopicPartition(OFFSETS_TOPIC, part): row["last_stable_offset"] for part, row in ends.items()
+    }
     consumer.assign(list(until))
     consumer.seek_to_beginning()
     found: list[Written] = []
@@ -79,7 +94,8 @@ def _read(broker: Broker, ends: Mapping[int, Mapping[str, int]]) -> list[Written
         assert time.monotonic() < limit, "the offsets topic could not be read in time"
         for records in consumer.poll(timeout_ms=500).values():
             found += [
-                Written(each.partition, each.offset, each.timestamp, Record(each.key, each.value)) for each in records
+                Written(each.partition, each.offset, each.timestamp, Record(each.key, each.value))
+                for each in records
             ]
     consumer.close()
     return found

@@ -1,7 +1,7 @@
 """What laggard says of one group, in rows that a real and a simulated run have in common.
 
-Left out on purpose, as it differs between any two runs: times of day, places in the offsets topic, member ids, and the
-leader, which is the first member to arrive.
+Left out on purpose, as it differs between any two runs: times of day, places in the offsets topic,
+member ids, and the leader, which is the first member to arrive.
 """
 
 from __future__ import annotations
@@ -17,19 +17,26 @@ Rows = dict[str, list[Row]]
 CLOSING_MS = (30_000, 60_000)  # after the last poll: nothing can join what is open any more
 NAMED = {
     "generations": (
-        "kind", "generation", "generation_gap", "group_type", "protocol_type", "assignor", "rebalance_mode",
-        "member_count", "static_count", "joined", "left", "replaced", "partitions_assigned", "partitions_unassigned",
+        "kind", "generation", "generation_gap", "group_type", "protocol_type", "assignor",
+        "rebalance_mode",
+        "member_count", "static_count", "joined", "left", "replaced", "partitions_assigned",
+        "partitions_unassigned",
         "record_version", "live_read", "status",
     ),
     "group_members": (
-        "generation", "slot", "group_instance_id", "client_id", "client_host", "topics", "assigned", "owned",
-        "own_generation", "pending_revocation", "session_timeout_ms", "rebalance_timeout_ms", "subscription_version",
+        "generation", "slot", "group_instance_id", "client_id", "client_host", "topics", "assigned",
+        "owned",
+        "own_generation", "pending_revocation", "session_timeout_ms", "rebalance_timeout_ms",
+        "subscription_version",
         "member_epoch", "previous_member_epoch", "member_state", "status",
     ),
     "rebalances": (
-        "generations", "interrupted", "cause", "necessity", "joined", "left", "replaced", "members_before",
-        "members_after", "rebalance_mode", "assignor", "straggler_slot", "partitions", "moved", "necessary",
-        "avoidable", "paused_partitions", "records_replayed", "unread_window_seconds", "live_read", "status", "flags",
+        "generations", "interrupted", "cause", "necessity", "joined", "left", "replaced",
+        "members_before",
+        "members_after", "rebalance_mode", "assignor", "straggler_slot", "partitions", "moved",
+        "necessary",
+        "avoidable", "paused_partitions", "records_replayed", "unread_window_seconds", "live_read",
+        "status", "flags",
     ),
     "group_events": ("kind", "slot"),
 }  # fmt: skip
@@ -37,7 +44,8 @@ TIMES = {
     "generations": ("sync_seconds",),
     "group_members": (),
     "rebalances": (
-        "rebalance_seconds", "join_seconds", "sync_seconds", "pause_p50_seconds", "pause_p95_seconds",
+        "rebalance_seconds", "join_seconds", "sync_seconds", "pause_p50_seconds",
+        "pause_p95_seconds",
         "pause_max_seconds",
     ),
     "group_events": (),
@@ -56,10 +64,14 @@ def rows_by_group(simulation: Simulation) -> dict[str, Rows]:
 
 def _rows(history: Mapping[str, list[Row]], group: str) -> Rows:
     own = {table: [row for row in history[table] if row["group"] == group] for table in NAMED}
-    own["group_members"].sort(key=lambda row: (row["source_offset"], row["client_id"]))  # else in any order
+    # else in any order
+    own["group_members"].sort(key=lambda row: (row["source_offset"], row["client_id"]))
     names = _slot_names(own["group_members"])
     return {
-        table: [{name: _shown(row[name], names) for name in (*NAMED[table], *TIMES[table])} for row in rows]
+        table: [
+            {name: _shown(row[name], names) for name in (*NAMED[table], *TIMES[table])}
+            for row in rows
+        ]
         for table, rows in own.items()
     }
 
@@ -68,7 +80,9 @@ def _slot_names(members: Sequence[Row]) -> dict[str, str]:
     """Slots that are member ids (KIP-848) by the order in which they came."""
     slots = dict.fromkeys(row["slot"] for row in members)
     is_modern = {row["slot"]: row["slot"] == row["member_id"] for row in members}
-    return {slot: f"member {number}" if is_modern[slot] else slot for number, slot in enumerate(slots)}
+    return {
+        slot: f"member {number}" if is_modern[slot] else slot for number, slot in enumerate(slots)
+    }
 
 
 def _shown(value: Any, names: Mapping[str, str]) -> Any:

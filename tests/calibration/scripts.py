@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from calibration.members import Members, Script
 
-# a next join phase that ends within ten seconds would make one rebalance of two (RebalanceParameters)
+# RebalanceParameters: a next join phase that ends within ten seconds would make one
+# rebalance of two
 APART = 13.0
 COUNTED = 8.0  # then the commits of every partition have shown their interval
 SETTLED = 4.0  # then every partition has been committed again

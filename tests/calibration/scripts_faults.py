@@ -1,4 +1,6 @@
-"""Members that crash, are too slow, or stay away; what they wait for comes a session or a poll interval later."""
+"""Members that crash, are too slow, or stay away; what they wait for comes a session or a poll
+interval later.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ def crash(members: Members) -> Script:
 
 
 def eviction(members: Members) -> Script:
-    """A batch outlasts max.poll.interval.ms: the client leaves by itself, and is back when the batch is done."""
+    """A batch outlasts max.poll.interval.ms: the client leaves by itself, and is back when the
+    batch is done.
+    """
     members.start(0, 1)
     yield members.settled()
     yield COUNTED
@@ -28,7 +32,9 @@ def eviction(members: Members) -> Script:
 
 
 def straggler(members: Members) -> Script:
-    """A third member comes while one is in a long batch: the join phase waits until the slow one leaves by itself."""
+    """A third member comes while one is in a long batch: the join phase waits until the slow one
+    leaves by itself.
+    """
     members.start(0, 1)
     yield members.settled()
     yield COUNTED

@@ -23,7 +23,9 @@ class SimulatedDriver:
         self._members: dict[str, Any] = {}
 
     def start(self, config: Config, *, is_modern: bool, is_doomed: bool) -> None:
-        self._members[config.client_id] = self._cluster.start(config, ModernMember if is_modern else Member)
+        self._members[config.client_id] = self._cluster.start(
+            config, ModernMember if is_modern else Member
+        )
 
     def close(self, config: Config) -> None:
         self._members[config.client_id].close()
@@ -50,7 +52,9 @@ def simulate(workload: Workload, seed: int) -> Simulation:
     polls: list[Polled] = []
 
     def poll() -> None:
-        polls.append(Polled(cluster.clock.now, cluster.brokers.poll(), cluster.coordinator.log.positions()))
+        polls.append(
+            Polled(cluster.clock.now, cluster.brokers.poll(), cluster.coordinator.log.positions())
+        )
         cluster.clock.after(TICK_MS, poll)
 
     poll()

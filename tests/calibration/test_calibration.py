@@ -1,6 +1,8 @@
-"""The simulator is right about Kafka: the same workloads, run by Java consumers on a broker, give the same rows.
+"""The simulator is right about Kafka: the same workloads, run by Java consumers on a broker, give
+the same rows.
 
-What a row says must be equal, times as near as heartbeats, commit intervals and batches let them be.
+What a row says must be equal, times as near as heartbeats, commit intervals and batches let them
+be.
 """
 
 from __future__ import annotations
@@ -22,14 +24,18 @@ from laggard.demo.broker import Broker
 INITIAL_DELAY_MS = "3000"  # Kafka's default, and the simulator's
 RUNS = 5
 pytestmark = pytest.mark.full  # needs a Java compiler, and minutes
-by_workload = pytest.mark.parametrize("workload", WORKLOADS, ids=[workload.name for workload in WORKLOADS])
+by_workload = pytest.mark.parametrize(
+    "workload", WORKLOADS, ids=[workload.name for workload in WORKLOADS]
+)
 
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory, simulated: dict[str, Rows]) -> dict[str, Rows]:
-    """Rows of the real members, of each workload from the first run in which it agrees, or else from the last one.
+    """Rows of the real members, of each workload from the first run in which it agrees, or else
+    from the last one.
 
-    A busy machine keeps members from their times now and then; where the simulator is wrong, no run agrees.
+    A busy machine keeps members from their times now and then; where the simulator is wrong, no run
+    agrees.
     """
     agreed: dict[str, Rows] = {}
     for _ in range(RUNS):
@@ -49,28 +55,38 @@ def _real_rows(folder: Path) -> dict[str, Rows]:
         try:
             return rows_by_group(run_on_kafka(broker, folder))
         except NoCompilerError:
-            pytest.skip("java has no compiler here (Debian: apt-get install openjdk-17-jdk-headless)")
+            pytest.skip(
+                "java has no compiler here (Debian: apt-get install openjdk-17-jdk-headless)"
+            )
 
 
-def _all_differences(workload: Workload, real: dict[str, Rows], simulated: dict[str, Rows]) -> list[str]:
+def _all_differences(
+    workload: Workload, real: dict[str, Rows], simulated: dict[str, Rows]
+) -> list[str]:
     pair = (real[workload.name], simulated[workload.name])
     return [*differences(workload, *pair), *time_differences(workload, *pair)]
 
 
 @pytest.fixture(scope="module")
 def simulated() -> dict[str, Rows]:
-    return {workload.name: rows_by_group(simulate(workload, 1))[workload.name] for workload in WORKLOADS}
+    return {
+        workload.name: rows_by_group(simulate(workload, 1))[workload.name] for workload in WORKLOADS
+    }
 
 
 @pytest.mark.broker
 @by_workload
-def test_the_rows_say_the_same(workload: Workload, real: dict[str, Rows], simulated: dict[str, Rows]) -> None:
+def test_the_rows_say_the_same(
+    workload: Workload, real: dict[str, Rows], simulated: dict[str, Rows]
+) -> None:
     assert differences(workload, real[workload.name], simulated[workload.name]) == []
 
 
 @pytest.mark.broker
 @by_workload
-def test_the_times_are_near(workload: Workload, real: dict[str, Rows], simulated: dict[str, Rows]) -> None:
+def test_the_times_are_near(
+    workload: Workload, real: dict[str, Rows], simulated: dict[str, Rows]
+) -> None:
     assert time_differences(workload, real[workload.name], simulated[workload.name]) == []
 
 
@@ -88,4 +104,6 @@ def test_another_session_is_seen(simulated: dict[str, Rows]) -> None:
     assert "rebalances 1 unread_window_seconds: 12.0, simulated 6.0" in differences(
         workload, rows, simulated[workload.name]
     )
-    assert "rebalances 1 pause_max_seconds" in " ".join(time_differences(workload, rows, simulated[workload.name]))
+    assert "rebalances 1 pause_max_seconds" in " ".join(
+        time_differences(workload, rows, simulated[workload.name])
+    )

@@ -1,4 +1,6 @@
-"""Groups whose records flow like water, recorded in real Delta tables and evaluated by the code of the stream."""
+"""Groups whose records flow like water, recorded in real Delta tables and evaluated by the code of
+the stream.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,15 @@ _PUBLISHED = (
 )
 
 
-def even(windows: int, arrival: float = 900.0, capacity: float = 1000.0, members: int = 3, **values: Any) -> Fluid:
-    """12 partitions that get `arrival` records/s between them, and members that do `capacity` each."""
-    return Fluid(np.full((12, windows), arrival / 12), np.full((members, windows), capacity), **values)
+def even(
+    windows: int, arrival: float = 900.0, capacity: float = 1000.0, members: int = 3, **values: Any
+) -> Fluid:
+    """12 partitions that get `arrival` records/s between them, and members that do
+    `capacity` each.
+    """
+    return Fluid(
+        np.full((12, windows), arrival / 12), np.full((members, windows), capacity), **values
+    )
 
 
 def hot(windows: int, group: str = "fraud", begin: int = 10) -> Fluid:
@@ -80,7 +88,9 @@ def record(
 
 
 def evaluate(root: Path, first: int = 0, last: int = 10_000, options: Options = OPTIONS) -> None:
-    """Windows by their number, each by a query that has just started: it knows what is in the tables only."""
+    """Windows by their number, each by a query that has just started: it knows what is in the
+    tables only.
+    """
     begin, end = (round((NOON + number * MINUTE).timestamp() * 1000) for number in (first, last))
     until = end + 2000 * options.window_seconds
     for window in find_closed(str(root), {}, begin, end, options.window_seconds, until_ms=until):
@@ -123,10 +133,13 @@ def _written(row: Row) -> Row:
 
 def _generation(group: Fluid, at: datetime) -> Row:
     return {
-        "date": at.date(), "cluster": "prod", "group": group.group, "generation_kind": "classic", "generation": 7,
-        "source_partition": 3, "source_offset": 700, "record_timestamp": at, "status": "ok", "batch_id": 1,
+        "date": at.date(), "cluster": "prod", "group": group.group, "generation_kind": "classic",
+        "generation": 7,
+        "source_partition": 3, "source_offset": 700, "record_timestamp": at, "status": "ok",
+        "batch_id": 1,
         "kind": "sync", "group_type": "classic", "protocol_type": "consumer", "assignor": "range",
-        "rebalance_mode": "eager", "member_count": len(group.capacity), "static_count": 0, "live_read": True,
+        "rebalance_mode": "eager", "member_count": len(group.capacity), "static_count": 0,
+        "live_read": True,
     }  # fmt: skip
 
 
@@ -138,8 +151,10 @@ def _members(group: Fluid, at: datetime) -> list[Row]:
             held.setdefault(row["owner"], []).append(row["partition"])
     return [
         {
-            "date": at.date(), "cluster": "prod", "group": group.group, "generation_kind": "classic", "generation": 7,
-            "member_id": owner, "source_partition": 3, "source_offset": 700, "record_timestamp": at, "status": "ok",
+            "date": at.date(), "cluster": "prod", "group": group.group,
+            "generation_kind": "classic", "generation": 7,
+            "member_id": owner, "source_partition": 3, "source_offset": 700, "record_timestamp": at,
+            "status": "ok",
             "batch_id": 1, "client_id": "app", "client_host": f"/10.0.0.{owner[1:-3]}",
             "slot": f"app/10.0.0.{owner[1:-3]}#0",
             "assigned": [{"topic": "orders", "partition": number} for number in numbers],
@@ -149,7 +164,11 @@ def _members(group: Fluid, at: datetime) -> list[Row]:
 
 
 def _with_lag(row: Row, lag: Sequence[Row]) -> Row:
-    mine = [each for each in lag if (each["group"], each["window_start"]) == (row["group"], row["window_start"])]
+    mine = [
+        each
+        for each in lag
+        if (each["group"], each["window_start"]) == (row["group"], row["window_start"])
+    ]
     total = sum(each["lag"] for each in mine)
     return row | {
         "rebalances_total": {},
@@ -163,8 +182,14 @@ def _with_lag(row: Row, lag: Sequence[Row]) -> Row:
 
 
 def _status(row: Row, lag: Sequence[Row]) -> Row:
-    mine = [each for each in lag if (each["group"], each["window_start"]) == (row["group"], row["window_start"])]
-    return _only(row, GROUP_STATUS.names) | {"max_time_lag_seconds": max(each["time_lag_seconds"] for each in mine)}
+    mine = [
+        each
+        for each in lag
+        if (each["group"], each["window_start"]) == (row["group"], row["window_start"])
+    ]
+    return _only(row, GROUP_STATUS.names) | {
+        "max_time_lag_seconds": max(each["time_lag_seconds"] for each in mine)
+    }
 
 
 def _only(row: Row, names: Sequence[str]) -> Row:

@@ -1,4 +1,6 @@
-"""Rows of one group for tests of `laggard explain`, a batch that publishes them, and what the verb says of them."""
+"""Rows of one group for tests of `laggard explain`, a batch that publishes them, and what the verb
+says of them.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,15 @@ COUNTED = {
 LAGS = (0, 40, 550, 110)
 
 
-def member_row(number: int, assigned: Iterable[tuple[str | None, int]] | None = (), **values: Any) -> Row:
+def member_row(
+    number: int, assigned: Iterable[tuple[str | None, int]] | None = (), **values: Any
+) -> Row:
     """A row of group_members: member `number` in generation 7 of the classic group `checkout`."""
-    held = None if assigned is None else [{"topic": topic, "partition": place} for topic, place in assigned]
+    held = (
+        None
+        if assigned is None
+        else [{"topic": topic, "partition": place} for topic, place in assigned]
+    )
     at = values.get("record_timestamp", NOW - AGO)
     return {
         "date": at.date(),
@@ -56,7 +64,9 @@ def member_row(number: int, assigned: Iterable[tuple[str | None, int]] | None = 
 
 
 def rebalance_row(ended_at: datetime = NOW - AGO, **values: Any) -> Row:
-    """A row of rebalances: an eager one of 4 s in which member 3 left and members 1 and 2 stayed; all is known."""
+    """A row of rebalances: an eager one of 4 s in which member 3 left and members 1 and 2 stayed;
+    all is known.
+    """
     return {
         "date": ended_at.date(),
         "cluster": CLUSTER,
@@ -78,7 +88,8 @@ def rebalance_row(ended_at: datetime = NOW - AGO, **values: Any) -> Row:
         "cause": "member_left",
         "necessity": "unknown",
         "cause_posterior": {
-            "poll_timeout": 0.5, "session_expiry": 0.3, "deploy": 0.1, "crash": 0.06, "scale_in": 0.04,
+            "poll_timeout": 0.5, "session_expiry": 0.3, "deploy": 0.1, "crash": 0.06,
+            "scale_in": 0.04,
         },
         "joined": [],
         "left": ["c3/10.0.0.3#0"],
@@ -108,9 +119,15 @@ def rebalance_row(ended_at: datetime = NOW - AGO, **values: Any) -> Row:
 
 
 def publish(
-    root: Path, rows: Mapping[str, Iterable[Row]], *, at: datetime = NOW, without: Iterable[str] = ()
+    root: Path,
+    rows: Mapping[str, Iterable[Row]],
+    *,
+    at: datetime = NOW,
+    without: Iterable[str] = (),
 ) -> dict[str, int]:
-    """One batch of the tables that `explain` reads; those `without` are tables that an older job does not know."""
+    """One batch of the tables that `explain` reads; those `without` are tables that an older job
+    does not know.
+    """
     known = [name for name in PUBLISHED if name not in without]
     versions = {name: write_rows(root, name, rows.get(name, ())) for name in known}
     write_rows(root, "batches", [batch_row(42, versions, at)])
@@ -119,12 +136,20 @@ def publish(
 
 def group(**values: Any) -> Row:
     """The group `checkout`: three members, one of them idle, behind on three of four partitions."""
-    lag = {"lag": sum(LAGS), "lag_known": sum(LAGS), "max_time_lag_seconds": 55.0, "partitions_total": len(LAGS)}
+    lag = {
+        "lag": sum(LAGS),
+        "lag_known": sum(LAGS),
+        "max_time_lag_seconds": 55.0,
+        "partitions_total": len(LAGS),
+    }
     return group_row("checkout", **{**lag, "members": 3, "idle_members": 1, **COUNTED, **values})
 
 
 def partitions(*more: Row) -> list[Row]:
-    rows = [partition_row("checkout", "orders", n, committed_offset=1000 - lag) for n, lag in enumerate(LAGS)]
+    rows = [
+        partition_row("checkout", "orders", n, committed_offset=1000 - lag)
+        for n, lag in enumerate(LAGS)
+    ]
     return [*rows, *more, partition_row("other", "orders", 0)]
 
 
@@ -151,7 +176,9 @@ def explain(root: Path, *words: str) -> int:
 
 
 def page(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, list[str]]:
-    """Section to its lines; the two lines above all sections are under "". Lines that were broken are whole again."""
+    """Section to its lines; the two lines above all sections are under "". Lines that were broken
+    are whole again.
+    """
     assert explain(root, *words) == OK
     sections: dict[str, list[str]] = {"": []}
     title = ""

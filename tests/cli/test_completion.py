@@ -32,7 +32,11 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 
 @pytest.mark.parametrize(
     ("words", "expected"),
-    [("laggard sta", "status"), ("laggard status --wat", "--watch"), ("laggard findings --severity pa", "page")],
+    [
+        ("laggard sta", "status"),
+        ("laggard status --wat", "--watch"),
+        ("laggard findings --severity pa", "page"),
+    ],
 )
 def test_bash_completes_verbs_options_and_choices(words: str, expected: str) -> None:
     script = ASK.format(words=words, place=len(words.split()) - 1)
@@ -116,17 +120,25 @@ from laggard.__main__ import main; main()' "$@"; }}
     printf '%s\\n' "${{COMPREPLY[@]}}"
     """
     command = ["bash", "-c", script, "bash", str(COMPLETION / "laggard.bash")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS, cwd=tmp_path)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS, cwd=tmp_path
+    )
     assert done.stdout.split() == ["checkout"], done.stderr
 
 
 @pytest.mark.parametrize(
-    "shell", ["bash", *(pytest.param(each, marks=pytest.mark.full) for each in SOURCE if each != "bash")]
+    "shell",
+    ["bash", *(pytest.param(each, marks=pytest.mark.full) for each in SOURCE if each != "bash")],
 )
 def test_a_shell_that_is_there_takes_the_file(shell: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"no {shell} here")
-    command = [shell, *(["-f"] if shell == "zsh" else []), "-c", SOURCE[shell].format(COMPLETION / f"laggard.{shell}")]
+    command = [
+        shell,
+        *(["-f"] if shell == "zsh" else []),
+        "-c",
+        SOURCE[shell].format(COMPLETION / f"laggard.{shell}"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=patient(10))
     assert (done.returncode, done.stderr) == (0, "")
 

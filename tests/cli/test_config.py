@@ -50,11 +50,16 @@ def test_check_names_what_the_job_still_needs(capsys: pytest.CaptureFixture[str]
     assert main(["config", "check"]) == OK
     captured = capsys.readouterr()
     assert captured.out == "laggard: the configuration is right\n"
-    assert captured.err == "laggard: cluster.bootstrap_servers is empty: laggard run needs at least one\n"
+    assert (
+        captured.err
+        == "laggard: cluster.bootstrap_servers is empty: laggard run needs at least one\n"
+    )
 
 
 @pytest.mark.parametrize("action", ["show", "check"])
-def test_a_mistake_ends_with_its_own_exit_code(action: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_ends_with_its_own_exit_code(
+    action: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("laggard.toml").write_text(WRONG)
     assert main(["config", action]) == CONFIGURATION
     captured = capsys.readouterr()
@@ -88,7 +93,9 @@ end = 2999-01-01T00:00:00Z
 """
 
 
-def test_policy_tells_which_rules_match_a_group_and_what_follows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_policy_tells_which_rules_match_a_group_and_what_follows(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     Path("laggard.toml").write_text(POLICY)
     assert main(["config", "policy", "payments"]) == OK
     lines = capsys.readouterr().out.splitlines()
@@ -119,7 +126,9 @@ def test_policy_of_a_group_of_no_rule(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 @pytest.mark.parametrize("words", [["policy"], ["show", "g"]])
-def test_policy_and_no_other_action_takes_a_group(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_policy_and_no_other_action_takes_a_group(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["config", *words]) == USAGE
     assert capsys.readouterr().err.splitlines() == [
         "laggard: only the action policy takes a group",

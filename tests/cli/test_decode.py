@@ -16,7 +16,10 @@ from laggard.cli.main import main
 from laggard.errors import OK
 
 TOMBSTONE = {"key_hex": "0001000a746573742d67726f757000066f726465727300000003", "value_hex": None}
-TOMBSTONE_ANSWER = {"outcome": "tombstone", "key": {"group": "test-group", "topic": "orders", "partition": 3}}
+TOMBSTONE_ANSWER = {
+    "outcome": "tombstone",
+    "key": {"group": "test-group", "topic": "orders", "partition": 3},
+}
 
 
 def as_line(record: Mapping[str, Any]) -> bytes:
@@ -27,7 +30,9 @@ def as_hex(raw: bytes | None) -> str | None:
     return None if raw is None else raw.hex()
 
 
-def decode(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: bytes) -> tuple[int, list[Any]]:
+def decode(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: bytes
+) -> tuple[int, list[Any]]:
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(text)))
     code = main(["decode"])
     return code, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -36,7 +41,10 @@ def decode(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
 def test_every_golden_vector_is_answered_in_its_place(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lines = [as_line({"key_hex": as_hex(each.key), "value_hex": as_hex(each.value)}) for each in vectors.RECORDS]
+    lines = [
+        as_line({"key_hex": as_hex(each.key), "value_hex": as_hex(each.value)})
+        for each in vectors.RECORDS
+    ]
     code, answered = decode(monkeypatch, capsys, b"".join(lines))
     assert code == OK
     assert [each.expect for each in vectors.RECORDS] == answered
@@ -60,14 +68,18 @@ def test_every_golden_vector_is_answered_in_its_place(
 def test_a_bad_line_is_named_and_the_rest_goes_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: bytes, error: str
 ) -> None:
-    code, answered = decode(monkeypatch, capsys, as_line(TOMBSTONE) + line + b"\n" + as_line(TOMBSTONE))
+    code, answered = decode(
+        monkeypatch, capsys, as_line(TOMBSTONE) + line + b"\n" + as_line(TOMBSTONE)
+    )
     assert code == BAD_INPUT
     assert [answer["outcome"] for answer in answered] == ["tombstone", "invalid_input", "tombstone"]
     assert answered[1]["error"].startswith("line 2: ")
     assert error in answered[1]["error"]
 
 
-def test_no_input_is_no_output(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_input_is_no_output(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert decode(monkeypatch, capsys, b"") == (OK, [])
 
 
@@ -75,5 +87,9 @@ def test_no_input_is_no_output(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 def test_any_input_gets_one_answer_per_line(lines: list[bytes]) -> None:
     answered = list(answers(lines))
     assert len(answered) == len(lines)
-    assert all(a == TOMBSTONE_ANSWER for line, a in zip(lines, answered, strict=True) if line == as_line(TOMBSTONE))
+    assert all(
+        a == TOMBSTONE_ANSWER
+        for line, a in zip(lines, answered, strict=True)
+        if line == as_line(TOMBSTONE)
+    )
     assert all("\n" not in json.dumps(answer) for answer in answered)

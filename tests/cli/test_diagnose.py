@@ -1,4 +1,6 @@
-"""`laggard diagnose`: a replay over real tables gives, byte for byte, what the code of the stream has stored."""
+"""`laggard diagnose`: a replay over real tables gives, byte for byte, what the code of the stream
+has stored.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ from laggard.tables.schemas import FINDINGS, GROUP_WINDOWS, Table
 FIRST, MIDDLE, LAST = 7, 13, 22  # windows
 # so that the few windows before are a day's baseline already
 SHORT = {"baseline_min_windows": 3, "baseline_skip_seconds": 60.0}
-OPTIONS = replace(evaluated_run.OPTIONS, parameters=replace(evaluated_run.OPTIONS.parameters, **SHORT))
+OPTIONS = replace(
+    evaluated_run.OPTIONS, parameters=replace(evaluated_run.OPTIONS.parameters, **SHORT)
+)
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +39,9 @@ def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`fraud` whose second member is stalled from 12:09 to 12:17, `billing` with a hot partition from 12:12 on."""
+    """`fraud` whose second member is stalled from 12:09 to 12:17, `billing` with a hot partition
+    from 12:12 on.
+    """
     capacity = np.full((3, LAST + 1), 1000.0)
     capacity[1, 9:17] = 0.0
     capacity[:, 17:] = 5000.0
@@ -51,17 +57,23 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def event(window: int, after: timedelta) -> Row:
-    """Offsets of `billing` that jumped so long after the end of a window, read by the batch that closed it."""
+    """Offsets of `billing` that jumped so long after the end of a window, read by the batch that
+    closed it.
+    """
     begin = NOON + window * MINUTE
     return {
-        "date": begin.date(), "cluster": "prod", "group": "billing", "event_id": "e", "status": "ok",
-        "batch_id": batch_of(begin), "event_at": begin + MINUTE + after, "kind": "offset_skip", "topic": "orders",
+        "date": begin.date(), "cluster": "prod", "group": "billing", "event_id": "e",
+        "status": "ok",
+        "batch_id": batch_of(begin), "event_at": begin + MINUTE + after, "kind": "offset_skip",
+        "topic": "orders",
         "partition": 3, "from_offset": 5, "to_offset": 1005, "records": 1000,
     }  # fmt: skip
 
 
 def stored(root: Path, table: Table) -> list[Row]:
-    rows: list[Row] = DeltaTable(str(root / table.name)).to_pyarrow_table().select(table.names).to_pylist()
+    rows: list[Row] = (
+        DeltaTable(str(root / table.name)).to_pyarrow_table().select(table.names).to_pylist()
+    )
     return rows
 
 
@@ -71,12 +83,16 @@ def time_of(window: int) -> str:
 
 def diagnose(root: Path, *words: str, first: int = MIDDLE, last: int = LAST) -> int:
     span = ["--from", time_of(first), "--to", time_of(last + 1)]
-    keys = {"job.tables": root, "cluster.name": "prod"} | {f"diagnosis.{name}": value for name, value in SHORT.items()}
+    keys = {"job.tables": root, "cluster.name": "prod"} | {
+        f"diagnosis.{name}": value for name, value in SHORT.items()
+    }
     sets = [word for key, value in keys.items() for word in ("--set", f"{key}={value}")]
     return main(["diagnose", *span, *sets, *words])
 
 
-def data(root: Path, capsys: pytest.CaptureFixture[str], *words: str, **span: int) -> dict[str, Any]:
+def data(
+    root: Path, capsys: pytest.CaptureFixture[str], *words: str, **span: int
+) -> dict[str, Any]:
     diagnose(root, "--json", *words, **span)
     found: dict[str, Any] = data_of("diagnose", capsys)
     return found
@@ -102,31 +118,39 @@ def test_a_replay_from_the_middle_gives_byte_for_byte_what_is_stored(
     findings = [row for step in steps for row in step.findings]
     windows = [row for step in steps for row in step.windows]
     # a finding's time is the end of its window
-    assert as_stored(FINDINGS, findings) == sorted(map(repr, of_windows(stored(evaluated, FINDINGS), "at", first + 1)))
+    assert as_stored(FINDINGS, findings) == sorted(
+        map(repr, of_windows(stored(evaluated, FINDINGS), "at", first + 1))
+    )
     assert as_stored(GROUP_WINDOWS, windows) == sorted(
         map(repr, of_windows(stored(evaluated, GROUP_WINDOWS), "window_start", first))
     )
 
 
 def test_the_story_has_what_a_replay_can_get_wrong(evaluated: Path) -> None:
-    """Findings that are open, pending or closing at its begin, and an event that the closing poll has seen already."""
+    """Findings that are open, pending or closing at its begin, and an event that the closing poll
+    has seen already.
+    """
     rows = stored(evaluated, FINDINGS)
     middle = NOON + MIDDLE * MINUTE
     opened = {row["finding_id"] for row in rows if row["at"] <= middle}
-    assert {row["event"] for row in rows if row["at"] > middle and row["finding_id"] in opened} >= {"closed"}
+    assert {row["event"] for row in rows if row["at"] > middle and row["finding_id"] in opened} >= {
+        "closed"
+    }
     assert any(row["event"] == "opened" and row["started_at"] < middle < row["at"] for row in rows)
     (skip,) = (row for row in rows if row["code"] == "OFFSET_SKIP" and row["event"] == "opened")
     assert {row["sub_cause"] for row in stored(evaluated, GROUP_WINDOWS)} >= {None, "arrival_up"}
     assert skip["at"] == NOON + (MIDDLE + 4) * MINUTE
 
 
-def test_equal_findings_are_said_to_be_equal(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_equal_findings_are_said_to_be_equal(
+    evaluated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert diagnose(evaluated, "--compare") == OK
     text = capsys.readouterr().out
     rows = of_windows(stored(evaluated, FINDINGS), "at", MIDDLE + 1)
     assert (
-        f"{LAST + 1 - MIDDLE} windows evaluated, with the state stored at 2026-11-20 12:13:00 UTC; {len(rows)} rows"
-        in text
+        f"{LAST + 1 - MIDDLE} windows evaluated, with the state stored at 2026-11-20 12:13:00 "
+        f"UTC; {len(rows)} rows" in text
     )
     assert text.splitlines()[-1] == f"equal to what is stored: {len(rows)} rows"
 
@@ -141,13 +165,17 @@ def test_other_thresholds_are_compared_row_by_row_and_end_with_1(
     sides = [each["side"] for each in found["comparison"]["differences"]]
     # every stored row is equal, differs or is missing, and so is every new one
     assert found["comparison"]["equal"] + len(sides) - sides.count("replayed") == len(rows)
-    assert found["comparison"]["equal"] + len(sides) - sides.count("stored") == len(found["findings"])
+    assert found["comparison"]["equal"] + len(sides) - sides.count("stored") == len(
+        found["findings"]
+    )
     early = {row["finding_id"]: row["at"] for row in found["findings"] if row["event"] == "closed"}
     late = {row["finding_id"]: row["at"].isoformat() for row in rows if row["event"] == "closed"}
     assert any(early[name] < late[name] for name in early.keys() & late.keys())
 
 
-def test_a_threshold_that_is_none_is_a_wrong_configuration(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_threshold_that_is_none_is_a_wrong_configuration(
+    evaluated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert diagnose(evaluated, "--param", "close_after=0") == CONFIGURATION
     assert "diagnosis.close_after" in capsys.readouterr().err
 
@@ -156,11 +184,16 @@ def test_without_an_evaluated_window_before_it_begins_with_nothing_and_says_so(
     evaluated: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert diagnose(evaluated, first=FIRST) == OK
-    assert ", without earlier state, as no window before it was evaluated" in capsys.readouterr().out.splitlines()[0]
+    assert (
+        ", without earlier state, as no window before it was evaluated"
+        in capsys.readouterr().out.splitlines()[0]
+    )
     assert data(evaluated, capsys, first=FIRST)["remembered_at"] is None
 
 
-def test_only_the_groups_asked_for_are_shown(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_groups_asked_for_are_shown(
+    evaluated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     found = data(evaluated, capsys, "--group", "fr*", "--compare")
     assert {row["group"] for row in found["findings"]} == {"fraud"}
     assert found["comparison"]["is_equal"]
@@ -186,17 +219,23 @@ def test_the_rows_are_written_to_another_place_and_history_stays(
         assert "holds tables already" in capsys.readouterr().err
 
 
-def test_a_range_without_a_window_is_a_wrong_use(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_range_without_a_window_is_a_wrong_use(
+    evaluated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert diagnose(evaluated, first=MIDDLE, last=MIDDLE - 1) == USAGE
     assert "no window of 60 s lies between" in capsys.readouterr().err
 
 
-def test_a_glob_that_fits_no_group_says_so(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_glob_that_fits_no_group_says_so(
+    evaluated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert diagnose(evaluated, "--group", "no*") == NOT_FOUND
     assert 'no group matches "no*"' in capsys.readouterr().err
 
 
-def test_an_end_after_the_newest_tick_is_that_tick(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_end_after_the_newest_tick_is_that_tick(
+    evaluated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     whole = data(evaluated, capsys)
     assert data(evaluated, capsys, "--to", "2999-01-01") == whole
     diagnose(evaluated, "--to", "2999-01-01")

@@ -1,4 +1,6 @@
-"""The words of the diagnosis: every verdict and every rule has some, and each number has its unit."""
+"""The words of the diagnosis: every verdict and every rule has some, and each
+number has its unit.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,22 @@ Row = dict[str, Any]
 
 
 def window(verdict: str, members: int | None = 3, desired: int | None = 3, **numbers: float) -> Row:
-    return {"scale_verdict": verdict, "scale_reason": numbers, "members": members, "members_desired": desired}
+    return {
+        "scale_verdict": verdict,
+        "scale_reason": numbers,
+        "members": members,
+        "members_desired": desired,
+    }
 
 
 @pytest.mark.parametrize("verdict", VERDICTS)
 def test_every_verdict_begins_with_its_answer(verdict: str) -> None:
-    answer = {"YES": "Yes: ", "YES_PARTIAL": "In part: ", "UNKNOWN": "Not known: ", "UNKNOWN_INPUT": "Not known: "}
+    answer = {
+        "YES": "Yes: ",
+        "YES_PARTIAL": "In part: ",
+        "UNKNOWN": "Not known: ",
+        "UNKNOWN_INPUT": "Not known: ",
+    }
     assert verdict_sentence(window(verdict)).startswith(answer.get(verdict, "No: "))
     helps = {"YES": "would help", "YES_PARTIAL": "would help, but not enough"}
     if verdict.startswith("NO_") and verdict != "NO_MEMBERS":
@@ -46,9 +58,12 @@ def test_a_verdict_of_a_newer_job_is_shown_by_its_code() -> None:
     assert set(CLAUSES) <= set(VERDICTS)
 
 
-HOT = window("NO_HOT_PARTITION", hot_partitions=2, hot_arrival_rate=1500.0, best_capacity_rate=1000.0)
+HOT = window(
+    "NO_HOT_PARTITION", hot_partitions=2, hot_arrival_rate=1500.0, best_capacity_rate=1000.0
+)
 WANDERS = (
-    "No: one after the other, 3 partitions got more than the best member does, which is 506 records/s, and a partition"
+    "No: one after the other, 3 partitions got more than the best member does, which is 506 "
+    "records/s, and a partition"
     " has one owner."
 )
 STALLED = "of the worst topic's lag is on partitions that are stalled or belong to nobody."
@@ -65,14 +80,21 @@ STALLED = "of the worst topic's lag is on partitions that are stalled or belong 
         (window("YES", 3, 6), "Yes: 3 → 6 members."),
         (window("NO_STALLED", stalled_lag_ratio=0.994), f"No: 99.4 % {STALLED}"),
         (window("NO_STALLED"), f"No: unknown {STALLED}"),
-        (window("NO_BROKER", explained_ratio=0.75), "No: 75.0 % of the lag is on the broker's side."),
+        (
+            window("NO_BROKER", explained_ratio=0.75),
+            "No: 75.0 % of the lag is on the broker's side.",
+        ),
         (
             window("NO_BROKER", hidden_lag_ratio=0.75),
             "No: 75.0 % of the worst topic's lag waits for a transaction that is still open.",
         ),
         (
             window("NO_REBALANCE_FIRST", time_in_rebalance_ratio=0.25),
-            "No: its rebalances come first. Each stops partitions, and more members mean more of them.",
+            (
+                "No: its rebalances come first. Each stops partitions, and more members mean "
+                "more of "
+                "them."
+            ),
         ),
         (window("NOT_NEEDED", row=2), "No: its consumers are enough."),
         (window("NO_HOT_PARTITION", hot_partitions=3, best_capacity_rate=506.0), WANDERS),
@@ -82,11 +104,19 @@ STALLED = "of the worst topic's lag is on partitions that are stalled or belong 
         ),
         (
             window("NO_IDLE", 4, 4, members_ceiling=12),
-            "No: not even 12 members, the most that can get a partition, can read what arrives. Make each faster.",
+            (
+                "No: not even 12 members, the most that can get a partition, can read what "
+                "arrives. "
+                "Make each faster."
+            ),
         ),
         (
             window("UNKNOWN", 3, None, arrival_windows_needed=10),
-            "Not known: whether one partition gets more than a member can do shows only after 10 windows.",
+            (
+                "Not known: whether one partition gets more than a member can do shows only "
+                "after 10 "
+                "windows."
+            ),
         ),
         (
             window("UNKNOWN", 3, None, busy_windows_needed=5, shape_known=1),
@@ -94,11 +124,17 @@ STALLED = "of the worst topic's lag is on partitions that are stalled or belong 
         ),
         (
             window("UNKNOWN", 3, None, busy_windows_needed=5, shape_known=0, capacity_rate=10.0),
-            "Not known: the distribution of the lag over the partitions has not lasted long enough to be named.",
+            (
+                "Not known: the distribution of the lag over the partitions has not lasted long "
+                "enough to be named."
+            ),
         ),
         (
             window("NOT_NEEDED", 3, 3, size_known=0, row=2),
-            "Not so far: hardly more is unread than arrives in a window. How many consumers it needs is not known yet.",
+            (
+                "Not so far: hardly more is unread than arrives in a window. How many consumers it "
+                "needs is not known yet."
+            ),
         ),
         (
             window("UNKNOWN", None, None, members_known=0),
@@ -112,7 +148,8 @@ def test_the_numbers_that_decided_are_in_the_sentence(row: Row, sentence: str) -
 
 def test_several_hot_partitions_are_counted() -> None:
     expected = (
-        "No: 2 partitions get up to 1,500 records/s, the best member does 1,000 records/s, and a partition has one"
+        "No: 2 partitions get up to 1,500 records/s, the best member does 1,000 records/s, and a "
+        "partition has one"
     )
     assert verdict_sentence(HOT) == f"{expected} owner."
 
@@ -120,14 +157,26 @@ def test_several_hot_partitions_are_counted() -> None:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.number}-{rule.code}")
 def test_every_rule_reads_as_sentences(rule: Any) -> None:
     row = {"code": rule.code, "evidence_text": {}}
-    window = {"scale_verdict": "YES", "members_desired": 3, "members_ceiling": 6, "drain_seconds": 60.0}
-    found = [says(row), *advice(row, window), *avoid(row, {}), f"Wrong if {spoken(rule.falsifier)}."]
+    window = {
+        "scale_verdict": "YES",
+        "members_desired": 3,
+        "members_ceiling": 6,
+        "drain_seconds": 60.0,
+    }
+    found = [
+        says(row),
+        *advice(row, window),
+        *avoid(row, {}),
+        f"Wrong if {spoken(rule.falsifier)}.",
+    ]
     assert [text for text in found if not re.fullmatch(r"[A-Z].*[^.]\.", text)] == []
     # columns read as words; a setting is written as it is typed
     assert {name for text in found for name in re.findall(r"\w+_\w+", text)} <= {"hot_standby"}
 
 
-@pytest.mark.parametrize("rule", [each for each in RULES if each.mistakes], ids=lambda rule: rule.code)
+@pytest.mark.parametrize(
+    "rule", [each for each in RULES if each.mistakes], ids=lambda rule: rule.code
+)
 def test_a_mistake_reads_do_not_and_a_verb(rule: Any) -> None:
     for text in avoid({"code": rule.code}, {}):
         assert re.match(r"Do not (?!.*\bAvoid\b)[a-z]+(?<!ing) ", text), text
@@ -142,7 +191,9 @@ def test_a_mistake_reads_do_not_and_a_verb(rule: Any) -> None:
     ],
 )
 def test_advice_is_that_for_the_kind_of_stall(kind: str | None, first: str, number: int) -> None:
-    text = advice({"code": "PARTITION_STALLED", "evidence_text": {"kind": kind} if kind else {}}, {})
+    text = advice(
+        {"code": "PARTITION_STALLED", "evidence_text": {"kind": kind} if kind else {}}, {}
+    )
     assert text[0].startswith(first)
     assert len(text) == number
 
@@ -164,7 +215,9 @@ def test_no_advice_asks_for_what_the_verdict_denies() -> None:
 
 
 def test_no_mistake_is_what_the_verdict_advises() -> None:
-    """What is forbidden for some partitions only is no contradiction, as long as the window shows their finding."""
+    """What is forbidden for some partitions only is no contradiction, as long as the window shows
+    their finding.
+    """
 
     def mistakes(code: str, verdict: str, **unseen: str) -> list[str]:
         row = {"code": code, "finding_id": "a"}
@@ -189,9 +242,16 @@ def test_only_members_for_a_part_of_the_group_may_be_a_mistake_where_more_help(r
     row, window = {"code": rule.code, "finding_id": "a"}, {"scale_verdict": "YES"}
     left = avoid(row, window)
     about = [text for text in left if re.search(r"\badd (more )?(consumers|members)\b", text)]
-    assert [text for text in about if not re.search("for (these|a stalled) partition|to that host", text)] == []
+    assert [
+        text
+        for text in about
+        if not re.search("for (these|a stalled) partition|to that host", text)
+    ] == []
     assert avoid(row, window | {"unseen_findings": {"a": "gone"}}) == []
-    assert all(re.search(r"\badd (more )?(consumers|members)\b", text, re.IGNORECASE) for text in rule.not_more)
+    assert all(
+        re.search(r"\badd (more )?(consumers|members)\b", text, re.IGNORECASE)
+        for text in rule.not_more
+    )
 
 
 @pytest.mark.parametrize(
@@ -217,11 +277,16 @@ def test_a_number_has_the_unit_of_its_name(name: str, value: float, text: str) -
 
 def test_evidence_leaves_out_what_is_empty_and_no_name_steers_the_terminal() -> None:
     assert (
-        evidence_words({"evidence": {"lag_record_seconds": 8.0}, "evidence_text": {}}) == "lag over time 8 records × s"
+        evidence_words({"evidence": {"lag_record_seconds": 8.0}, "evidence_text": {}})
+        == "lag over time 8 records × s"
     )
     row = {
         "evidence": {"frozen_seconds": 90.0, "p": 0.00123},
-        "evidence_text": {"owner": "a\x1b[2Jb", "sub_cause": "", "empty_since": "2026-11-20 12:00:00+00:00"},
+        "evidence_text": {
+            "owner": "a\x1b[2Jb",
+            "sub_cause": "",
+            "empty_since": "2026-11-20 12:00:00+00:00",
+        },
     }
     text = evidence_words(row)
     assert text.startswith("frozen 1 m 30 s, p 0.00123, owner a")

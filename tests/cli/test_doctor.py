@@ -25,7 +25,12 @@ from laggard.cli.main import main
 from laggard.config import Config
 from laggard.config.sections import Cluster, Exporter, Job, Metrics
 from laggard.doctor import clock, cluster, rights, runtime, tables, trial
-from laggard.doctor.cluster import evaluate_position, evaluate_topic_error, evaluate_transactions, find_unreachable
+from laggard.doctor.cluster import (
+    evaluate_position,
+    evaluate_topic_error,
+    evaluate_transactions,
+    find_unreachable,
+)
 from laggard.doctor.result import Result, exit_code, run_checks
 from laggard.errors import TEMPORARY, LaggardError
 from laggard.sources.brokers import Answer
@@ -35,7 +40,15 @@ from laggard.tables.arrow import arrow_schema
 from laggard.tables.maintenance import write_done
 from laggard.tables.schemas import TABLES
 from patience import patient
-from tables.fixtures import NOW, group_row, partition_row, window_row, write_batch, write_evaluated, write_rows
+from tables.fixtures import (
+    NOW,
+    group_row,
+    partition_row,
+    window_row,
+    write_batch,
+    write_evaluated,
+    write_rows,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -55,9 +68,13 @@ def config_of(root: Path, **sections: Any) -> Config:
 
 
 def test_a_closed_port_is_a_failure_with_a_remedy_and_stops_no_other_check() -> None:
-    settings = [f'cluster.bootstrap_servers=["127.0.0.1:{closed_port()}"]', "cluster.request_timeout_seconds=1"]
+    settings = [
+        f'cluster.bootstrap_servers=["127.0.0.1:{closed_port()}"]',
+        "cluster.request_timeout_seconds=1",
+    ]
     words = [word for setting in settings for word in ("--set", setting)]
-    # a process of its own: a client that could not connect leaves its sockets to the garbage collector
+    # a process of its own: a client that could not connect leaves its sockets to the garbage
+    # collector
     command = [sys.executable, "-m", "laggard", "--json", "doctor", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     answer = json.loads(done.stdout)
@@ -71,7 +88,12 @@ def test_a_closed_port_is_a_failure_with_a_remedy_and_stops_no_other_check() -> 
 def test_a_port_that_takes_connections_and_says_nothing_costs_one_time_limit() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
-        words = ["--set", f'cluster.bootstrap_servers=["{address}"]', "--set", "cluster.request_timeout_seconds=2"]
+        words = [
+            "--set",
+            f'cluster.bootstrap_servers=["{address}"]',
+            "--set",
+            "cluster.request_timeout_seconds=2",
+        ]
         command = [sys.executable, "-m", "laggard", "--json", "doctor", *words]
         started = time.monotonic()
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
@@ -98,7 +120,9 @@ def test_addresses_without_a_connection_are_named_with_their_reasons() -> None:
 class FakeBrokers:
     """Answers of list_offsets, given beforehand; all at one offset unless an error is given."""
 
-    def __init__(self, errors: Mapping[int, str] | None = None, stable: Mapping[int, int] | None = None) -> None:
+    def __init__(
+        self, errors: Mapping[int, str] | None = None, stable: Mapping[int, int] | None = None
+    ) -> None:
         self.errors, self.stable = errors or {}, stable or {}
 
     def list_offsets(
@@ -107,22 +131,33 @@ class FakeBrokers:
         asked = [key for partitions in by_leader.values() for key in partitions]
         offsets = self.stable if isolation else {}
         return {
-            key: Answer(None, self.errors[key[1]]) if key[1] in self.errors else Answer(offsets.get(key[1], 5), None)
+            key: Answer(None, self.errors[key[1]])
+            if key[1] in self.errors
+            else Answer(offsets.get(key[1], 5), None)
             for key in asked
         }
 
 
 def source_of(root: Path, leaders: list[int], brokers: FakeBrokers) -> list[Result]:
-    parts = [{"partition_index": index, "leader_id": leader} for index, leader in enumerate(leaders)]
+    parts = [
+        {"partition_index": index, "leader_id": leader} for index, leader in enumerate(leaders)
+    ]
     metadata = {"brokers": [], "topics": [{"error_code": 0, "partitions": parts}]}
-    asked = cluster.Cluster(config_of(root), brokers, metadata=metadata)  # type: ignore[arg-type]  # it asks no more of them
+    # it asks no more of them
+    asked = cluster.Cluster(config_of(root), brokers, metadata=metadata)  # type: ignore[arg-type]
     return list(cluster.check_source(asked))
 
 
-def test_partitions_without_a_leader_are_a_failure_and_the_others_are_evaluated(tmp_path: Path) -> None:
+def test_partitions_without_a_leader_are_a_failure_and_the_others_are_evaluated(
+    tmp_path: Path,
+) -> None:
     results = source_of(tmp_path, [1, -1, 2], FakeBrokers())
     levels = [(result.level, result.check) for result in results]
-    assert levels == [("ok", "offsets topic"), ("fail", "offsets topic leaders"), ("ok", "open transactions")]
+    assert levels == [
+        ("ok", "offsets topic"),
+        ("fail", "offsets topic leaders"),
+        ("ok", "open transactions"),
+    ]
     assert results[1].fact == "no leader for partitions 1"
     # of nothing it does not say that all is well
     assert [result.level for result in source_of(tmp_path, [-1], FakeBrokers())] == ["ok", "fail"]
@@ -158,7 +193,9 @@ def with_cluster(**values: Any) -> Config:
         ("__consumer_offsets", "LEADER_NOT_AVAILABLE", "fail"),
     ],
 )
-def test_only_a_topic_that_kafka_will_make_may_be_missing(topic: str, problem: str, level: str) -> None:
+def test_only_a_topic_that_kafka_will_make_may_be_missing(
+    topic: str, problem: str, level: str
+) -> None:
     result = evaluate_topic_error(with_cluster(offsets_topic=topic), problem)
     assert (result.level, bool(result.remedy)) == (level, True)
 
@@ -236,15 +273,22 @@ def test_a_clock_is_checked_by_what_it_must_be_off_at_least(
 
 @pytest.fixture
 def tried(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Result]]:
-    """A trial on a topic of two partitions, one without an answer; Spark reads 5 records, or fails so."""
+    """A trial on a topic of two partitions, one without an answer; Spark reads 5 records, or fails
+    so.
+    """
     rows = [{"offsets_partition": 0, "last_stable_offset": 5}, {"offsets_partition": 1}]
-    snapshot = Snapshot(1, 0, offsets_partitions=pa.Table.from_pylist(rows, schema=OFFSETS_PARTITIONS))
+    snapshot = Snapshot(
+        1, 0, offsets_partitions=pa.Table.from_pylist(rows, schema=OFFSETS_PARTITIONS)
+    )
     asked: Any = SimpleNamespace(
-        config=Config(cluster=Cluster(bootstrap_servers=("unused",))), topic={"partitions": [{}, {}]}
+        config=Config(cluster=Cluster(bootstrap_servers=("unused",))),
+        topic={"partitions": [{}, {}]},
     )
 
     def run(failure: Exception | None = None) -> list[Result]:
-        def read(_: Any, __: Any, begins: dict[int, int], ends: dict[int, int], ___: Snapshot) -> Any:
+        def read(
+            _: Any, __: Any, begins: dict[int, int], ends: dict[int, int], ___: Snapshot
+        ) -> Any:
             assert (begins, ends) == ({0: 0}, {0: 5})
             if failure is not None:
                 raise failure
@@ -252,12 +296,16 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Result]]:
 
         # Spark's source adds a row of nulls; without a plan it would wait for a silent broker
         offsets = [SimpleNamespace(offset=each) for each in (None, *range(5))]
-        rows = SimpleNamespace(collect=lambda: offsets if planned == [rows] else pytest.fail("not planned"))
+        rows = SimpleNamespace(
+            collect=lambda: offsets if planned == [rows] else pytest.fail("not planned")
+        )
         planned: list[Any] = []
         ended: list[str] = []
         poller = SimpleNamespace(poll=lambda _: snapshot, close=lambda: ended.append("poller"))
         monkeypatch.setattr(trial, "Poller", lambda _: poller)
-        monkeypatch.setattr(session, "start_session", lambda *_: SimpleNamespace(stop=lambda: ended.append("spark")))
+        monkeypatch.setattr(
+            session, "start_session", lambda *_: SimpleNamespace(stop=lambda: ended.append("spark"))
+        )
         monkeypatch.setattr(trial.OffsetsSource, "read", read)
         monkeypatch.setattr(trial.OffsetsSource, "plan", lambda _, frame, __: planned.append(frame))
         try:
@@ -268,22 +316,31 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Result]]:
     return run
 
 
-def test_a_trial_says_what_it_read_and_who_did_not_answer(tried: Callable[..., list[Result]]) -> None:
+def test_a_trial_says_what_it_read_and_who_did_not_answer(
+    tried: Callable[..., list[Result]],
+) -> None:
     silent, read = tried()
-    assert (silent.level, silent.fact) == ("warn", "the leaders of 1 of 2 partitions did not answer: [1]")
+    assert (silent.level, silent.fact) == (
+        "warn",
+        "the leaders of 1 of 2 partitions did not answer: [1]",
+    )
     assert (read.level, read.fact) == ("ok", "Spark read 5 records of 1 partitions in one batch")
 
 
 def test_a_trial_that_fails_says_why(tried: Callable[..., list[Result]]) -> None:
     with pytest.raises(LaggardError, match="Spark cannot reach a broker") as raised:
-        tried(PySparkException("Caused by: org.apache.kafka.common.errors.TimeoutException: expired"))
+        tried(
+            PySparkException("Caused by: org.apache.kafka.common.errors.TimeoutException: expired")
+        )
     assert raised.value.exit_code == TEMPORARY
 
 
 def test_without_a_cluster_it_says_how_to_name_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor"]) == 2
     lines = capsys.readouterr().out.splitlines()
-    place = next(number for number, line in enumerate(lines) if line.startswith("fail  bootstrap servers: "))
+    place = next(
+        number for number, line in enumerate(lines) if line.startswith("fail  bootstrap servers: ")
+    )
     assert lines[place + 1].startswith("      fix: laggard doctor --set")
 
 
@@ -292,11 +349,16 @@ def test_a_broken_check_is_a_line_and_the_next_one_runs() -> None:
         raise ZeroDivisionError("by zero")
 
     results = run_checks([("first", broken), ("second", lambda: [Result("ok", "second", "fine")])])
-    assert [(result.level, result.check) for result in results] == [("fail", "first"), ("ok", "second")]
+    assert [(result.level, result.check) for result in results] == [
+        ("fail", "first"),
+        ("ok", "second"),
+    ]
     assert results[0].fact == "ZeroDivisionError: by zero"
 
 
-@pytest.mark.parametrize(("levels", "code"), [([], 0), (["ok"], 0), (["warn", "ok"], 1), (["ok", "fail", "warn"], 2)])
+@pytest.mark.parametrize(
+    ("levels", "code"), [([], 0), (["ok"], 0), (["warn", "ok"], 1), (["ok", "fail", "warn"], 2)]
+)
 def test_the_worst_line_is_the_exit_code(levels: list[str], code: int) -> None:
     assert exit_code([Result(level, "check", "fact") for level in levels]) == code
 
@@ -336,7 +398,13 @@ def test_no_java_is_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("listen", "level"),
-    [("127.0.0.1:1", "ok"), ("localhost:1", "ok"), ("[::1]:1", "ok"), ("0.0.0.0:1", "warn"), ("host:1", "warn")],
+    [
+        ("127.0.0.1:1", "ok"),
+        ("localhost:1", "ok"),
+        ("[::1]:1", "ok"),
+        ("0.0.0.0:1", "warn"),
+        ("host:1", "warn"),
+    ],
 )
 def test_an_exporter_that_others_can_reach_is_a_warning(listen: str, level: str) -> None:
     (result,) = tables.check_listen(Config(exporter=Exporter(listen=listen)))
@@ -344,7 +412,9 @@ def test_an_exporter_that_others_can_reach_is_a_warning(listen: str, level: str)
 
 
 @pytest.mark.parametrize(("text", "level"), [("{}\n", "ok"), ("nothing: 1\n", "fail")])
-def test_a_web_config_file_that_would_be_refused_is_a_failure(tmp_path: Path, text: str, level: str) -> None:
+def test_a_web_config_file_that_would_be_refused_is_a_failure(
+    tmp_path: Path, text: str, level: str
+) -> None:
     (tmp_path / "web.yml").write_text(text, encoding="utf-8")
     config = Config(exporter=Exporter(web_config_file=str(tmp_path / "web.yml")))
     first = run_checks([("exporter.listen", lambda: tables.check_listen(config))])[0]
@@ -355,7 +425,9 @@ def test_a_web_config_file_that_would_be_refused_is_a_failure(tmp_path: Path, te
 def test_two_roots_of_one_cluster_are_a_failure_of_the_exporter(tmp_path: Path) -> None:
     for name in ("a", "b"):
         write_batch(tmp_path / name, partitions=[])
-    config = Config(exporter=Exporter(tables=tuple(str(tmp_path / name) for name in ("a", "none", "b"))))
+    config = Config(
+        exporter=Exporter(tables=tuple(str(tmp_path / name) for name in ("a", "none", "b")))
+    )
     results = list(tables.check_roots(config))
     assert [result.level for result in results] == ["ok", "warn", "fail"]
     assert list(tables.check_roots(Config())) == []
@@ -383,7 +455,9 @@ def test_tables_as_the_job_writes_them_are_all_right(tmp_path: Path) -> None:
 
 def test_groups_in_quarantine_are_named_and_their_partitions_counted(tmp_path: Path) -> None:
     rows = [partition_row("good", "t", 0)]
-    rows += [partition_row("bad", "t", number, "stale", error="ADVANCE_FAILED") for number in range(3)]
+    rows += [
+        partition_row("bad", "t", number, "stale", error="ADVANCE_FAILED") for number in range(3)
+    ]
     groups = [group_row("good"), group_row("bad")]
     assert list(tables.check_quarantine(config_of(tmp_path))) == []
     values = {"quarantined_groups": 1, "quarantined": {"bad": "KeyError"}}
@@ -421,7 +495,9 @@ def test_maintenance_of_a_table_is_no_row_above_the_newest_batch(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("hours", "level"), [(25, "ok"), (27, "warn")])
-def test_tables_that_were_not_maintained_for_a_day_are_named(tmp_path: Path, hours: int, level: str) -> None:
+def test_tables_that_were_not_maintained_for_a_day_are_named(
+    tmp_path: Path, hours: int, level: str
+) -> None:
     assert list(tables.check_maintained(config_of(tmp_path), NOW)) == []  # a new root
     write_done(str(tmp_path), {"batches": NOW - timedelta(hours=hours), "findings": NOW})
     (result,) = tables.check_maintained(config_of(tmp_path), NOW)
@@ -436,10 +512,15 @@ def test_a_table_of_other_columns_is_a_failure_that_lists_them_all(tmp_path: Pat
     write_deltalake(str(tmp_path / "group_events"), pa.table({"group": [1], "more": ["x"]}))
     (result,) = tables.check_table(config_of(tmp_path), "group_events")
     assert result.level == "fail"
-    assert all(part in result.fact for part in ("missing: event_id", "unexpected: more", "group is int64, not string"))
+    assert all(
+        part in result.fact
+        for part in ("missing: event_id", "unexpected: more", "group is int64, not string")
+    )
 
 
-def test_jars_that_were_never_fetched_are_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jars_that_were_never_fetched_are_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("LAGGARD_JARS", str(tmp_path / "jars"))
     (result,) = runtime.check_jars()
     assert (result.level, result.is_ahead) == ("warn", True)
@@ -517,7 +598,11 @@ def test_partitions_that_may_keep_their_series_are_counted_beside_them(tmp_path:
     for top, kept in ((3, 3), (6, 3), (9, 0)):
         (result,) = tables.check_series(config_of(tmp_path, metrics=Metrics(partition_top_k=top)))
         # 5 of a partition of the group, 2 of the partition itself
-        said = f"; up to {7 * kept} more as the worst partitions change" if kept else "; room for 100,000"
+        said = (
+            f"; up to {7 * kept} more as the worst partitions change"
+            if kept
+            else "; room for 100,000"
+        )
         assert result.fact.endswith(said)
 
 
@@ -532,7 +617,9 @@ def test_the_series_of_the_newest_batch_are_held_against_the_cap(tmp_path: Path)
     exporter.refresh()
     _, data, _ = exporter.refresher.known
     assert data is not None
-    assert result == Result("ok", "series", f"{data.series:,} of groups and topics of cluster prod; room for 100,000")
+    assert result == Result(
+        "ok", "series", f"{data.series:,} of groups and topics of cluster prod; room for 100,000"
+    )
     (result,) = tables.check_series(config_of(tmp_path, metrics=Metrics(max_series=1000)))
     assert result.level == "warn"
     assert "withheld: 78 of partition_offsets, " in result.fact  # 2 of 36 rows and of 3 partitions

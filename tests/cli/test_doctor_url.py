@@ -24,7 +24,9 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def doctor(capsys: pytest.CaptureFixture[str], exporter: Exporter, *words: str) -> tuple[int, dict[str, Any]]:
+def doctor(
+    capsys: pytest.CaptureFixture[str], exporter: Exporter, *words: str
+) -> tuple[int, dict[str, Any]]:
     """The exit code, and the lines by their checks."""
     with serving_api(exporter) as asker:
         code = main(["doctor", "--json", "--url", f"http://127.0.0.1:{asker.port}", *words])
@@ -42,7 +44,9 @@ def write(root: Path, **values: Any) -> None:
     write_batch(root, 42, partitions=partitions, groups=[group_row("checkout")])
 
 
-def test_an_exporter_that_serves_is_all_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_exporter_that_serves_is_all_right(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(tmp_path)
     code, found = doctor(capsys, exporter_of(tmp_path))
     assert code == OK
@@ -53,7 +57,9 @@ def test_an_exporter_that_serves_is_all_right(tmp_path: Path, capsys: pytest.Cap
     assert found["series"]["fact"].endswith(", none withheld")
 
 
-def test_data_that_is_too_old_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_data_that_is_too_old_is_a_failure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(tmp_path)
     exporter = exporter_of(tmp_path)
     exporter.clock.now = NOW.timestamp() + 3600
@@ -62,7 +68,9 @@ def test_data_that_is_too_old_is_a_failure(tmp_path: Path, capsys: pytest.Captur
     assert found["ready"]["fact"] == "prod: stale"
 
 
-def test_what_it_could_not_show_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_it_could_not_show_is_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(tmp_path, lag=-5)
     code, found = doctor(capsys, exporter_of(tmp_path, max_series=60))
     assert (code, found["errors"]["level"], found["series"]["level"]) == (1, "warn", "warn")
@@ -76,7 +84,8 @@ def test_an_address_without_an_exporter_is_a_failure(capsys: pytest.CaptureFixtu
     out = capsys.readouterr().out
     assert out.startswith(f"fail  exporter: cannot ask {url}: ConnectionRefusedError")
     assert out.splitlines()[-1] == (
-        "1 failure, 0 warnings, 0 not yet, 0 ok: the exporter does not serve all; begin with exporter"
+        "1 failure, 0 warnings, 0 not yet, 0 ok: the exporter does not serve all; begin with "
+        "exporter"
     )
 
 

@@ -65,7 +65,9 @@ def test_what_ended_is_open_no_longer_and_was_open_before(tmp_path: Path) -> Non
     evaluated(
         tmp_path,
         finding("a", NOW - 10 * MINUTE),
-        finding("a", NOW - 4 * MINUTE, 1, "closed", closed_at=NOW - 4 * MINUTE, close_reason="cleared"),
+        finding(
+            "a", NOW - 4 * MINUTE, 1, "closed", closed_at=NOW - 4 * MINUTE, close_reason="cleared"
+        ),
     )
     evaluated(tmp_path, to=5 * MINUTE)
     assert codes(tmp_path) == []
@@ -73,9 +75,12 @@ def test_what_ended_is_open_no_longer_and_was_open_before(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("late", "is_old"), [(5 * MINUTE, False), (5 * MINUTE + timedelta(seconds=59), False), (6 * MINUTE, True)]
+    ("late", "is_old"),
+    [(5 * MINUTE, False), (5 * MINUTE + timedelta(seconds=59), False), (6 * MINUTE, True)],
 )
-def test_the_rules_speak_for_five_windows_more(tmp_path: Path, late: timedelta, is_old: bool) -> None:
+def test_the_rules_speak_for_five_windows_more(
+    tmp_path: Path, late: timedelta, is_old: bool
+) -> None:
     found = read_diagnosis(str(evaluated(tmp_path, finding("a"))), "fraud", NOW + late, 60)
     assert (found.is_old, found.is_current) == (is_old, not is_old)
 
@@ -83,4 +88,7 @@ def test_the_rules_speak_for_five_windows_more(tmp_path: Path, late: timedelta, 
 def test_a_window_that_has_not_ended_at_that_moment_does_not_count(tmp_path: Path) -> None:
     evaluated(tmp_path)
     assert read_diagnosis(str(tmp_path), "fraud", NOW, 60).evaluated_to == NOW
-    assert read_diagnosis(str(tmp_path), "fraud", NOW - timedelta(microseconds=1), 60).evaluated_to is None
+    assert (
+        read_diagnosis(str(tmp_path), "fraud", NOW - timedelta(microseconds=1), 60).evaluated_to
+        is None
+    )

@@ -51,7 +51,10 @@ def test_a_state_that_was_there_when_watching_began_is_older_than_that(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(tmp_path, group_status=[group(state_since=NOW - AGO, watched_since=NOW - AGO)])
-    assert page(tmp_path, capsys)["State"][0] == "Stable since at least 2026-11-20 11:50:00 UTC (10 m 00 s)"
+    assert (
+        page(tmp_path, capsys)["State"][0]
+        == "Stable since at least 2026-11-20 11:50:00 UTC (10 m 00 s)"
+    )
 
 
 def test_the_lag_is_shown_with_the_worst_partitions_and_who_reads_them(
@@ -75,18 +78,26 @@ def test_a_lag_that_is_not_whole_is_a_lower_bound_on_every_line_that_it_reaches(
         tmp_path,
         group_status=[group(lag=None, status="partial", partitions_total=5)],
         partition_status=partitions(partition_row("checkout", "orders", 4, "no_end_offset")),
-        group_members=[member_row(1, [("orders", 0), ("orders", 1)]), member_row(2, [("orders", 2), ("orders", 4)])],
+        group_members=[
+            member_row(1, [("orders", 0), ("orders", 1)]),
+            member_row(2, [("orders", 2), ("orders", 4)]),
+        ],
     )
     found = page(tmp_path, capsys)
     assert found["Lag"][:2] == [
         "≥ 700 records in 5 partitions, 1 of them not known",
         "oldest unread record: ≥ 55 s old",
     ]
-    assert [re.split(r" {2,}", line)[-2:] for line in found["Members"][1:3]] == [["≥ 550", "≥ 55 s"], ["40", "4 s"]]
+    assert [re.split(r" {2,}", line)[-2:] for line in found["Members"][1:3]] == [
+        ["≥ 550", "≥ 55 s"],
+        ["40", "4 s"],
+    ]
     assert "- Lag of 1 partition (orders 4): the broker gave no log end." in found["Not known"]
 
 
-def test_a_group_that_has_read_everything_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_group_that_has_read_everything_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(
         tmp_path,
         group_status=[group(lag=0, lag_known=0, max_time_lag_seconds=0.0)],
@@ -119,13 +130,20 @@ def test_the_assignment_is_that_of_the_newest_generation_and_of_a_member_its_new
             member_row(1, [("orders", 3)], **epoch, batch_id=4),
             member_row(1, [("orders", 0)], **epoch, batch_id=5),
             member_row(2, [("orders", 1)], **epoch, group_instance_id="pod"),
-            member_row(4, [("orders", 1)], **epoch, group_instance_id="pod", replaced_member_id="c2-id"),
+            member_row(
+                4, [("orders", 1)], **epoch, group_instance_id="pod", replaced_member_id="c2-id"
+            ),
             member_row(5, [("orders", 2)], **{**epoch, "generation": 8, "source_offset": 850}),
-            member_row(6, [("orders", 2)], **{**epoch, "generation": 40, "source_offset": 300}, **older),
+            member_row(
+                6, [("orders", 2)], **{**epoch, "generation": 40, "source_offset": 300}, **older
+            ),
         ],
     )
     held = {row["client_id"]: row["assigned"] for row in data(tmp_path, capsys)["members"]}
-    assert held == {"c1": [{"topic": "orders", "partition": 0}], "c4": [{"topic": "orders", "partition": 1}]}
+    assert held == {
+        "c1": [{"topic": "orders", "partition": 0}],
+        "c4": [{"topic": "orders", "partition": 1}],
+    }
 
 
 def test_members_of_a_group_that_is_long_quiet_are_found_in_an_older_date(
@@ -133,7 +151,13 @@ def test_members_of_a_group_that_is_long_quiet_are_found_in_an_older_date(
 ) -> None:
     long_ago = [NOW - timedelta(days=days) for days in range(1, 9)]
     others = [member_row(9, group="other", record_timestamp=at) for at in long_ago]
-    write(tmp_path, group_members=[*others, member_row(1, [("orders", 2)], record_timestamp=NOW - timedelta(days=9))])
+    write(
+        tmp_path,
+        group_members=[
+            *others,
+            member_row(1, [("orders", 2)], record_timestamp=NOW - timedelta(days=9)),
+        ],
+    )
     assert [row["client_id"] for row in data(tmp_path, capsys)["members"]] == ["c1"]
 
 
@@ -154,7 +178,9 @@ def test_a_group_without_members_has_none_and_its_old_ones_are_not_shown(
     assert data(tmp_path, capsys)["members"] == []
 
 
-@pytest.mark.parametrize(("words", "expected"), [((), 5), (("--limit", "2"), 2), (("--limit", "9"), 8)])
+@pytest.mark.parametrize(
+    ("words", "expected"), [((), 5), (("--limit", "2"), 2), (("--limit", "9"), 8)]
+)
 def test_the_newest_rebalances_come_first_five_unless_said_otherwise(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], expected: int
 ) -> None:
@@ -191,16 +217,24 @@ def test_totals_are_given_by_cause_with_the_time_in_rebalance(
 def test_a_group_that_never_rebalanced_says_since_when_it_is_watched(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(tmp_path, rebalances=[], group_status=[group(rebalances_total={}, last_rebalance_at=None)])
+    write(
+        tmp_path, rebalances=[], group_status=[group(rebalances_total={}, last_rebalance_at=None)]
+    )
     assert page(tmp_path, capsys)["Last rebalances"] == ["none seen since 2026-11-20 09:00:00 UTC"]
 
 
-def test_names_that_clients_chose_cannot_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_that_clients_chose_cannot_steer_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     name = "it's\x1b[2J\\"
     write(
         tmp_path,
         group_status=[group() | {"group": name}],
-        group_members=[member_row(1, [("orders\x1b", 0)], group=name, client_id="c\x1b[2J", client_host="/\x07")],
+        group_members=[
+            member_row(
+                1, [("orders\x1b", 0)], group=name, client_id="c\x1b[2J", client_host="/\x07"
+            )
+        ],
         rebalances=[rebalance_row(group=name, left=["c\x1b[2J/10.0.0.1#0"], straggler_slot="\x1b")],
     )
     assert explain(tmp_path, name) == OK
@@ -212,7 +246,8 @@ def test_names_that_clients_chose_cannot_steer_the_terminal(tmp_path: Path, caps
 
 
 @pytest.mark.parametrize(
-    ("name", "near"), [("chekcout", "checkout"), ("CHECKOUT", "checkout"), ("CH", "checkout"), ("otherr", "other")]
+    ("name", "near"),
+    [("chekcout", "checkout"), ("CHECKOUT", "checkout"), ("CH", "checkout"), ("otherr", "other")],
 )
 def test_a_group_that_does_not_exist_ends_with_66_and_near_names(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, near: str
@@ -230,7 +265,9 @@ def test_a_group_that_does_not_exist_ends_with_66_and_near_names(
     )
 
 
-def test_a_name_that_is_near_to_none_points_to_the_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_that_is_near_to_none_points_to_the_list(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(tmp_path)
     assert explain(tmp_path, "zzz") == NOT_FOUND
     assert capsys.readouterr().err.splitlines()[1:] == [
@@ -244,13 +281,17 @@ def test_old_data_is_shown_with_a_warning_and_a_backfill_is_not_shown(
 ) -> None:
     write(tmp_path)
     assert explain(tmp_path) == OK
-    assert re.fullmatch(r"laggard: these numbers are .* old: does the job run\?.*\n", capsys.readouterr().err)
+    assert re.fullmatch(
+        r"laggard: these numbers are .* old: does the job run\?.*\n", capsys.readouterr().err
+    )
     write_rows(tmp_path, "batches", [batch_row(43, {}, kind="backfill")])
     assert explain(tmp_path) == TEMPORARY
     assert capsys.readouterr().err.startswith("laggard: the job is still catching up\n")
 
 
-def test_only_what_the_batch_names_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_what_the_batch_names_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(tmp_path)
     write_rows(tmp_path, "group_status", [group(generation=99)])
     write_rows(tmp_path, "rebalances", [rebalance_row(NOW)])
@@ -263,7 +304,11 @@ def test_only_what_the_batch_names_is_read(tmp_path: Path, capsys: pytest.Captur
 
 def test_only_files_that_can_hold_the_group_are_opened(tmp_path: Path) -> None:
     write(tmp_path)
-    write_rows(tmp_path, "rebalances", [rebalance_row(group="zebra"), rebalance_row(NOW - timedelta(days=5))])
+    write_rows(
+        tmp_path,
+        "rebalances",
+        [rebalance_row(group="zebra"), rebalance_row(NOW - timedelta(days=5))],
+    )
     versions = {
         "partition_status": 0, "group_status": 0, "group_members": 0,
         "rebalances": write_rows(tmp_path, "rebalances", [rebalance_row(group="aardvark")]),
@@ -273,7 +318,9 @@ def test_only_files_that_can_hold_the_group_are_opened(tmp_path: Path) -> None:
         text = path.read_bytes()
         if b"zebra" in text or b"aardvark" in text or "2026-11-15" in str(path):
             path.write_bytes(b"not a Parquet file")
-    assert [row["ended_at"] for row in read_group(str(tmp_path), "checkout", 1).rebalances or ()] == [NOW - AGO]
+    assert [
+        row["ended_at"] for row in read_group(str(tmp_path), "checkout", 1).rebalances or ()
+    ] == [NOW - AGO]
 
 
 def test_no_thread_of_arrow_calls_python_which_may_have_ended_by_then(
@@ -282,12 +329,16 @@ def test_no_thread_of_arrow_calls_python_which_may_have_ended_by_then(
     write(tmp_path)
     batch = newest_batch(str(tmp_path))
     assert batch is not None
-    monkeypatch.setattr(DeltaStorageHandler, "from_table", lambda *_: pytest.fail("a file system in Python is used"))
+    monkeypatch.setattr(
+        DeltaStorageHandler, "from_table", lambda *_: pytest.fail("a file system in Python is used")
+    )
     assert len(read_where(str(tmp_path), batch, "partition_status", ("partition",))) == 5
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "many"])
-def test_a_limit_that_is_none_is_a_wrong_use(tmp_path: Path, capsys: pytest.CaptureFixture[str], limit: str) -> None:
+def test_a_limit_that_is_none_is_a_wrong_use(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], limit: str
+) -> None:
     assert explain(tmp_path, "checkout", f"--limit={limit}") == USAGE
     assert f"expected a number above 0, got '{limit}'" in capsys.readouterr().err
 
@@ -303,13 +354,17 @@ def test_the_data_have_the_shape_that_the_page_in_docs_gives(
         for section, keys in re.findall(r"^\| `(\w+)` \| [^|]+ \| ([^|]+) \|$", docs, re.MULTILINE)
     }
     shown = {
-        section: set(value[0] if isinstance(value, list) else value if isinstance(value, dict) else ())
+        section: set(
+            value[0] if isinstance(value, list) else value if isinstance(value, dict) else ()
+        )
         for section, value in found.items()
     }
     assert shown == promised
 
 
-def test_the_data_have_exact_numbers_and_nulls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_data_have_exact_numbers_and_nulls(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(tmp_path, rebalances=[rebalance_row(pause_p50_seconds=0.123456, pause_max_seconds=None)])
     found = data(tmp_path, capsys)
     (row,) = found["rebalances"]
@@ -322,10 +377,12 @@ def test_the_data_have_exact_numbers_and_nulls(tmp_path: Path, capsys: pytest.Ca
     assert found["not_known"] == [
         {
             "code": "not_evaluated",
-            "text": "Verdict, shape and cause: the rules have not evaluated the group at this moment.",
+            "text": "Verdict, shape and cause: the rules have not evaluated the group at this "
+            "moment.",
         },
         {
             "code": "reasons",
-            "text": "Kafka does not record why a member left; the reason above is inferred from commits and returns.",
+            "text": "Kafka does not record why a member left; the reason above is inferred from "
+            "commits and returns.",
         },
     ]

@@ -22,15 +22,23 @@ def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def finding(name: str, at: datetime = NOW, seq: int = 0, event: str = "opened", **values: Any) -> Row:
+def finding(
+    name: str, at: datetime = NOW, seq: int = 0, event: str = "opened", **values: Any
+) -> Row:
     """A row of findings: a partition of `fraud` that is stalled since 20 minutes before."""
     return {
-        "date": at.date(), "cluster": CLUSTER, "group": "fraud", "finding_id": name, "seq": seq, "at": at,
-        "event": event, "batch_id": 1, "status": "ok", "rule": "D20", "rule_version": 1, "code": "PARTITION_STALLED",
-        "class": "cause", "severity": "warn", "role": "primary", "topic": "orders", "partitions": [7],
-        "scope": "partition", "started_at": NOW - 20 * MINUTE, "opened_at": NOW - 15 * MINUTE, "confidence": 0.72,
-        "evidence": {"frozen_seconds": 1200.0, "committed_offset": 4711.0, "lag_ratio": 0.25, "repeat_commits": 3.0},
-        "evidence_text": {"owner": "c1"}, "guards": {"deploy": "pass"}, "falsifier": "the offset moves",
+        "date": at.date(), "cluster": CLUSTER, "group": "fraud", "finding_id": name, "seq": seq,
+        "at": at,
+        "event": event, "batch_id": 1, "status": "ok", "rule": "D20", "rule_version": 1,
+        "code": "PARTITION_STALLED",
+        "class": "cause", "severity": "warn", "role": "primary", "topic": "orders",
+        "partitions": [7],
+        "scope": "partition", "started_at": NOW - 20 * MINUTE, "opened_at": NOW - 15 * MINUTE,
+        "confidence": 0.72,
+        "evidence": {"frozen_seconds": 1200.0, "committed_offset": 4711.0, "lag_ratio": 0.25,
+        "repeat_commits": 3.0},
+        "evidence_text": {"owner": "c1"}, "guards": {"deploy": "pass"},
+        "falsifier": "the offset moves",
     } | values  # fmt: skip
 
 
@@ -41,7 +49,13 @@ def write(root: Path, rows: list[Row], evaluated_to: datetime | None = NOW) -> N
         write_rows(root, "findings", rows)
     if evaluated_to is not None:
         start = evaluated_to - MINUTE
-        state = {"date": start.date(), "cluster": CLUSTER, "group": "", "window_start": start, "status": "ok"}
+        state = {
+            "date": start.date(),
+            "cluster": CLUSTER,
+            "group": "",
+            "window_start": start,
+            "status": "ok",
+        }
         write_rows(root, "finding_state", [state | {"batch_id": 1}])
 
 
@@ -64,12 +78,15 @@ MANY = [
     finding("page", severity="page", code="DATA_LOST", role="symptom", group="billing"),
     finding("note", severity="info", code="IDLE_MEMBERS", role="note", topic=None, partitions=[]),
     finding("explained", role="suppressed", code="REBALANCE_STORM"),
-    finding("cluster", code="COORDINATOR_CORRELATED", group=None, topic=None, partitions=[], subject="2"),
+    finding("cluster", code="COORDINATOR_CORRELATED", group=None, topic=None, partitions=[],
+        subject="2"),
     finding("ended", NOW - 30 * MINUTE),
-    finding("ended", NOW - 3 * MINUTE, 1, "closed", closed_at=NOW - 3 * MINUTE, close_reason="cleared", evidence={}),
+    finding("ended", NOW - 3 * MINUTE, 1, "closed", closed_at=NOW - 3 * MINUTE,
+        close_reason="cleared", evidence={}),
     finding("ended long ago", NOW - timedelta(hours=30)),
     finding(
-        "ended long ago", NOW - timedelta(hours=25), 1, "closed", closed_at=NOW - timedelta(hours=25),
+        "ended long ago", NOW - timedelta(hours=25), 1, "closed",
+        closed_at=NOW - timedelta(hours=25),
         close_reason="falsified",
     ),
 ]  # fmt: skip
@@ -81,9 +98,19 @@ def test_a_finding_is_a_line_with_its_place_and_its_evidence(
     write(tmp_path, [finding("one")])
     title, names, line = lines(tmp_path, capsys)
     assert title == "evaluated to 2026-11-20 12:00:00 UTC; 1 open, 0 ended"
-    assert names.split() == ["SINCE", "SEVERITY", "ROLE", "CODE", "GROUP", "WHERE", "CONFIDENCE", "EVIDENCE"]
+    assert names.split() == [
+        "SINCE",
+        "SEVERITY",
+        "ROLE",
+        "CODE",
+        "GROUP",
+        "WHERE",
+        "CONFIDENCE",
+        "EVIDENCE",
+    ]
     assert re.split(r" {2,}", line) == [
-        "2026-11-20 11:40:00 UTC", "warn", "primary", "PARTITION_STALLED", "fraud", "orders 7", "0.72",
+        "2026-11-20 11:40:00 UTC", "warn", "primary", "PARTITION_STALLED", "fraud", "orders 7",
+        "0.72",
         "frozen 20 m 00 s, committed offset 4,711, lag 25.0 %",
     ]  # fmt: skip
 
@@ -136,17 +163,34 @@ def test_only_what_is_asked_for_is_shown(
         (["--fail-on", "warn", "--group", "ended"], TEMPORARY),
     ],
 )
-def test_the_exit_code_tells_of_open_findings_only_when_asked(tmp_path: Path, words: list[str], code: int) -> None:
-    write(tmp_path, [*MANY, finding("gone", NOW, 0, "closed", closed_at=NOW, close_reason="cleared", group="ended")])
+def test_the_exit_code_tells_of_open_findings_only_when_asked(
+    tmp_path: Path, words: list[str], code: int
+) -> None:
+    write(
+        tmp_path,
+        [
+            *MANY,
+            finding("gone", NOW, 0, "closed", closed_at=NOW, close_reason="cleared", group="ended"),
+        ],
+    )
     assert run(tmp_path, *words) == code
 
 
-def test_an_open_finding_is_known_by_its_newest_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_open_finding_is_known_by_its_newest_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(
         tmp_path,
         [
             finding("one", NOW - 90 * MINUTE, 0),
-            finding("one", NOW - 30 * MINUTE, 1, "updated", severity="page", evidence={"frozen_seconds": 60.0}),
+            finding(
+                "one",
+                NOW - 30 * MINUTE,
+                1,
+                "updated",
+                severity="page",
+                evidence={"frozen_seconds": 60.0},
+            ),
         ],
     )
     assert re.split(r" {2,}", lines(tmp_path, capsys)[2])[1] == "page"
@@ -157,7 +201,9 @@ def test_rules_that_have_not_evaluated_are_said_to_know_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(tmp_path, [], evaluated_to=None)
-    assert lines(tmp_path, capsys) == ["the rules have not evaluated yet: what they would find is unknown"]
+    assert lines(tmp_path, capsys) == [
+        "the rules have not evaluated yet: what they would find is unknown"
+    ]
     assert run(tmp_path) == OK
     assert run(tmp_path, "--fail-on", "page") == TEMPORARY
     assert "findings are unknown" in capsys.readouterr().err
@@ -170,7 +216,8 @@ def test_what_was_open_when_the_rules_stopped_is_shown_with_how_long_ago_that_wa
     write(tmp_path, [finding("one", stopped - 40 * MINUTE)], evaluated_to=stopped)
     found = lines(tmp_path, capsys)
     assert found[0] == (
-        "evaluated to 2026-11-17 12:00:00 UTC, 4320 windows ago: what they would find since is unknown; 1 open, 0 ended"
+        "evaluated to 2026-11-17 12:00:00 UTC, 4320 windows ago: what they would find since is "
+        "unknown; 1 open, 0 ended"
     )
     assert len(found) == 3
     assert run(tmp_path, "--fail-on", "page") == TEMPORARY
@@ -190,13 +237,25 @@ def test_nothing_published_is_distinguished_from_nothing_found(
     assert "nothing is published yet" in capsys.readouterr().err
 
 
-def test_a_filter_that_fits_nothing_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    versions = {"group_status": write_rows(tmp_path, "group_status", [group_row("checkout"), group_row("billing")])}
+def test_a_filter_that_fits_nothing_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    versions = {
+        "group_status": write_rows(
+            tmp_path, "group_status", [group_row("checkout"), group_row("billing")]
+        )
+    }
     write(tmp_path, [finding("one")])
     write_rows(tmp_path, "batches", [batch_row(43, versions)])
     assert run(tmp_path, "--group", "billing") == OK  # nothing was found of it, which is an answer
     assert run(tmp_path, "--code", "DATA_LOST") == OK
     assert run(tmp_path, "--group", "chekout") == NOT_FOUND
-    assert 'no group matches "chekout"\ncause: did you mean checkout?\nfix: ' in capsys.readouterr().err
+    assert (
+        'no group matches "chekout"\ncause: did you mean checkout?\nfix: '
+        in capsys.readouterr().err
+    )
     assert run(tmp_path, "--code", "data_lsot") == NOT_FOUND
-    assert 'no rule has the code "data_lsot"\ncause: did you mean DATA_LOST?\nfix: ' in capsys.readouterr().err
+    assert (
+        'no rule has the code "data_lsot"\ncause: did you mean DATA_LOST?\nfix: '
+        in capsys.readouterr().err
+    )

@@ -1,4 +1,6 @@
-"""Names that clients chose never steer a terminal, in no verb and no format; in a file they are what they are."""
+"""Names that clients chose never steer a terminal, in no verb and no format; in a file they are
+what they are.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ from laggard.cli.logs import TextLines
 from laggard.cli.main import main
 from tables import fixtures as made
 
-# escape sequences, a C1 control that begins one in a single character, a right-to-left mark, DEL, a forged line
+# escape sequences, a C1 control that begins one in a single character, a right-to-left mark, DEL, a
+# forged line
 HOSTILE = "a\x1b[2J\x9b31m\u202eb\x7f\nlaggard: all is well\r"
 QUERY = 'select "group", topics, topic_counters from group_status'
 
@@ -36,17 +39,30 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
             made.partition_row(HOSTILE, HOSTILE, 1, "no_end_offset"),
         ],
         "group_status": [
-            group() | {"group": HOSTILE, "topics": [HOSTILE], "topic_counters": counters, "assignor": HOSTILE},
+            group()
+            | {
+                "group": HOSTILE,
+                "topics": [HOSTILE],
+                "topic_counters": counters,
+                "assignor": HOSTILE,
+            },
             made.group_row("other" + HOSTILE),
         ],
-        "group_members": [member_row(1, [(HOSTILE, 0)], group=HOSTILE, client_id=HOSTILE, client_host=HOSTILE)],
+        "group_members": [
+            member_row(1, [(HOSTILE, 0)], group=HOSTILE, client_id=HOSTILE, client_host=HOSTILE)
+        ],
         "rebalances": [rebalance_row(group=HOSTILE, left=[HOSTILE], straggler_slot=HOSTILE)],
         "topic_windows": [made.topic_row(HOSTILE, 0)],
     }
     versions = {name: made.write_rows(root, name, each) for name, each in rows.items()}
     made.write_rows(root, "batches", [made.batch_row(1, versions)])
     start = made.NOW - timedelta(minutes=20)
-    found = {"started_at": start, "opened_at": start, "rule": "D20", "evidence_text": {"owner": HOSTILE}}
+    found = {
+        "started_at": start,
+        "opened_at": start,
+        "rule": "D20",
+        "evidence_text": {"owner": HOSTILE},
+    }
     found |= {"topic": HOSTILE, "subject": HOSTILE, "partitions": [0], "evidence": {}}
     made.write_evaluated(
         root,
@@ -73,7 +89,9 @@ VERBS = (
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)], ids=["page", "json"])
-@pytest.mark.parametrize("words", VERBS, ids=lambda words: " ".join(words)[:30].encode("unicode_escape").decode())
+@pytest.mark.parametrize(
+    "words", VERBS, ids=lambda words: " ".join(words)[:30].encode("unicode_escape").decode()
+)
 def test_what_a_verb_prints_steers_nothing(
     root: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], options: tuple[str, ...]
 ) -> None:
@@ -89,10 +107,18 @@ def test_what_a_verb_prints_steers_nothing(
 
 def csv_of(root: Path, **streams: Any) -> None:
     words = ["--set", f"job.tables={root}", "query", QUERY, "--format", "csv"]
-    subprocess.run([sys.executable, "-m", "laggard", *words], check=True, timeout=60, env={**os.environ}, **streams)
+    subprocess.run(
+        [sys.executable, "-m", "laggard", *words],
+        check=True,
+        timeout=60,
+        env={**os.environ},
+        **streams,
+    )
 
 
-def test_csv_keeps_every_byte_in_a_file_and_escapes_on_a_terminal(root: Path, tmp_path: Path) -> None:
+def test_csv_keeps_every_byte_in_a_file_and_escapes_on_a_terminal(
+    root: Path, tmp_path: Path
+) -> None:
     with (tmp_path / "out.csv").open("wb") as out:
         csv_of(root, stdout=out)
     _, *rows = csv.reader(io.StringIO((tmp_path / "out.csv").read_bytes().decode(), newline=""))
@@ -120,6 +146,8 @@ def test_a_log_line_for_people_steers_nothing() -> None:
     try:
         fail()
     except ValueError:
-        record = logging.makeLogRecord({"msg": "group %s", "args": (HOSTILE,), "exc_info": sys.exc_info()})
+        record = logging.makeLogRecord(
+            {"msg": "group %s", "args": (HOSTILE,), "exc_info": sys.exc_info()}
+        )
     text = TextLines().format(record)
     assert all(line.isprintable() for line in text.split("\n"))

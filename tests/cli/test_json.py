@@ -12,9 +12,21 @@ from cli.declared import document_of
 from laggard.cli.main import PROSE, VERBS, main
 from laggard.errors import CONFIGURATION, NOT_FOUND, OK, TEMPORARY, UNREACHABLE, USAGE
 from laggard.tables.delta import create_tables
-from tables.fixtures import NOW, finding_row, group_row, partition_row, window_row, write_batch, write_evaluated
+from tables.fixtures import (
+    NOW,
+    finding_row,
+    group_row,
+    partition_row,
+    window_row,
+    write_batch,
+    write_evaluated,
+)
 
-INFINITE = {"evidence": {"drain_seconds": float("inf"), "slope": float("nan")}, "evidence_text": {}, "group": "g"}
+INFINITE = {
+    "evidence": {"drain_seconds": float("inf"), "slope": float("nan")},
+    "evidence_text": {},
+    "group": "g",
+}
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +35,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> str:
     create_tables(str(folder))
     write_batch(folder, at=NOW, partitions=[partition_row("g", "t", 0)], groups=[group_row("g")])
     write_evaluated(
-        folder, windows=[window_row("g", "t", drain_seconds=float("inf"))], findings=[finding_row("X", "g") | INFINITE]
+        folder,
+        windows=[window_row("g", "t", drain_seconds=float("inf"))],
+        findings=[finding_row("X", "g") | INFINITE],
     )
     return str(folder)
 
@@ -83,10 +97,14 @@ ERRORS = [
 
 
 def call(root: str, *words: str) -> int:
-    return main(["--json", *words, *(() if "--set" in words else ("--set", f'job.tables="{root}"'))])
+    return main(
+        ["--json", *words, *(() if "--set" in words else ("--set", f'job.tables="{root}"'))]
+    )
 
 
-@pytest.mark.parametrize(("words", "code", "name"), ANSWERS, ids=[" ".join(words) for words, *_ in ANSWERS])
+@pytest.mark.parametrize(
+    ("words", "code", "name"), ANSWERS, ids=[" ".join(words) for words, *_ in ANSWERS]
+)
 def test_an_answer_is_one_document_as_declared(
     root: str,
     words: list[str],
@@ -104,7 +122,9 @@ def test_an_answer_is_one_document_as_declared(
     document_of(name, capsys)
 
 
-@pytest.mark.parametrize(("words", "code"), ERRORS, ids=lambda each: " ".join(each) if isinstance(each, list) else "")
+@pytest.mark.parametrize(
+    ("words", "code"), ERRORS, ids=lambda each: " ".join(each) if isinstance(each, list) else ""
+)
 def test_an_error_is_one_document_with_its_exit_code(
     root: str,
     words: list[str],
@@ -125,6 +145,8 @@ def test_every_verb_is_here() -> None:
     assert set(PROSE) <= set(VERBS)
 
 
-def test_nothing_published_is_an_answer_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_published_is_an_answer_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert call(str(tmp_path / "none"), "status") in (TEMPORARY, NOT_FOUND)
     document_of("error", capsys)

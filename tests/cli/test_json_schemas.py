@@ -1,4 +1,5 @@
-"""What verbs print with --json is what docs/cli-json declares: no key more, none less, each of its type.
+"""What verbs print with --json is what docs/cli-json declares: no key more, none less, each of its
+type.
 
 The documents are of groups in trouble, with all that a document can have.
 """
@@ -86,7 +87,10 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> Documents:
         collect_recorded(collect, folder / "recorded")
         collect_audited(collect, folder)
         collect_configured(collect, folder)
-        lines = [{"key_hex": hex_of(each.key), "value_hex": hex_of(each.value)} for each in vectors.RECORDS]
+        lines = [
+            {"key_hex": hex_of(each.key), "value_hex": hex_of(each.value)}
+            for each in vectors.RECORDS
+        ]
         text = b"".join(json.dumps(each).encode() + b"\n" for each in [*lines, "no record"])
         patch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(text)))
         collect("decode", folder, "decode")
@@ -102,12 +106,19 @@ def hex_of(raw: bytes | None) -> str | None:
 
 
 def collect_evaluated(collect: Collector, root: Path) -> None:
-    """`fraud` has a hot partition, `billing` too few members, `calm` nothing, `stuck` had a member that was stalled."""
+    """`fraud` has a hot partition, `billing` too few members, `calm` nothing, `stuck` had a member
+    that was stalled.
+    """
     capacity = np.full((3, WINDOWS), 1000.0)
     capacity[1, 9:15] = 0.0
     capacity[:, 15:] = 5000.0
     stuck = Fluid(np.full((12, WINDOWS), 75.0), capacity, group="stuck")
-    groups = [hot(WINDOWS), even(WINDOWS, group="calm"), even(WINDOWS, arrival=3600.0, group="billing"), stuck]
+    groups = [
+        hot(WINDOWS),
+        even(WINDOWS, group="calm"),
+        even(WINDOWS, arrival=3600.0, group="billing"),
+        stuck,
+    ]
     polled_at = record(root, groups)
     evaluate(root, 8)
     write_rebalances(root, polled_at)
@@ -118,7 +129,16 @@ def collect_evaluated(collect: Collector, root: Path) -> None:
     collect("plan", root, "plan", "billing", "--partitions", "30")
     collect("plan", root, "plan", "billing", "--assignor", "sticky", "--rate", "2")
     collect("findings", root, "findings", "--all")
-    collect("diagnose", root, "diagnose", "--from", "10m", "--compare", "--output", str(root.with_name("other")))
+    collect(
+        "diagnose",
+        root,
+        "diagnose",
+        "--from",
+        "10m",
+        "--compare",
+        "--output",
+        str(root.with_name("other")),
+    )
     collect("diagnose", root, "diagnose", "--from", "2h", "--compare", "--group", "billing")
     collect("report", root, "report", "fraud", "-o", "fraud.html")
     collect("report", root, "report", "--fleet", "-o", "fleet.html")
@@ -143,13 +163,23 @@ def write_rebalances(root: Path, polled_at: datetime) -> None:
     """One of each group, in one more batch."""
     batch, ended_at = newest_batch(str(root)), polled_at - timedelta(minutes=6)
     assert batch is not None
-    rows = DeltaTable(str(root / "group_status")).to_pyarrow_table().to_pylist(maps_as_pydicts="strict")
-    counts = {"rebalances_total": {"member_left": 1}, "last_rebalance_at": ended_at, "rebalancing_since": polled_at}
+    rows = (
+        DeltaTable(str(root / "group_status"))
+        .to_pyarrow_table()
+        .to_pylist(maps_as_pydicts="strict")
+    )
+    counts = {
+        "rebalances_total": {"member_left": 1},
+        "last_rebalance_at": ended_at,
+        "rebalancing_since": polled_at,
+    }
     tables = {
         "group_status": [row | counts for row in rows],
         "rebalances": [rebalance_row(ended_at, group=row["group"]) for row in rows],
     }
-    versions = dict(batch.table_versions) | {name: write_rows(root, name, each) for name, each in tables.items()}
+    versions = dict(batch.table_versions) | {
+        name: write_rows(root, name, each) for name, each in tables.items()
+    }
     write_rows(root, "batches", [batch_row(batch.batch_id + 1, versions, polled_at)])
 
 
@@ -178,13 +208,18 @@ def collect_audited(collect: Collector, folder: Path) -> None:
     write_root(folder / "right", "transactional", seed=1)
 
     def edit(rows: list[dict[str, Any]]) -> None:
-        max((row for row in rows if row["status"] == "ok"), key=lambda row: row["window_start"])["lag"] += 1
+        max((row for row in rows if row["status"] == "ok"), key=lambda row: row["window_start"])[
+            "lag"
+        ] += 1
 
     change(folder / "right", folder / "wrong", "lag_windows", edit)
 
     def put_off(rows: list[dict[str, Any]]) -> None:
         for row in rows:
-            row["date"], row["polled_at"] = row["date"] + timedelta(days=1), row["polled_at"] + timedelta(days=1)
+            row["date"], row["polled_at"] = (
+                row["date"] + timedelta(days=1),
+                row["polled_at"] + timedelta(days=1),
+            )
 
     change(folder / "right", folder / "late", "batches", put_off)
     collect("audit", folder / "late", "audit")
@@ -193,7 +228,9 @@ def collect_audited(collect: Collector, folder: Path) -> None:
 
 
 def collect_configured(collect: Collector, folder: Path) -> None:
-    """The configuration with rules about groups, the checks of this machine, and the beat of a job."""
+    """The configuration with rules about groups, the checks of this machine, and
+    the beat of a job.
+    """
     (folder / "laggard.toml").write_text(POLICY, encoding="utf-8")
     for action in ("show", "check", "sample"):
         collect(f"config-{action}", folder, "config", action)
@@ -218,10 +255,16 @@ def test_documents_are_as_declared(documents: Documents, name: str) -> None:
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_each_declared_key_is_seen_with_a_value(documents: Documents, name: str) -> None:
-    """But for columns of tables, which have the types of their tables, and Kafka's own fields, which are below."""
+    """But for columns of tables, which have the types of their tables, and Kafka's own fields,
+    which are below.
+    """
     found = unseen(SCHEMAS[name], documents[name])
     fields = ("data.key.", "data.value.") if name == "decode" else ()
-    assert {path for path in found if path.rpartition(".")[2] not in COLUMNS and not path.startswith(fields)} == set()
+    assert {
+        path
+        for path in found
+        if path.rpartition(".")[2] not in COLUMNS and not path.startswith(fields)
+    } == set()
 
 
 @pytest.mark.parametrize("place", sorted(layouts.VALUES), ids=in_place)
@@ -230,7 +273,9 @@ def test_each_declared_key_is_seen_with_a_value(documents: Documents, name: str)
 def test_made_up_records_are_as_declared(place: tuple[int, int], data: st.DataObject) -> None:
     record_type, name = place[0], RECORD_TYPES[place[0]].name
     key, value = data.draw(made_up.KEYS[record_type]), data.draw(made_up.VALUES[place])
-    found = to_json(decode(encoder.record_key(record_type, key), encoder.record_value(*place, value)))
+    found = to_json(
+        decode(encoder.record_key(record_type, key), encoder.record_value(*place, value))
+    )
     assert found["outcome"] == "record"
     for part in ("key", "value"):
         schema = {"$ref": f"#/$defs/{name}{part.title()}", "$defs": RECORDS}
@@ -239,7 +284,9 @@ def test_made_up_records_are_as_declared(place: tuple[int, int], data: st.DataOb
 
 def test_ok_is_false_if_the_answer_is_no(documents: Documents) -> None:
     names = ("audit", "doctor", "run-check", "export-check")
-    assert {name: {each["ok"] for each in documents[name]} for name in names} == {name: {True, False} for name in names}
+    assert {name: {each["ok"] for each in documents[name]} for name in names} == {
+        name: {True, False} for name in names
+    }
 
 
 def leave_out(place: dict[str, Any], key: str) -> None:
@@ -254,10 +301,16 @@ def retype(place: dict[str, Any], key: str) -> None:
     place[key] = [[place[key]]]
 
 
-# the values of some may be anything, or one of several forms; config-show is hundreds of keys of one form
-@pytest.mark.parametrize("name", sorted(SCHEMAS.keys() - {"query", "query-list", "decode", "config-show"}))
+# the values of some may be anything, or one of several forms; config-show is hundreds of keys of
+# one form
+@pytest.mark.parametrize(
+    "name", sorted(SCHEMAS.keys() - {"query", "query-list", "decode", "config-show"})
+)
 def test_a_key_less_or_more_or_of_another_type_is_a_fault(documents: Documents, name: str) -> None:
-    check, document = validator(strict(SCHEMAS[name])), max(documents[name], key=lambda each: len(str(each)))
+    check, document = (
+        validator(strict(SCHEMAS[name])),
+        max(documents[name], key=lambda each: len(str(each))),
+    )
     for *path, key in keys(SCHEMAS[name], document):
         for damage in (leave_out, add, retype):
             if damage is retype and key in ANY:

@@ -30,7 +30,10 @@ def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _same_log_afterwards() -> Iterator[None]:
-    root, levels = logging.getLogger(), {name: logging.getLogger(name).level for name in ("", "kafka", "py4j")}
+    root, levels = (
+        logging.getLogger(),
+        {name: logging.getLogger(name).level for name in ("", "kafka", "py4j")},
+    )
     handlers = list(root.handlers)
     yield
     root.handlers[:] = handlers
@@ -43,7 +46,9 @@ def verb(monkeypatch: pytest.MonkeyPatch) -> Callable[[Run], None]:
     """Put a function in the place of the verb `status`."""
 
     def replace(run: Run) -> None:
-        module = SimpleNamespace(add_parser=lambda subparsers: subparsers.add_parser("status"), run=run)
+        module = SimpleNamespace(
+            add_parser=lambda subparsers: subparsers.add_parser("status"), run=run
+        )
         monkeypatch.setitem(sys.modules, "laggard.cli.status", module)
 
     return replace
@@ -65,7 +70,9 @@ def fail_with(error: BaseException) -> Run:
 
 
 @pytest.mark.parametrize("name", VERBS)
-def test_every_verb_has_help_with_the_global_options(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_verb_has_help_with_the_global_options(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
         main([name, "--help"])
     assert ended.value.code == OK
@@ -170,22 +177,39 @@ def test_an_error_with_a_name_has_three_lines_and_its_code(
     verb: Callable[[Run], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     verb(
-        fail_with(LaggardError("cannot read orders", cause="TOPIC_AUTHORIZATION_FAILED", fix="allow it", exit_code=77))
+        fail_with(
+            LaggardError(
+                "cannot read orders",
+                cause="TOPIC_AUTHORIZATION_FAILED",
+                fix="allow it",
+                exit_code=77,
+            )
+        )
     )
     assert main(["status"]) == DENIED
     captured = capsys.readouterr()
-    assert captured.err == "laggard: cannot read orders\ncause: TOPIC_AUTHORIZATION_FAILED\nfix: allow it\n"
+    assert (
+        captured.err
+        == "laggard: cannot read orders\ncause: TOPIC_AUTHORIZATION_FAILED\nfix: allow it\n"
+    )
     assert captured.out == ""
 
 
-def test_any_other_error_is_short_too(verb: Callable[[Run], None], capsys: pytest.CaptureFixture[str]) -> None:
+def test_any_other_error_is_short_too(
+    verb: Callable[[Run], None], capsys: pytest.CaptureFixture[str]
+) -> None:
     verb(fail_with(ZeroDivisionError("first line\nsecond line")))
     assert main(["status"]) == INTERNAL
-    expected = "laggard: internal error: ZeroDivisionError: first line\nfix: run with -v for the traceback\n"
+    expected = (
+        "laggard: internal error: ZeroDivisionError: first line\nfix: run with -v for the "
+        "traceback\n"
+    )
     assert capsys.readouterr().err == expected
 
 
-def test_verbose_shows_the_traceback(verb: Callable[[Run], None], capsys: pytest.CaptureFixture[str]) -> None:
+def test_verbose_shows_the_traceback(
+    verb: Callable[[Run], None], capsys: pytest.CaptureFixture[str]
+) -> None:
     verb(fail_with(ZeroDivisionError()))
     assert main(["status", "-v"]) == INTERNAL
     lines = capsys.readouterr().err.splitlines()
@@ -201,7 +225,9 @@ def test_an_interrupt_ends_with_130_and_in_silence(
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_verb_with_a_configuration_of_its_own_ignores_a_broken_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_verb_with_a_configuration_of_its_own_ignores_a_broken_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     Path("laggard.toml").write_text("[nonsense\n")
     assert "config" in OWN_CONFIG
     assert main(["config", "sample"]) == OK
@@ -210,14 +236,30 @@ def test_a_verb_with_a_configuration_of_its_own_ignores_a_broken_one(capsys: pyt
 
 def test_a_reader_that_leaves_early_is_no_error() -> None:
     command = f"{sys.executable} -m laggard config sample | head -n 1; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, timeout=30, check=False
+    )
     assert (done.returncode, done.stderr, len(done.stdout.splitlines())) == (OK, "", 1)
 
 
 def test_help_and_config_import_nothing_heavy() -> None:
-    heavy = {"pyspark", "pandas", "numpy", "pyarrow", "kafka", "deltalake", "tornado", "prometheus_client"}
-    program = "import sys; from laggard.cli.main import main; main(['config', 'sample']); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=30)
+    heavy = {
+        "pyspark",
+        "pandas",
+        "numpy",
+        "pyarrow",
+        "kafka",
+        "deltalake",
+        "tornado",
+        "prometheus_client",
+    }
+    program = (
+        "import sys; from laggard.cli.main import main; main(['config', 'sample']); "
+        "print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=30
+    )
     assert heavy.isdisjoint(done.stdout.splitlines()[-1].split())
 
 
@@ -248,7 +290,9 @@ def test_an_error_in_the_log_keeps_its_traceback(capsys: pytest.CaptureFixture[s
     assert "ZeroDivisionError" in json.loads(capsys.readouterr().err)["error"]
 
 
-def test_a_flood_of_log_lines_is_cut_counted_and_leaves_room_for_errors(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_flood_of_log_lines_is_cut_counted_and_leaves_room_for_errors(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     now = [0.0]
     handler = BoundedHandler(clock=lambda: now[0])
     for second in range(120):
@@ -259,7 +303,10 @@ def test_a_flood_of_log_lines_is_cut_counted_and_leaves_room_for_errors(capsys: 
             handler.emit(logging.makeLogRecord({"levelno": logging.ERROR, "msg": "what matters"}))
 
     lines = capsys.readouterr().err.splitlines()
-    first, second = lines[: lines.index("what matters") + 1], lines[lines.index("what matters") + 1 :]
+    first, second = (
+        lines[: lines.index("what matters") + 1],
+        lines[lines.index("what matters") + 1 :],
+    )
     assert (len(first), first.count("again")) == (LINES_PER_MINUTE - KEPT_FOR_ERRORS + 1, 30)
     assert second[0] == "570 log lines were left out in the last minute"
     assert len(second) == LINES_PER_MINUTE - KEPT_FOR_ERRORS
@@ -272,20 +319,32 @@ def test_the_libraries_never_log_at_debug(level: str) -> None:
     assert not logging.getLogger("py4j.clientserver").isEnabledFor(logging.DEBUG)
 
 
-def test_what_py4j_writes_past_its_own_logger_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    """py4j calls `logging.info(…, exc_info=True)` on the root logger for a connection that ended."""
+def test_what_py4j_writes_past_its_own_logger_is_left_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """py4j calls `logging.info(…, exc_info=True)` on the root logger for a
+    connection that ended.
+    """
     start_log("info", is_json=False)
-    written = {"levelno": logging.ERROR, "msg": "Exception while sending", "pathname": "/x/py4j/java_gateway.py"}
+    written = {
+        "levelno": logging.ERROR,
+        "msg": "Exception while sending",
+        "pathname": "/x/py4j/java_gateway.py",
+    }
     logging.root.handle(logging.makeLogRecord(written))
     logging.getLogger("laggard.job").error("ours")
     assert "Exception while sending" not in (said := capsys.readouterr().err)
     assert "ours" in said
 
 
-def test_the_limits_of_connections_are_those_of_the_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limits_of_connections_are_those_of_the_configuration(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     seen: list[ExporterOptions] = []
     monkeypatch.setattr(exporter_run, "run_exporter", lambda options: seen.append(options) or OK)
     limits = {"max_connections": 7, "header_seconds": 2, "response_seconds": 9}
-    words = [word for name, value in limits.items() for word in ("--set", f"exporter.{name}={value}")]
+    words = [
+        word for name, value in limits.items() for word in ("--set", f"exporter.{name}={value}")
+    ]
     assert main(["export", *words]) == OK
     assert {name: getattr(seen[0], name) for name in limits} == limits

@@ -1,6 +1,8 @@
-"""One odd row costs its own group's line or page only, in every verb: what the others show is the same, byte for byte.
+"""One odd row costs its own group's line or page only, in every verb: what the others show is the
+same, byte for byte.
 
-Each table in turn holds a group for each odd value of each of its columns, in the newest row of that group.
+Each table in turn holds a group for each odd value of each of its columns, in the newest row of
+that group.
 """
 
 from __future__ import annotations
@@ -33,8 +35,11 @@ SOUND, MODEL = "sound", "model"
 END = NOON + WINDOWS * MINUTE
 POLLED_AT = END + timedelta(seconds=5)
 UNTOUCHED = {"batches", "dead_letters"}  # of no group
-OF_A_GROUP = sorted(name for name, table in TABLES.items() if "group" in table.names and name not in UNTOUCHED)
-SHOWN_ONLY = {"partition_status", "group_status", "group_windows", "findings"}  # the rules do not read them
+OF_A_GROUP = sorted(
+    name for name, table in TABLES.items() if "group" in table.names and name not in UNTOUCHED
+)
+# the rules do not read them
+SHOWN_ONLY = {"partition_status", "group_status", "group_windows", "findings"}
 NAMED = "odd {}"
 Tables = dict[str, pa.Table]
 
@@ -50,7 +55,9 @@ def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    """Every table of two groups with the same history: a hot partition, findings, a rebalance, events, a deploy."""
+    """Every table of two groups with the same history: a hot partition, findings, a rebalance,
+    events, a deploy.
+    """
     root = tmp_path_factory.mktemp("history")
     events = [_event(group) for group in (SOUND, MODEL)]
     record(root, [hot(WINDOWS, group) for group in (SOUND, MODEL)], events)
@@ -78,8 +85,10 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Tables:
 
 def _event(group: str) -> dict[str, Any]:
     return {
-        "date": NOON.date(), "cluster": "prod", "group": group, "event_id": "e", "status": "ok", "batch_id": 101,
-        "event_at": END - 3 * MINUTE, "kind": "offset_skip", "topic": "orders", "partition": 3, "from_offset": 5,
+        "date": NOON.date(), "cluster": "prod", "group": group, "event_id": "e", "status": "ok",
+        "batch_id": 101,
+        "event_at": END - 3 * MINUTE, "kind": "offset_skip", "topic": "orders", "partition": 3,
+        "from_offset": 5,
         "to_offset": 1005, "records": 1000,
     }  # fmt: skip
 
@@ -87,16 +96,30 @@ def _event(group: str) -> dict[str, Any]:
 def _of_members(name: str, group: str) -> dict[str, Any]:
     at = END - 4 * MINUTE
     times = {column.name: at for column in TABLES[name].columns if column.type == "timestamp"}
-    return times | {"date": at.date(), "cluster": "prod", "group": group, "status": "ok", "batch_id": 102}
+    return times | {
+        "date": at.date(),
+        "cluster": "prod",
+        "group": group,
+        "status": "ok",
+        "batch_id": 102,
+    }
 
 
 def _renamed(rows: pa.Table, name: str) -> pa.Table:
-    return rows.set_column(rows.column_names.index("group"), "group", pa.array([name] * len(rows), pa.string()))
+    return rows.set_column(
+        rows.column_names.index("group"), "group", pa.array([name] * len(rows), pa.string())
+    )
 
 
 def odd_tables(history: Tables, name: str) -> tuple[Tables, list[str]]:
-    """The tables with a group for each odd value of one table, in its newest row; and which column group k has odd."""
-    model = {each: rows.filter(pc.equal(rows["group"], MODEL)) for each, rows in history.items() if each in OF_A_GROUP}
+    """The tables with a group for each odd value of one table, in its newest row; and which column
+    group k has odd.
+    """
+    model = {
+        each: rows.filter(pc.equal(rows["group"], MODEL))
+        for each, rows in history.items()
+        if each in OF_A_GROUP
+    }
     time = TABLES[name].time_column
     odd: list[pa.Table] = []
     columns = []
@@ -107,7 +130,9 @@ def odd_tables(history: Tables, name: str) -> tuple[Tables, list[str]]:
         for value in odd_arrays(mine.schema.field(column).type):
             rows = _renamed(mine, NAMED.format(len(columns)))
             rest = rows[column].combine_chunks().slice(1)
-            odd.append(rows.set_column(index, rows.schema.field(index), pa.chunked_array([value, rest])))
+            odd.append(
+                rows.set_column(index, rows.schema.field(index), pa.chunked_array([value, rest]))
+            )
             columns.append(column)
     names = [NAMED.format(number) for number in range(len(columns))]
     found = {}
@@ -126,7 +151,9 @@ def odd_tables(history: Tables, name: str) -> tuple[Tables, list[str]]:
 
 
 def write(root: Path, tables: Tables, polled_at: datetime) -> Path:
-    """Publish the tables as one batch, in files without statistics: delta-rs' writer ends the process over some."""
+    """Publish the tables as one batch, in files without statistics: delta-rs' writer ends the
+    process over some.
+    """
     create_tables(str(root))
     writer = Writer(str(root), "odd")
     versions = {}
@@ -148,7 +175,9 @@ def _data_file(place: Path, rows: pa.Table, date: Any) -> DataFile:
     (place / path).parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(rows, place / path, write_statistics=False, store_schema=False)
     stats = json.dumps({"numRecords": len(rows)})
-    return DataFile(path, (place / path).stat().st_size, {} if date is None else {"date": str(date)}, 0, stats)
+    return DataFile(
+        path, (place / path).stat().st_size, {} if date is None else {"date": str(date)}, 0, stats
+    )
 
 
 def run(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -159,7 +188,9 @@ def run(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[in
     return code, shown.out, shown.err
 
 
-def sound_output(root: Path, capsys: pytest.CaptureFixture[str], *, with_diagnose: bool) -> dict[str, Any]:
+def sound_output(
+    root: Path, capsys: pytest.CaptureFixture[str], *, with_diagnose: bool
+) -> dict[str, Any]:
     """What each verb says of the sound group."""
 
     def data(*words: str) -> Any:
@@ -210,7 +241,8 @@ def test_the_page_of_an_odd_group_ends_with_a_name(
 ) -> None:
     tables, columns = odd_tables(history, name)
     root = write(tmp_path / "odd", tables, POLLED_AT)
-    chosen = {column: number for number, column in enumerate(columns)}  # the last value of each column
+    # the last value of each column
+    chosen = {column: number for number, column in enumerate(columns)}
     chosen |= {f"{column} null": columns.index(column) for column in columns}
     for what, number in chosen.items():
         for words in ([], ["--at", "-2m"]):

@@ -1,4 +1,6 @@
-"""Pages of random scenarios at random moments: no sentence contradicts another, no number another of the same name."""
+"""Pages of random scenarios at random moments: no sentence contradicts another, no number another
+of the same name.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +37,19 @@ from tables.fixtures import batch_row, write_arrow, write_rows
 MOMENTS = 6
 DRAWN = "drawn at random"
 _LONG = {"SC59"}  # a day
-_WRITTEN = ("lag_windows", "group_history", "group_events", "generations", "group_members", "rebalances")
+_WRITTEN = (
+    "lag_windows",
+    "group_history",
+    "group_events",
+    "generations",
+    "group_members",
+    "rebalances",
+)
 
 
 def written(root: Path, name: str, seed: int) -> list[str]:
-    """Record a scenario, evaluate its windows and write all that a job would have written; gives the groups.
+    """Record a scenario, evaluate its windows and write all that a job would have written; gives
+    the groups.
 
     A name that is no scenario stands for the cluster that is drawn from the seed.
     """
@@ -61,7 +71,14 @@ def written(root: Path, name: str, seed: int) -> list[str]:
         dated = [{"date": row[schemas.TABLES[table].time_column].date()} | row for row in filled]
         write_arrow(root, table, to_arrow(schemas.TABLES[table], dated))
     states = [
-        {"date": start.date(), "cluster": "c", "batch_id": 1, "window_start": start, "group": "", "status": "ok"}
+        {
+            "date": start.date(),
+            "cluster": "c",
+            "batch_id": 1,
+            "window_start": start,
+            "group": "",
+            "status": "ok",
+        }
         for start in sorted({row["window_start"] for row in evaluated.windows})
     ]
     write_rows(root, "finding_state", states)
@@ -70,14 +87,18 @@ def written(root: Path, name: str, seed: int) -> list[str]:
     write_rows(root, "batches", [batch_row(number, versions, polled_at, cluster="c")])
     found = {place_of_row(row): list(window_faults(row)) for row in evaluated.windows}
     assert {place: each for place, each in found.items() if each} == {}
-    return [name for name in run.cluster.names if any(row["group"] == name for row in evaluated.windows)]
+    return [
+        name for name in run.cluster.names if any(row["group"] == name for row in evaluated.windows)
+    ]
 
 
 def place_of_row(row: dict[str, Any]) -> tuple[Any, ...]:
     return row["group"], row["topic"], f"{row['window_end']:%H:%M:%S}", row["scale_verdict"]
 
 
-def page_faults(root: Path, capsys: pytest.CaptureFixture[str], group: str, *words: str) -> list[str]:
+def page_faults(
+    root: Path, capsys: pytest.CaptureFixture[str], group: str, *words: str
+) -> list[str]:
     """Render the page and its data."""
     given = ["explain", group, *words, "--set", f"job.tables={root}"]
     code = main(given)
@@ -90,9 +111,19 @@ def page_faults(root: Path, capsys: pytest.CaptureFixture[str], group: str, *wor
 
 
 def moments_without(root: Path, group: str, chance: random.Random) -> list[str]:
-    """Return some moments at which an open finding is not seen, most of all those at which members would help."""
-    rows = DeltaTable(root / "group_windows").to_pyarrow_table(filters=[("group", "=", group)]).to_pylist()
-    ends = {row["window_end"]: str(row["scale_verdict"]).startswith("YES") for row in rows if row["unseen_findings"]}
+    """Return some moments at which an open finding is not seen, most of all those at which members
+    would help.
+    """
+    rows = (
+        DeltaTable(root / "group_windows")
+        .to_pyarrow_table(filters=[("group", "=", group)])
+        .to_pylist()
+    )
+    ends = {
+        row["window_end"]: str(row["scale_verdict"]).startswith("YES")
+        for row in rows
+        if row["unseen_findings"]
+    }
     chosen = sorted(ends, key=lambda end: (not ends[end], chance.random()))[:MOMENTS]
     return [f"{end:%Y-%m-%dT%H:%M:%S}" for end in chosen]
 
@@ -105,7 +136,10 @@ def _drawn(count: int, seed: int) -> list[tuple[str, int]]:
 
 def _crashing(count: int) -> list[int]:
     """Return seeds of clusters in which all members of a group crash again and again."""
-    kinds = ((seed, {f.kind for plan in draw_cluster(seed).plans for f in plan.faults}) for seed in range(600, 700))
+    kinds = (
+        (seed, {f.kind for plan in draw_cluster(seed).plans for f in plan.faults})
+        for seed in range(600, 700)
+    )
     return list(islice((seed for seed, found in kinds if "crash_loop_all" in found), count))
 
 
@@ -113,9 +147,15 @@ _SEEDS = (501, 506, 509, 516, *_crashing(3))
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("name", "seed"), [*_drawn(4, seed=16), *[(DRAWN, seed) for seed in _SEEDS]])
+@pytest.mark.parametrize(
+    ("name", "seed"), [*_drawn(4, seed=16), *[(DRAWN, seed) for seed in _SEEDS]]
+)
 def test_no_page_contradicts_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, seed: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    seed: int,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     groups = written(tmp_path / "tables", name, seed)
@@ -132,11 +172,16 @@ def test_no_page_contradicts_itself(
 
 
 def served(root: Path) -> dict[tuple[str, ...], float]:
-    """Series of the newest batch as the exporter collects them: family and label values, without the cluster."""
+    """Series of the newest batch as the exporter collects them: family and label values, without
+    the cluster.
+    """
     snapshot = replace(read_snapshot(str(root)), evaluated=EvaluatedReader(str(root), 60).read())
-    collectors = [each(snapshot) for each in (LagCollector, ShapeCollector, SizingCollector, FindingCollector)]
+    collectors = [
+        each(snapshot) for each in (LagCollector, ShapeCollector, SizingCollector, FindingCollector)
+    ]
     return {
-        (sample.name.removeprefix("laggard_"), *[value for name, value in sample.labels.items() if name != "cluster"]):
+        (sample.name.removeprefix("laggard_"),
+        *[value for name, value in sample.labels.items() if name != "cluster"]):
         sample.value
         for collector in collectors
         for family in collector.collect()
@@ -152,7 +197,11 @@ def shown(capsys: pytest.CaptureFixture[str], root: Path, *words: str) -> Any:
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "seed"), [*_drawn(3, seed=61), (DRAWN, 503), (DRAWN, 515)])
 def test_explain_status_metrics_and_tables_give_the_same_numbers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, seed: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    seed: int,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     root = tmp_path / "tables"
@@ -166,7 +215,8 @@ def test_explain_status_metrics_and_tables_give_the_same_numbers(
             explained["group"]["lag_known"],
             explained["group"]["lag"] is not None,
         )
-        lags = [value for (family, *labels), value in series.items() if family == "group_lag_records"
+        lags = [value for (family, *labels),
+            value in series.items() if family == "group_lag_records"
                 and labels[0] == group]  # fmt: skip
         if explained["group"]["lag"] is not None and lags:
             assert sum(lags) == explained["group"]["lag"]
@@ -178,7 +228,11 @@ def test_explain_status_metrics_and_tables_give_the_same_numbers(
             assert (None if drain is None else str(drain).replace("inf", "Infinity")) == (
                 None if window["drain_seconds"] is None else str(window["drain_seconds"])
             )
-        codes = {row["code"] for row in diagnosis["findings"] or () if row["group"] and row["confidence"] >= 0.3}
+        codes = {
+            row["code"]
+            for row in diagnosis["findings"] or ()
+            if row["group"] and row["confidence"] >= 0.3
+        }
         active = {key[3] for key in series if key[0] == "finding_active" and key[1] == group}
         assert active == codes
         leads = [row["code"] for row in diagnosis["findings"] or () if row["role"] != "note"]
@@ -198,20 +252,28 @@ def test_explain_status_metrics_and_tables_give_the_same_numbers(
 )
 def test_the_checks_see_a_fault(lag: str, cause: str, fault: str) -> None:
     page = (
-        f"a is 1 m 00 s behind on its only partition: adding consumers would help, 1 → 2\na on c: batch 1\n\n"
+        "a is 1 m 00 s behind on its only partition: adding consumers would help, 1 → 2\na on "
+        "c: batch 1\n\n"
         f"Would more consumers help?\n  Yes: 1 → 2 members.\n\nCause\n  {cause}\n\n"
         f"Lag\n  {lag} records in 1 partition\n"
     )
     row = {"finding_id": "1", "code": "", "evidence": {"lag_records": 1180.0}}
     window = {"drain_seconds": "Infinity", "unseen_findings": {}}
-    diagnosis = {"is_current": True, "verdict_text": "Yes: 1 → 2 members.", "findings": [row], "windows": [window]}
+    diagnosis = {
+        "is_current": True,
+        "verdict_text": "Yes: 1 → 2 members.",
+        "findings": [row],
+        "windows": [window],
+    }
     partitions = [{"status": "ok", "lag": 1200}]
     group = {"lag": 1200, "lag_known": 1200, "members": 1}
     found = list(faults(page, {"group": group, "partitions": partitions, "diagnosis": diagnosis}))
     assert [each[: len(fault)] for each in found] == [fault] * bool(fault)
 
 
-@pytest.mark.parametrize("first", ["has no significant lag, but: it rebalances", "keeps up: nothing to do"])
+@pytest.mark.parametrize(
+    "first", ["has no significant lag, but: it rebalances", "keeps up: nothing to do"]
+)
 @pytest.mark.parametrize(("members", "lag", "count"), [(0, 12, 1), (1, 12, 0), (0, 0, 0)])
 def test_the_checks_see_a_group_without_members_that_is_said_to_keep_up(
     first: str, members: int, lag: int, count: int

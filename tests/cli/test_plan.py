@@ -1,4 +1,6 @@
-"""`laggard plan`: what it forecasts is what the verdict was found by, and a change of it follows from arithmetic."""
+"""`laggard plan`: what it forecasts is what the verdict was found by, and a change of it follows
+from arithmetic.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`billing`: 3 members of 1000 records/s, 3600 arrive; `fraud`: a hot partition; `calm`: never busy."""
+    """`billing`: 3 members of 1000 records/s, 3600 arrive; `fraud`: a hot partition; `calm`: never
+    busy.
+    """
     arrival = np.full((12, WINDOWS), 150.0)
     arrival[:, 5:] = 300.0
     short = Fluid(arrival, np.full((3, WINDOWS), 1000.0), group=SHORT)
@@ -63,7 +67,10 @@ def test_a_plan_of_todays_members_agrees_with_the_verdict(
     root: Path, capsys: pytest.CaptureFixture[str], group: str
 ) -> None:
     found, row = data(root, capsys, group), newest(root, group)
-    assert (found["verdict"], found["members_desired"]) == (row["scale_verdict"], row["members_desired"])
+    assert (found["verdict"], found["members_desired"]) == (
+        row["scale_verdict"],
+        row["members_desired"],
+    )
     assert found["now"] == found["then"]
     assert found["capacity_rate"]["value"] == row["scale_reason"].get("capacity_rate")
 
@@ -78,11 +85,15 @@ def test_a_plan_of_the_members_to_have_drains_as_the_verdict_says(
     seconds = found["then"]["drain_seconds"]["value"] / reason["drain_at_desired_seconds"]
     assert 1 <= seconds <= 1.1  # the verdict counts what was unread at the newest commits
     assert plan(root, SHORT) == OK
-    assert "begins with what was unread at the newest commits" in " ".join(capsys.readouterr().out.split())
+    assert "begins with what was unread at the newest commits" in " ".join(
+        capsys.readouterr().out.split()
+    )
     assert found["cost"]["moved_partitions"]["value"] == reason["moved_partitions"]
 
 
-def test_twice_the_members_have_half_the_load(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_twice_the_members_have_half_the_load(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     found = data(root, capsys, SHORT, "--members", "6")
     assert found["now"]["largest_rate"] == pytest.approx(1200, rel=0.03)
     assert found["then"]["largest_rate"] == pytest.approx(600, rel=0.03)
@@ -92,12 +103,17 @@ def test_twice_the_members_have_half_the_load(root: Path, capsys: pytest.Capture
     assert drain["p10"] <= drain["value"] <= drain["p90"]
 
 
-def test_a_sticky_assignor_may_pair_partitions_otherwise(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sticky_assignor_may_pair_partitions_otherwise(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     def gaps(*words: str) -> set[str]:
         return {each["code"] for each in data(root, capsys, SHORT, *words)["not_known"]}
 
-    assert "pairing_unknown" in gaps("--assignor", "sticky", "--members", "5")  # two members get three of 12
-    assert "pairing_unknown" not in gaps("--assignor", "sticky", "--members", "6") | gaps("--members", "5")
+    # two members get three of 12
+    assert "pairing_unknown" in gaps("--assignor", "sticky", "--members", "5")
+    assert "pairing_unknown" not in gaps("--assignor", "sticky", "--members", "6") | gaps(
+        "--members", "5"
+    )
 
 
 def test_the_rate_is_a_factor(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,7 +127,9 @@ def test_more_members_than_partitions_idle(root: Path, capsys: pytest.CaptureFix
     assert (found["then"]["idle_members"], len(found["then"]["loads"])) == (3, 12)
 
 
-def test_no_number_of_members_drains_a_hot_partition(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_number_of_members_drains_a_hot_partition(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     found = data(root, capsys, HOT, "--members", "12", "--sweep")
     assert found["hot_partitions"] == [{"topic": "orders", "partition": 7}]
     assert {each["drain_seconds"]["value"] for each in found["sweep"]} == {"Infinity"}
@@ -119,7 +137,9 @@ def test_no_number_of_members_drains_a_hot_partition(root: Path, capsys: pytest.
     assert "orders-7. No number of members" in " ".join(capsys.readouterr().out.split())
 
 
-def test_a_capacity_that_was_never_seen_is_unknown(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_capacity_that_was_never_seen_is_unknown(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     found = data(root, capsys, CALM, "--members", "2")
     assert found["then"]["drain_seconds"] == {"value": None, "p10": None, "p90": None}
     assert "capacity_unknown" in {each["code"] for each in found["not_known"]}
@@ -127,7 +147,9 @@ def test_a_capacity_that_was_never_seen_is_unknown(root: Path, capsys: pytest.Ca
     assert found["then"]["largest_rate"] == pytest.approx(450, rel=0.03)
 
 
-def test_the_cost_is_unknown_without_a_recorded_rebalance(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_cost_is_unknown_without_a_recorded_rebalance(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     found = data(root, capsys, SHORT, "--members", "6")
     assert found["cost"]["pause_max_seconds"]["value"] is None
     assert "pauses_unknown" in {each["code"] for each in found["not_known"]}
@@ -140,19 +162,37 @@ def test_more_partitions_share_what_arrives(root: Path, capsys: pytest.CaptureFi
     assert (found["then"]["idle_members"], found["members_ceiling"]) == (0, 24)
 
 
-def test_the_sweep_marks_the_members_to_have(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_sweep_marks_the_members_to_have(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert plan(root, SHORT, "--sweep") == OK
     page = capsys.readouterr().out
-    lines = [line for line in page.splitlines() if "members to have" in line and line.lstrip()[0].isdigit()]
+    lines = [
+        line
+        for line in page.splitlines()
+        if "members to have" in line and line.lstrip()[0].isdigit()
+    ]
     assert [int(line.split()[0]) for line in lines] == [newest(root, SHORT)["members_desired"]]
 
 
 def test_a_plan_reads_no_row_of_another_group(root: Path) -> None:
     begin_ms = round(newest(root, SHORT)["window_start"].timestamp() * 1000)
     tables = read_history(str(root), {}, begin_ms, begin_ms, OPTIONS, SHORT)
-    read = {name: pa.Table.from_batches(rows.to_batches(), rows.schema) for name, rows in tables.items()}
-    of_group = {name: set(rows["group"].to_pylist()) for name, rows in read.items() if "group" in rows.schema.names}
-    assert {"lag_windows", "group_history", "generations", "group_members", "places"} <= of_group.keys()
+    read = {
+        name: pa.Table.from_batches(rows.to_batches(), rows.schema) for name, rows in tables.items()
+    }
+    of_group = {
+        name: set(rows["group"].to_pylist())
+        for name, rows in read.items()
+        if "group" in rows.schema.names
+    }
+    assert {
+        "lag_windows",
+        "group_history",
+        "generations",
+        "group_members",
+        "places",
+    } <= of_group.keys()
     assert set().union(*of_group.values()) == {SHORT}
     assert set(memory_before(str(root), begin_ms, SHORT).memories) == {SHORT}
 
@@ -189,7 +229,9 @@ def test_partitions_are_only_added(root: Path, words: tuple[str, ...]) -> None:
     assert plan(root, SHORT, *words) == USAGE
 
 
-@pytest.mark.parametrize("words", [("--topic", "nosuch"), ("--members", "10001"), ("--assignor", "uniform")])
+@pytest.mark.parametrize(
+    "words", [("--topic", "nosuch"), ("--members", "10001"), ("--assignor", "uniform")]
+)
 def test_what_cannot_be_is_refused(root: Path, words: tuple[str, ...]) -> None:
     try:
         found = plan(root, SHORT, *words)
@@ -204,6 +246,8 @@ def test_with_a_hot_partition_another_rate_has_no_members_to_have(
     assert data(root, capsys, HOT, "--rate", "1.0001")["members_desired"] is None
 
 
-def test_a_sweep_has_each_number_up_to_the_ceiling(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sweep_has_each_number_up_to_the_ceiling(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     found = data(root, capsys, SHORT, "--members", "500", "--sweep")
     assert [each["members"] for each in found["sweep"]] == [*range(1, 14), 500]

@@ -24,12 +24,21 @@ ASSIGNOR = st.sampled_from(sorted(ASSIGNORS))
 def group(lag: list[float], arrival: list[float], members: int, assignor: str = "range") -> Signals:
     """A group on one topic whose members do `CAPACITY` each."""
     topic = topic_signals(lag, arrival=arrival, slots=spread_over(len(lag), members))
-    return signals_of(topic, capacity=CAPACITY, assignor=assignor, fact={"topic_partitions": {"orders": len(lag)}})
+    return signals_of(
+        topic, capacity=CAPACITY, assignor=assignor, fact={"topic_partitions": {"orders": len(lag)}}
+    )
 
 
-def plan(signals: Signals, change: Change = Change(), busy: tuple[float, ...] = (CAPACITY,)) -> Plan:  # noqa: B008 - frozen
+# frozen
+def plan(
+    signals: Signals,
+    change: Change = Change(),  # noqa: B008 - frozen
+    busy: tuple[float, ...] = (CAPACITY,),
+) -> Plan:
     rates = rates_of(signals, dict.fromkeys(signals.members, busy))
-    return Plan(apply(signals, change), rates, now=signals.member_count, keeps_owners=change.keeps_owners)
+    return Plan(
+        apply(signals, change), rates, now=signals.member_count, keeps_owners=change.keeps_owners
+    )
 
 
 Drawn = tuple[list[float], list[float], int, str]
@@ -61,7 +70,11 @@ def test_the_busiest_partition_bounds_the_drain(drawn: Drawn, members: int) -> N
     signals = group(*drawn)
     topic, found = signals.topics[0], plan(signals).outcome(members)
     spare = CAPACITY - topic.arrival
-    drains = np.where(topic.arrival > CAPACITY, inf, np.where(topic.lag > 0, topic.lag / np.maximum(spare, 1e-300), 0))
+    drains = np.where(
+        topic.arrival > CAPACITY,
+        inf,
+        np.where(topic.lag > 0, topic.lag / np.maximum(spare, 1e-300), 0),
+    )
     assert found.drain.value >= drains.max() * (1 - 1e-9)
     if topic.arrival.sum() > 0:  # else how much arrivals change is unknown
         assert found.drain.low <= found.drain.value <= found.drain.high
@@ -88,7 +101,9 @@ def test_a_rate_is_the_load_times_it(drawn: Drawn, times: float, members: int) -
     signals = group(*drawn)
     plain, more = (plan(signals, Change(rate=each)).outcome(members) for each in (1.0, times))
     assert more.largest == pytest.approx(times * plain.largest)
-    assert sorted(share.lag for share in more.shares) == pytest.approx(sorted(share.lag for share in plain.shares))
+    assert sorted(share.lag for share in more.shares) == pytest.approx(
+        sorted(share.lag for share in plain.shares)
+    )
 
 
 @settings(max_examples=40, deadline=None)
@@ -120,8 +135,12 @@ def test_what_arrived_before_it_changed_is_no_spread() -> None:
 
 
 def test_the_lag_is_that_of_now_less_what_was_done_since_the_commit() -> None:
-    topic = replace(topic_signals([6000.0], consume=400.0, history={"frozen": 4.0}), envelope=np.array([3000.0]))
-    assert rates_of(signals_of(topic, capacity=CAPACITY), {}).unread == {("orders", 0): 6000 - 4 * 400}
+    topic = replace(
+        topic_signals([6000.0], consume=400.0, history={"frozen": 4.0}), envelope=np.array([3000.0])
+    )
+    assert rates_of(signals_of(topic, capacity=CAPACITY), {}).unread == {
+        ("orders", 0): 6000 - 4 * 400
+    }
 
 
 def test_members_that_stay_do_what_they_did() -> None:
@@ -131,7 +150,9 @@ def test_members_that_stay_do_what_they_did() -> None:
     rates = rates_of(signals, {slot: [value] * 5 for slot, value in capacity.items()})
     found = Plan(signals, rates, now=3, keeps_owners=True).outcome(3)
     assert found.drain.value == pytest.approx(60000 / 50)
-    assert {share.name: share.drain.value for share in found.shares}["m1"] == pytest.approx(60000 / 400)
+    assert {share.name: share.drain.value for share in found.shares}["m1"] == pytest.approx(
+        60000 / 400
+    )
 
 
 @pytest.mark.parametrize("slots", [["", "m0", "m1", "m1"], [""] * 4])
@@ -149,7 +170,9 @@ def test_without_owners_nothing_is_known_of_now(slots: list[str]) -> None:
 def test_hot_is_what_no_member_has_shown_to_do() -> None:
     def at(best: float, arrival: float) -> Plan:
         topic = topic_signals([60000.0, 0.0], arrival=[arrival, 100.0], slots=spread_over(2, 2))
-        return plan(signals_of(topic, capacity=CAPACITY, best_capacity=best), busy=(900.0, 1000.0, 1300.0))
+        return plan(
+            signals_of(topic, capacity=CAPACITY, best_capacity=best), busy=(900.0, 1000.0, 1300.0)
+        )
 
     assert at(1300.0, 1100.0).hot() == []
     assert at(1000.0, 1000.0).hot() == []
@@ -182,7 +205,9 @@ def test_a_change_that_keeps_the_members_costs_nothing() -> None:
 
 def test_another_assignor_restarts_every_member() -> None:
     topic = topic_signals([6000.0] * 12, arrival=100.0, slots=spread_over(12, 3))
-    signals = signals_of(topic, capacity=CAPACITY, assignor="range", fact={"rebalance_mode": "eager"})
+    signals = signals_of(
+        topic, capacity=CAPACITY, assignor="range", fact={"rebalance_mode": "eager"}
+    )
     change = Change(assignor="cooperative-sticky")
     cost = cost_of(signals, plan(signals, change), change, 3, [{"pause_max_seconds": 20.0}])
     assert (cost.rebalances, cost.rebalances_most) == (1, 6)

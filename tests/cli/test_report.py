@@ -1,4 +1,6 @@
-"""The HTML report: one file, the same bytes for the same rows, names escaped, what is not known marked as such."""
+"""The HTML report: one file, the same bytes for the same rows, names escaped, what is not known
+marked as such.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,17 @@ from laggard.cli.evaluated import FOUND
 from laggard.cli.main import main
 from laggard.cli.published import published_batch
 from laggard.cli.query_range import Range
-from laggard.cli.report_charts import COLOURS, NOTHING, UNWATCHED, Span, by_bin, line, marks, spark, strip
+from laggard.cli.report_charts import (
+    COLOURS,
+    NOTHING,
+    UNWATCHED,
+    Span,
+    by_bin,
+    line,
+    marks,
+    spark,
+    strip,
+)
 from laggard.cli.report_fleet import fleet_page
 from laggard.errors import NOT_FOUND, OK, TEMPORARY, USAGE
 from laggard.tables.arrow import to_arrow
@@ -33,8 +45,9 @@ SPAN = Span(NOW, NOW + timedelta(minutes=4), 60)
 
 
 def recorded() -> dict[str, list[Row]]:
-    """The hour of the examples, with five minutes not watched, five of partial lag, five of a lower bound,
-    two in which no record was due, and a group of an odd name."""
+    """The hour of the examples, with five minutes not watched, five of partial lag, five of a lower
+    bound, two in which no record was due, and a group of an odd name.
+    """
     rows = example()
     for row in rows["group_windows"]:
         if at(-40) <= row["window_start"] < at(-35):
@@ -42,11 +55,16 @@ def recorded() -> dict[str, list[Row]]:
         row["time_lag_censored"] = at(-32) <= row["window_start"] < at(-27)
         if at(-20) <= row["window_start"] < at(-18):
             row |= {"matured_records": 0, "late_records": 0}
-    rows["group_windows"] = [row for row in rows["group_windows"] if not at(-50) <= row["window_start"] < at(-45)]
+    rows["group_windows"] = [
+        row for row in rows["group_windows"] if not at(-50) <= row["window_start"] < at(-45)
+    ]
     rows["rebalances"] = [row | {"flags": [], "live_read": True} for row in rows["rebalances"]]
     rows["rebalances"][0] |= {"paused_partition_seconds": None, "pause_max_seconds": None}
     rows["partition_status"] = [partition_row(GROUP, "orders", number) for number in range(3)]
-    rows["group_status"] = [group_row(GROUP), group_row(HOSTILE, lag=None, lag_known=None, max_time_lag_seconds=None)]
+    rows["group_status"] = [
+        group_row(GROUP),
+        group_row(HOSTILE, lag=None, lag_known=None, max_time_lag_seconds=None),
+    ]
     for row in rows["group_history"]:
         row |= {"group_state": "Stable", "lag": _lag_of(rows, row), "lag_known": _lag_of(rows, row)}
     rows["finding_state"] = [window(-1, "")]
@@ -64,7 +82,11 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _lag_of(rows: dict[str, list[Row]], of: Row) -> int | None:
-    found = [row["lag_known"] for row in rows["group_windows"] if row["window_start"] == of["window_start"]]
+    found = [
+        row["lag_known"]
+        for row in rows["group_windows"]
+        if row["window_start"] == of["window_start"]
+    ]
     return found[0] if found else None
 
 
@@ -122,7 +144,9 @@ def test_it_says_what_explain_says_and_what_things_cost(page: str) -> None:
     for said in (
         f"{GROUP} has no significant lag, but: all partitions fall behind",
         "Would more consumers help?", "CAPACITY_SHORTAGE", "Windows with a whole lag 50 of 60",
-        "3 rebalances. Partitions were paused for 36.5 s in all", "the pauses of 1 rebalance are unknown and left out",
+        ("3 rebalances. Partitions were paused for 36.5 s in "
+        "all"), ("the pauses of 1 rebalance are "
+            "unknown and left out"),
         "2026-11-20 11:10:00 UTC to 2026-11-20 11:15:00 UTC: job_down", "replacement", "2 → 3",
         "Objective: 99 % of the records are read in time", "late share",
     ):  # fmt: skip
@@ -131,7 +155,8 @@ def test_it_says_what_explain_says_and_what_things_cost(page: str) -> None:
     assert page.count('class="unwatched" x=') == 4
     assert page.count('class="partial" x=') == 1
     assert page.count('class="line bound"') == 1
-    assert page.count('class="line"') == 3 + 3 + 3  # lag is cut twice, time lag once and dashed, shares twice
+    # lag is cut twice, time lag once and dashed, shares twice
+    assert page.count('class="line"') == 3 + 3 + 3
 
 
 def test_names_are_escaped_and_steer_nothing(root: Path, tmp_path: Path) -> None:
@@ -169,16 +194,24 @@ def test_what_was_opened_before_the_range_is_open_in_it(root: Path, tmp_path: Pa
 
 def test_what_nobody_watched_is_unknown(root: Path, tmp_path: Path) -> None:
     for words in (("--fleet",), (HOSTILE,)):
-        text = " ".join(" ".join(Tags(report(root, tmp_path / "page.html", *words, "--since", "1h")).texts).split())
+        text = " ".join(
+            " ".join(
+                Tags(report(root, tmp_path / "page.html", *words, "--since", "1h")).texts
+            ).split()
+        )
         assert (
-            "unknown unknown unknown unknown unknown unknown" if words == ("--fleet",) else "Rebalances unknown"
+            "unknown unknown unknown unknown unknown unknown"
+            if words == ("--fleet",)
+            else "Rebalances unknown"
         ) in text
 
 
 def test_a_watched_group_whose_members_are_unknown_has_unknown_rebalances(tmp_path: Path) -> None:
     """History of an hour without a group record says nothing about rebalances."""
     rows = recorded()
-    rows["group_history"] += [row | {"group": HOSTILE, "members": None} for row in rows["group_history"]]
+    rows["group_history"] += [
+        row | {"group": HOSTILE, "members": None} for row in rows["group_history"]
+    ]
     write_tables(tmp_path / "tables", rows)
     pages = [
         report(tmp_path / "tables", tmp_path / "page.html", *words, "--since", "1h")
@@ -209,23 +242,38 @@ def test_a_report_ends_with_1_where_a_finding_is_severe(
         assert (tmp_path / "page.html").exists()
 
 
-def test_a_report_of_all_groups_ends_with_1_where_a_finding_of_no_group_or_of_one_that_left_is_severe(
+def test_a_report_of_all_groups_ends_with_1_on_a_severe_finding_of_no_or_a_left_group(
     tmp_path: Path,
 ) -> None:
-    for place, (code, group) in enumerate([("COORDINATOR_CORRELATED", None), ("CAPACITY_SHORTAGE", "left")]):
+    for place, (code, group) in enumerate(
+        [("COORDINATOR_CORRELATED", None), ("CAPACITY_SHORTAGE", "left")]
+    ):
         rows, root = recorded(), tmp_path / str(place)
         rows["findings"] += [finding(-30, code, group, severity="page")]
         write_tables(root / "tables", rows)
-        command = ["report", "--fleet", "--fail-on", "page", "--since", "1h", "-o", str(root / "page.html")]
+        command = [
+            "report",
+            "--fleet",
+            "--fail-on",
+            "page",
+            "--since",
+            "1h",
+            "-o",
+            str(root / "page.html"),
+        ]
         assert main(["--set", f"job.tables={root / 'tables'}", *command]) == FOUND
         page = (root / "page.html").read_text()
         assert code in page.partition("Open findings of no group above")[2], "the page shows why"
 
 
-def test_a_report_goes_to_standard_output(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_goes_to_standard_output(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     saved = report(root, tmp_path / "page.html", "--fleet", "--since", "1h")
     capsys.readouterr()
-    assert main(["--set", f"job.tables={root}", "report", "--fleet", "--since", "1h", "-o", "-"]) == OK
+    assert (
+        main(["--set", f"job.tables={root}", "report", "--fleet", "--since", "1h", "-o", "-"]) == OK
+    )
     out, err = capsys.readouterr()
     assert out == saved
     assert "wrote" not in err
@@ -237,7 +285,10 @@ def test_a_range_without_time_is_refused(
 ) -> None:
     ends = ("--since", "2026-11-20T11:50", "--to", "-30m")
     assert main(["--set", f"job.tables={root}", "report", *words, *ends]) == USAGE
-    assert "nothing lies between 2026-11-20 11:50:00 UTC and 2026-11-20 11:30:00 UTC" in capsys.readouterr().err
+    assert (
+        "nothing lies between 2026-11-20 11:50:00 UTC and 2026-11-20 11:30:00 UTC"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
@@ -287,12 +338,18 @@ def test_neighbours_of_one_shape_are_one_stretch_and_titles_are_escaped() -> Non
     drawn = strip(SPAN, ["none", "none", UNWATCHED, "spread"], 'of "<b>"')
     assert drawn.count("<rect") == 3
     assert "of &#34;&lt;b&gt;&#34;" in drawn
-    assert marks(SPAN, [(NOW, None, "<i>"), (NOW, 2.0, "b")], "Pauses", str).count('"mark unknown"') == 1
+    assert (
+        marks(SPAN, [(NOW, None, "<i>"), (NOW, 2.0, "b")], "Pauses", str).count('"mark unknown"')
+        == 1
+    )
 
 
 def test_bins_are_whole_windows() -> None:
     poll = timedelta(minutes=1, seconds=5)
-    for most, length, step, count in ((48, timedelta(days=1), 1860, 47), (480, timedelta(hours=8), 120, 241)):
+    for most, length, step, count in (
+        (48, timedelta(days=1), 1860, 47),
+        (480, timedelta(hours=8), 120, 241),
+    ):
         span = Span(NOW, NOW + length + poll, 60, most)
         assert (span.step, span.count) == (step, count)
 
@@ -301,7 +358,11 @@ def test_bins_are_whole_windows() -> None:
 def test_the_line_of_a_group_has_the_bins_of_its_windows(root: Path, minutes: int) -> None:
     poll = NOW + timedelta(seconds=5)
     rows = example()["group_windows"]
-    known = {row["window_start"]: float(row["lag"]) for row in rows if not at(-50) <= row["window_start"] < at(-45)}
+    known = {
+        row["window_start"]: float(row["lag"])
+        for row in rows
+        if not at(-50) <= row["window_start"] < at(-45)
+    }
     known |= {at(minute): None for minute in range(-40, -35)}
     asked = Range(poll - timedelta(minutes=minutes), poll)
     page = fleet_page(str(root), published_batch(str(root)), asked, 60)
@@ -316,7 +377,10 @@ def test_a_lower_bound_is_dashed_and_a_service_level_without_records_is_no_share
     assert drawn.count('class="line"') == 2
     assert drawn.count('class="line bound"') == 1
     two = Span(NOW, NOW + timedelta(minutes=4), 60, most=2)
-    assert by_bin(two, [(NOW, NOTHING), (NOW + timedelta(minutes=1), 0.5), (NOW + timedelta(minutes=2), NOTHING)]) == [
+    assert by_bin(
+        two,
+        [(NOW, NOTHING), (NOW + timedelta(minutes=1), 0.5), (NOW + timedelta(minutes=2), NOTHING)],
+    ) == [
         0.5,
         NOTHING,
     ]
@@ -334,14 +398,19 @@ def test_each_shape_has_a_height_of_its_own() -> None:
 
 def test_many_rebalances_make_few_marks() -> None:
     span = Span(NOW, NOW + timedelta(days=7), 60)
-    many = [(NOW + timedelta(seconds=12 * n), None if n % 3 else float(n % 7), f"number {n}") for n in range(50_000)]
+    many = [
+        (NOW + timedelta(seconds=12 * n), None if n % 3 else float(n % 7), f"number {n}")
+        for n in range(50_000)
+    ]
     drawn = marks(span, many, "Pauses", str)
     assert len(drawn) < 200_000
     assert '"mark unknown"' in drawn
     assert "more here<" in drawn
 
 
-def test_links_stay_pipes_are_written_to_and_long_names_are_names(root: Path, tmp_path: Path) -> None:
+def test_links_stay_pipes_are_written_to_and_long_names_are_names(
+    root: Path, tmp_path: Path
+) -> None:
     link, pipe, long = tmp_path / "link.html", tmp_path / "pipe", tmp_path / (250 * "x")
     link.symlink_to("target.html")
     assert report(root, link, GROUP) == (tmp_path / "target.html").read_text(encoding="utf-8")

@@ -1,4 +1,6 @@
-"""`laggard status` beside the findings: the state of the data and the health of the group are two things."""
+"""`laggard status` beside the findings: the state of the data and the health of the group are two
+things.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,20 @@ from cli.declared import data_of
 from laggard.cli.evaluated import FOUND
 from laggard.cli.main import main
 from laggard.errors import OK, TEMPORARY, USAGE
-from tables.fixtures import NOW, Row, finding_row, group_row, partition_row, window_row, write_batch, write_evaluated
+from tables.fixtures import (
+    NOW,
+    Row,
+    finding_row,
+    group_row,
+    partition_row,
+    window_row,
+    write_batch,
+    write_evaluated,
+)
 
 COMMON = {
-    "started_at": NOW - timedelta(minutes=9), "opened_at": NOW - timedelta(minutes=5), "rule": "D30", "topic": "orders",
+    "started_at": NOW - timedelta(minutes=9), "opened_at": NOW - timedelta(minutes=5),
+    "rule": "D30", "topic": "orders",
     "partitions": [1], "evidence": {}, "evidence_text": {}, "guards": {}, "falsifier": "it moves",
 }  # fmt: skip
 
@@ -27,13 +39,22 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write(root: Path, *findings: Row, without: tuple[str, ...] = ()) -> None:
-    """Five groups of the same tick; `archive` lags most, and each has a window of its own unless it is `without`."""
+    """Five groups of the same tick; `archive` lags most, and each has a window of its own unless it
+    is `without`.
+    """
     lags = {"archive": 9000, "billing": 3540, "checkout": 40, "mailer": 700, "search": 0}
-    groups = [group_row(name, lag=lag, lag_known=lag, max_time_lag_seconds=lag / 10) for name, lag in lags.items()]
-    partitions = [partition_row(name, "orders", 1, lag=lag, time_lag_seconds=lag / 10) for name, lag in lags.items()]
+    groups = [
+        group_row(name, lag=lag, lag_known=lag, max_time_lag_seconds=lag / 10)
+        for name, lag in lags.items()
+    ]
+    partitions = [
+        partition_row(name, "orders", 1, lag=lag, time_lag_seconds=lag / 10)
+        for name, lag in lags.items()
+    ]
     windows = [
         window_row(
-            name, "orders", lag_known=lag, max_time_lag_seconds=lag / 10, partitions_material=int(lag in (3540, 700)),
+            name, "orders", lag_known=lag, max_time_lag_seconds=lag / 10,
+            partitions_material=int(lag in (3540, 700)),
             scale_verdict="NO_STALLED" if name == "billing" else "NOT_NEEDED",
         )
         for name, lag in lags.items()
@@ -59,20 +80,31 @@ def shown(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> dict[s
     }
 
 
-def test_a_group_with_an_open_page_is_not_ok_though_its_data_is(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_group_with_an_open_page_is_not_ok_though_its_data_is(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(root, finding_row("PARTITION_STALLED", "billing", severity="page"))
     billing = shown(root, capsys)["billing"]
     assert billing == {
-        "GROUP": "billing", "HEALTH": "page", "FINDING": "PARTITION_STALLED", "VERDICT": "NO_STALLED", "DATA": "ok",
+        "GROUP": "billing", "HEALTH": "page", "FINDING": "PARTITION_STALLED",
+        "VERDICT": "NO_STALLED", "DATA": "ok",
     }  # fmt: skip
 
 
-def test_status_ends_with_1_where_a_finding_is_severe(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_ends_with_1_where_a_finding_is_severe(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(root, finding_row("SLOW_MEMBER", "billing", severity="warn"))
     words = ["status", "--set", f"job.tables={root}"]
-    asked = ([], ["--fail-on", "page"], ["--fail-on", "warn"], ["--fail-on", "warn", "--group", "checkout"])
+    asked = (
+        [],
+        ["--fail-on", "page"],
+        ["--fail-on", "warn"],
+        ["--fail-on", "warn", "--group", "checkout"],
+    )
     assert [main([*words, *more]) for more in asked] == [OK, OK, FOUND, OK]
-    beyond = ["--fail-on", "warn", "--sort", "lag", "--limit", "1", "--json"]  # billing lags less than archive
+    # billing lags less than archive
+    beyond = ["--fail-on", "warn", "--sort", "lag", "--limit", "1", "--json"]
     assert main([*words, *beyond]) == FOUND
     answer = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert [group["group"] for group in answer["data"]["groups"]] == ["archive"]
@@ -80,7 +112,9 @@ def test_status_ends_with_1_where_a_finding_is_severe(root: Path, capsys: pytest
     assert "exclude each other" in capsys.readouterr().err
 
 
-def test_status_ends_with_75_where_no_group_is_known(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_ends_with_75_where_no_group_is_known(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(root, without=("archive", "billing", "checkout", "mailer", "search"))
     words = ["status", "--set", f"job.tables={root}"]
     assert [main([*words, *more]) for more in ([], ["--fail-on", "page"])] == [OK, TEMPORARY]
@@ -88,12 +122,27 @@ def test_status_ends_with_75_where_no_group_is_known(root: Path, capsys: pytest.
 
 
 def test_of_a_group_that_is_seen_too_little_no_verb_says_that_nothing_is_open(root: Path) -> None:
-    write_batch(root, 42, groups=[group_row("blind")], partitions=[partition_row("blind", "orders", 1)])
-    windows = [window_row("blind", "orders", partitions_material=0) | {"scale_verdict": "UNKNOWN_INPUT"}]
-    write_evaluated(root, windows=windows, findings=[COMMON | finding_row("IDLE_MEMBERS", "blind", severity="info")])
-    for verb in (["status"], ["status", "--group", "blind"], ["explain", "blind"], ["findings", "--group", "blind"]):
+    write_batch(
+        root, 42, groups=[group_row("blind")], partitions=[partition_row("blind", "orders", 1)]
+    )
+    windows = [
+        window_row("blind", "orders", partitions_material=0) | {"scale_verdict": "UNKNOWN_INPUT"}
+    ]
+    write_evaluated(
+        root,
+        windows=windows,
+        findings=[COMMON | finding_row("IDLE_MEMBERS", "blind", severity="info")],
+    )
+    for verb in (
+        ["status"],
+        ["status", "--group", "blind"],
+        ["explain", "blind"],
+        ["findings", "--group", "blind"],
+    ):
         words = [*verb, "--set", f"job.tables={root}"]
-        assert [main([*words, *more]) for more in ([], ["--fail-on", "page"])] == [OK, TEMPORARY], verb
+        assert [main([*words, *more]) for more in ([], ["--fail-on", "page"])] == [OK, TEMPORARY], (
+            verb
+        )
 
 
 def test_without_any_group_nothing_is_known(root: Path) -> None:
@@ -101,17 +150,25 @@ def test_without_any_group_nothing_is_known(root: Path) -> None:
     write_evaluated(root, windows=[], findings=[])
     for verb in ("status", "findings"):
         words = [verb, "--set", f"job.tables={root}"]
-        assert [main([*words, *more]) for more in ([], ["--fail-on", "page"])] == [OK, TEMPORARY], verb
+        assert [main([*words, *more]) for more in ([], ["--fail-on", "page"])] == [OK, TEMPORARY], (
+            verb
+        )
 
 
-@pytest.mark.parametrize(("group", "expected"), [("archive", TEMPORARY), ("search", OK), ("*ar*", OK), ("*", OK)])
-def test_findings_end_with_75_where_no_group_that_is_asked_for_is_known(root: Path, group: str, expected: int) -> None:
+@pytest.mark.parametrize(
+    ("group", "expected"), [("archive", TEMPORARY), ("search", OK), ("*ar*", OK), ("*", OK)]
+)
+def test_findings_end_with_75_where_no_group_that_is_asked_for_is_known(
+    root: Path, group: str, expected: int
+) -> None:
     write(root, without=("archive",))
     words = ["findings", "--set", f"job.tables={root}", "--group", group]
     assert [main([*words, *more]) for more in ([], ["--fail-on", "page"])] == [OK, expected]
 
 
-def test_the_page_sorts_by_severity_first_then_by_lag(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_sorts_by_severity_first_then_by_lag(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(
         root,
         finding_row("PARTITION_STALLED", "checkout", severity="page"),
@@ -147,14 +204,18 @@ def test_the_page_sorts_as_is_asked(
     assert "exclude each other" in capsys.readouterr().err
 
 
-def test_what_is_unknown_is_not_shown_as_none(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_unknown_is_not_shown_as_none(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(root, without=("archive",))
     found = shown(root, capsys)
     assert (found["archive"]["FINDING"], found["archive"]["VERDICT"]) == ("unknown", "unknown")
     assert (found["checkout"]["HEALTH"], found["checkout"]["FINDING"]) == ("ok", "-")
 
 
-@pytest.mark.parametrize("hidden", [{"role": "note"}, {"role": "suppressed"}, {"event": "closed", "closed_at": NOW}])
+@pytest.mark.parametrize(
+    "hidden", [{"role": "note"}, {"role": "suppressed"}, {"event": "closed", "closed_at": NOW}]
+)
 def test_a_note_or_what_another_finding_explains_makes_no_group_sick(
     root: Path, capsys: pytest.CaptureFixture[str], hidden: Row
 ) -> None:
@@ -168,7 +229,10 @@ def test_a_finding_of_the_cluster_is_on_the_line_of_each_group_that_it_names(
     named = {"evidence_text": {"groups": "checkout, search"}, "topic": None, "partitions": []}
     write(root, finding_row("SHARED_SINK", None, severity="page") | named)
     found = shown(root, capsys)
-    assert {name for name, row in found.items() if row["FINDING"] == "SHARED_SINK"} == {"checkout", "search"}
+    assert {name for name, row in found.items() if row["FINDING"] == "SHARED_SINK"} == {
+        "checkout",
+        "search",
+    }
 
 
 def test_a_group_that_has_stopped_is_not_shown_as_one_with_consumers_enough(
@@ -181,19 +245,28 @@ def test_a_group_that_has_stopped_is_not_shown_as_one_with_consumers_enough(
         group_row("done", members=0, group_state="Empty", lag=0, lag_known=0),
     ]
     windows = [window_row(name, "orders", partitions_material=0) for name in ("archive", "done")]
-    write_batch(root, 42, groups=groups, partitions=[partition_row("archive", "orders", 1, lag=3564)])
+    write_batch(
+        root, 42, groups=groups, partitions=[partition_row("archive", "orders", 1, lag=3564)]
+    )
     write_evaluated(root, windows=[row | {"scale_verdict": "NOT_NEEDED"} for row in windows])
     found = shown(root, capsys)
-    assert (found["archive"]["HEALTH"], found["archive"]["VERDICT"]) == ("behind", "no member reads")
+    assert (found["archive"]["HEALTH"], found["archive"]["VERDICT"]) == (
+        "behind",
+        "no member reads",
+    )
     assert (found["done"]["HEALTH"], found["done"]["VERDICT"]) == ("ok", "NOT_NEEDED")
     assert main(["explain", "archive", "--json", "--set", f"job.tables={root}"]) == OK
     diagnosis = json.loads(capsys.readouterr().out)["data"]["diagnosis"]
-    assert diagnosis["headline"].startswith("archive: 3,564 records behind, and no member reads them")
+    assert diagnosis["headline"].startswith(
+        "archive: 3,564 records behind, and no member reads them"
+    )
     # the data keep the code of the window, which is that of the metrics and the tables
     assert diagnosis["verdict"] == "NOT_NEEDED"
 
 
-def test_status_and_explain_name_the_same_finding_and_verdict(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_and_explain_name_the_same_finding_and_verdict(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(
         root,
         finding_row("TIME_LAG_SLO_BREACH", "billing", severity="page", role="symptom"),
@@ -205,7 +278,11 @@ def test_status_and_explain_name_the_same_finding_and_verdict(root: Path, capsys
     explained = data_of("explain", capsys)
     findings = explained["diagnosis"]["findings"]
     # the health is that of the loudest finding, the one on the line is the one to act on
-    assert (line["health"], line["finding"]) == ("page", findings[0]["code"]) == ("page", "PARTITION_STALLED")
+    assert (
+        (line["health"], line["finding"])
+        == ("page", findings[0]["code"])
+        == ("page", "PARTITION_STALLED")
+    )
     assert line["verdict"] == explained["diagnosis"]["verdict"]
     assert line["lag"] == explained["group"]["lag"] == 3540
     assert line["status"] == "ok"

@@ -25,16 +25,22 @@ def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def counted(name: str, ratio: float | None, last: timedelta | None, **counts: int) -> Row:
     at = None if last is None else NOW - last
-    return group_row(name, time_in_rebalance_ratio=ratio, last_rebalance_at=at, rebalances_total=counts)
+    return group_row(
+        name, time_in_rebalance_ratio=ratio, last_rebalance_at=at, rebalances_total=counts
+    )
 
 
 def write(root: Path) -> None:
     """Two storms, a calm group, one that never rebalanced, and the row of an older job."""
     rows = {
-        "calm": rebalance_row(NOW - 50 * HOUR, group="calm", cause="member_join", pause_max_seconds=None, moved=None),
+        "calm": rebalance_row(
+            NOW - 50 * HOUR, group="calm", cause="member_join", pause_max_seconds=None, moved=None
+        ),
         "earlier": rebalance_row(NOW - 51 * HOUR, group="calm", cause="assignor_change"),
         "storm": rebalance_row(NOW - HOUR, group="storm", rebalance_seconds=0.5),
-        "same time": rebalance_row(NOW - HOUR, group="calm", cause="leader_rejoin", date=(NOW - 50 * HOUR).date()),
+        "same time": rebalance_row(
+            NOW - HOUR, group="calm", cause="leader_rejoin", date=(NOW - 50 * HOUR).date()
+        ),
         "newer storm": rebalance_row(NOW, group="newer storm", rebalance_seconds=None, avoidable=0),
     }
     groups = [
@@ -59,10 +65,50 @@ def test_most_time_in_rebalance_comes_first_then_the_newest_and_unknown_last(
     title, *lines = show(tmp_path, capsys).splitlines()
     assert title == "prod: batch 42, 2026-11-20 12:00:00 UTC, 5 groups"
     assert [re.split(" {2,}", line) for line in lines] == [
-        ["GROUP", "REBALANCES", "LAST END", "CAUSE", "TOOK", "LONGEST PAUSE", "MOVED", "AVOIDABLE", "LAST 10 MIN"],
-        ["newer storm", "7", "2026-11-20 12:00:00 UTC", "member_left", "unknown", "8 s", "3", "0", "25.0 %"],
-        ["storm", "40", "2026-11-20 11:00:00 UTC", "member_left", "about 0.5 s", "8 s", "3", "1", "25.0 %"],
-        ["calm", "3", "2026-11-18 10:00:00 UTC", "member_join", "about 4 s", "unknown", "unknown", "1", "0.0 %"],
+        [
+            "GROUP",
+            "REBALANCES",
+            "LAST END",
+            "CAUSE",
+            "TOOK",
+            "LONGEST PAUSE",
+            "MOVED",
+            "AVOIDABLE",
+            "LAST 10 MIN",
+        ],
+        [
+            "newer storm",
+            "7",
+            "2026-11-20 12:00:00 UTC",
+            "member_left",
+            "unknown",
+            "8 s",
+            "3",
+            "0",
+            "25.0 %",
+        ],
+        [
+            "storm",
+            "40",
+            "2026-11-20 11:00:00 UTC",
+            "member_left",
+            "about 0.5 s",
+            "8 s",
+            "3",
+            "1",
+            "25.0 %",
+        ],
+        [
+            "calm",
+            "3",
+            "2026-11-18 10:00:00 UTC",
+            "member_join",
+            "about 4 s",
+            "unknown",
+            "unknown",
+            "1",
+            "0.0 %",
+        ],
         ["never", "0", "-", "-", "-", "-", "-", "-", "0.0 %"],
         ["older job", *["unknown"] * 8],
     ]
@@ -89,13 +135,21 @@ def test_how_long_it_took_is_exact_an_estimate_a_lower_bound_or_unknown(
     text: str,
 ) -> None:
     times = {"started_low": low, "started_high": high}
-    begin = {name: None if each is None else NOW - timedelta(seconds=each) for name, each in times.items()}
+    begin = {
+        name: None if each is None else NOW - timedelta(seconds=each)
+        for name, each in times.items()
+    }
     row = rebalance_row(NOW, group="g", rebalance_seconds=seconds, **begin)
-    publish(tmp_path, {"group_status": [counted("g", 0.0, timedelta(0), member_left=1)], "rebalances": [row]})
+    publish(
+        tmp_path,
+        {"group_status": [counted("g", 0.0, timedelta(0), member_left=1)], "rebalances": [row]},
+    )
     assert re.split(" {2,}", show(tmp_path, capsys).splitlines()[2])[4] == text
 
 
-def test_the_data_have_exact_numbers_and_nulls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_data_have_exact_numbers_and_nulls(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(tmp_path)
     answer = json.loads(show(tmp_path, capsys, "--json", "--limit", "1"))
     nothing: dict[str, Any] = {"rebalancing_since": None, "rebalance_seconds": None}
@@ -131,16 +185,23 @@ def test_groups_are_chosen_and_counted_as_in_the_plain_table(
     write(tmp_path)
     lines = show(tmp_path, capsys, "--group", "*storm", "--limit", "1").splitlines()
     assert (len(lines), lines[-1]) == (4, "… and 1 more")
-    assert main(["status", "--rebalances", "--group", "nobody", "--set", f"job.tables={tmp_path}"]) == NOT_FOUND
+    assert (
+        main(["status", "--rebalances", "--group", "nobody", "--set", f"job.tables={tmp_path}"])
+        == NOT_FOUND
+    )
 
 
-def test_old_numbers_come_with_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_old_numbers_come_with_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(tmp_path)
     assert main(["status", "--rebalances", "--set", f"job.tables={tmp_path}"]) == OK
     assert "old: does the job run?" in capsys.readouterr().err
 
 
-def test_only_the_dates_on_which_a_rebalance_ended_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_dates_on_which_a_rebalance_ended_are_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(tmp_path)
     (unread,) = (tmp_path / "rebalances" / f"date={(NOW - 51 * HOUR).date()}").glob("*.parquet")
     expected = show(tmp_path, capsys, "--group", "*storm")

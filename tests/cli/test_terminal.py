@@ -77,9 +77,17 @@ def terminal(*words: str, columns: int = 80, rows: int = 12, **env: str) -> Iter
     ours, theirs = os.openpty()
     fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     command = ["setsid", "--ctty", sys.executable, "-m", "laggard", *words]
-    environment = {name: each for name, each in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
+    environment = {
+        name: each
+        for name, each in os.environ.items()
+        if name not in ("NO_COLOR", "COLUMNS", "LINES")
+    }
     with subprocess.Popen(
-        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment | {"TERM": "xterm-256color"} | env
+        command,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=environment | {"TERM": "xterm-256color"} | env,
     ) as process:
         os.close(theirs)
         try:
@@ -99,7 +107,9 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_watch_fits_the_screen_follows_its_size_and_gives_it_back(tables: str, number: signal.Signals) -> None:
+def test_a_watch_fits_the_screen_follows_its_size_and_gives_it_back(
+    tables: str, number: signal.Signals
+) -> None:
     with terminal("status", "--watch", "--set", tables, columns=70, rows=10) as shown:
         entered = shown.wait_for(ENTER)
         first = shown.wait_for("… and ", entered)
@@ -121,7 +131,8 @@ def test_a_watch_fits_the_screen_follows_its_size_and_gives_it_back(tables: str,
 
 
 @pytest.mark.parametrize(
-    ("words", "env", "is_colored"), [((), {}, True), (("--no-color",), {}, False), ((), {"NO_COLOR": "1"}, False)]
+    ("words", "env", "is_colored"),
+    [((), {}, True), (("--no-color",), {}, False), ((), {"NO_COLOR": "1"}, False)],
 )
 def test_color_is_for_those_who_want_it(
     tables: str, words: tuple[str, ...], env: dict[str, str], is_colored: bool
@@ -134,15 +145,23 @@ def test_color_is_for_those_who_want_it(
 def test_a_pipe_gets_plain_text(tables: str) -> None:
     command = [sys.executable, "-m", "laggard", "status", "--set", tables]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=patient(60))
-    assert (done.returncode, "\x1b" in done.stdout, len(done.stdout.splitlines())) == (OK, False, 33)
+    assert (done.returncode, "\x1b" in done.stdout, len(done.stdout.splitlines())) == (
+        OK,
+        False,
+        33,
+    )
 
 
-@pytest.mark.parametrize("words", [("--json", "statsu"), ("--json", "query", "select 1 as a", "--from", "noon")])
+@pytest.mark.parametrize(
+    "words", [("--json", "statsu"), ("--json", "query", "select 1 as a", "--from", "noon")]
+)
 def test_a_reader_that_has_gone_leaves_the_error(tables: str, words: tuple[str, ...]) -> None:
     read, write = os.pipe()
     os.close(read)
     command = [sys.executable, "-m", "laggard", "--set", tables, *words]
-    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False, timeout=patient(60))
+    done = subprocess.run(
+        command, stdout=write, stderr=subprocess.PIPE, text=True, check=False, timeout=patient(60)
+    )
     os.close(write)
     assert done.returncode == USAGE
     assert done.stderr.startswith("laggard: ")
@@ -154,7 +173,14 @@ def test_a_reader_that_has_gone_leaves_the_error(tables: str, words: tuple[str, 
 def test_a_full_disk_is_named(tables: str, words: tuple[str, ...]) -> None:
     command = [sys.executable, "-m", "laggard", "status", "--set", tables, *words]
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=patient(60))
+        done = subprocess.run(
+            command,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=patient(60),
+        )
     assert done.returncode == TEMPORARY
     what, cause, fix = done.stderr.splitlines()[-3:]
     assert what == "laggard: there is no room to write"
@@ -187,8 +213,14 @@ def test_a_narrow_table_leaves_columns_out_and_names_them() -> None:
         "mail      ok",
         "too narrow for: S…",
     ]
-    assert [str(span.style) for span in fitted(table, 80)[2].spans if span.style] == ["bold red", "bold red"]
-    assert [line.plain.rstrip() for line in fitted(table, 80, 4)][2:] == ["checkout  page    spread", "… and 1 more"]
+    assert [str(span.style) for span in fitted(table, 80)[2].spans if span.style] == [
+        "bold red",
+        "bold red",
+    ]
+    assert [line.plain.rstrip() for line in fitted(table, 80, 4)][2:] == [
+        "checkout  page    spread",
+        "… and 1 more",
+    ]
 
 
 class Screen(io.StringIO):
@@ -196,12 +228,17 @@ class Screen(io.StringIO):
         return True
 
 
-def test_a_long_read_shows_its_time_on_a_terminal_and_takes_it_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_read_shows_its_time_on_a_terminal_and_takes_it_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     screen = Screen()
     monkeypatch.setattr(sys, "stderr", screen)
     with waiting(after_seconds=0.01):
         until = time.monotonic() + patient(10)
-        while "laggard: reading the tables, 0 s; Ctrl-C ends it" not in screen.getvalue() and time.monotonic() < until:
+        while (
+            "laggard: reading the tables, 0 s; Ctrl-C ends it" not in screen.getvalue()
+            and time.monotonic() < until
+        ):
             time.sleep(0.01)
         assert screen.getvalue().startswith("\r\x1b[Klaggard: reading the tables, ")
     assert screen.getvalue().endswith("ends it\r\x1b[K")

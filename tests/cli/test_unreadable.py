@@ -1,4 +1,6 @@
-"""Tables that cannot be read: every verb says what, where, why and what to do, and none calls it a bug of laggard."""
+"""Tables that cannot be read: every verb says what, where, why and what to do, and none calls it a
+bug of laggard.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,8 @@ def _imported() -> None:
             main([*words, "--set", f'job.tables="{tables}"'])
         run_checks(table_checks(Config(job=Job(tables=str(tables)))))
     for encoding in ("utf-16", "utf-16-be", "utf-16-le", "utf-32", "utf-32-be", "utf-32-le"):
-        codecs.lookup(encoding)  # json guesses them from damaged bytes, and Python keeps that one was not found
+        # json guesses them from damaged bytes, and Python keeps that one was not found
+        codecs.lookup(encoding)
 
 
 @pytest.fixture
@@ -72,8 +75,14 @@ def healthy_tables() -> Iterator[Path]:
         Path(folder).chmod(0o755)
         tables = Path(folder, "tables")
         create_tables(str(tables))
-        write_batch(tables, at=NOW, partitions=[partition_row("g", "t", 0)], groups=[group_row("g")])
-        write_rows(tables, "finding_state", [{"date": NOW.date(), "group": "", "window_start": NOW, "batch_id": 1}])
+        write_batch(
+            tables, at=NOW, partitions=[partition_row("g", "t", 0)], groups=[group_row("g")]
+        )
+        write_rows(
+            tables,
+            "finding_state",
+            [{"date": NOW.date(), "group": "", "window_start": NOW, "batch_id": 1}],
+        )
         yield tables
         Path(folder).chmod(0o755)
         for each in tables.rglob("*") if tables.is_dir() else ():
@@ -126,7 +135,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], set[int]]] = {
     "no right to the log files": (closed_files(LOGS), {DAMAGED}),
     "no right to the data": (closed_files(DATA), {DAMAGED}),
     "no JSON in the log": (overwritten(LOGS, b"\x00\xffnot json"), {DAMAGED}),
-    "other JSON in the log": (overwritten(LOGS, b'{"add": 1}\n[]\n"x"\n{"add": {"path": null}}\n'), {DAMAGED}),
+    "other JSON in the log": (
+        overwritten(LOGS, b'{"add": 1}\n[]\n"x"\n{"add": {"path": null}}\n'),
+        {DAMAGED},
+    ),
     "an empty log file": (overwritten(LOGS, b""), {DAMAGED}),
     "no log file": (gone(LOGS), {DAMAGED, NOT_FOUND}),
     "the first log file gone": (gone("*/_delta_log/*0.json"), {DAMAGED}),
@@ -135,7 +147,13 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], set[int]]] = {
     "no right to one table's log": (closed("group_status/_delta_log"), {0, DAMAGED}),
     "data gone": (gone(DATA), {DAMAGED}),
     "a false pointer to a checkpoint": (
-        lambda root: [each.joinpath("_last_checkpoint").write_text("{") for each in root.glob("*/_delta_log")] and None,
+        lambda root: (
+            [
+                each.joinpath("_last_checkpoint").write_text("{")
+                for each in root.glob("*/_delta_log")
+            ]
+            and None
+        ),
         {0, DAMAGED},
     ),
     "the root is a file": (a_file, {NOT_FOUND, DAMAGED}),
@@ -155,7 +173,10 @@ def test_every_verb_names_it(
             code = main([*words, "--set", f'job.tables="{root}"'])
             found[verb] = code, "".join(capsys.readouterr())
         results = run_checks(table_checks(Config(job=Job(tables=str(root)))))
-        found["doctor"] = exit_code(results), "\n".join(f"{each.fact} {each.remedy}" for each in results)
+        found["doctor"] = (
+            exit_code(results),
+            "\n".join(f"{each.fact} {each.remedy}" for each in results),
+        )
     wrong = {
         verb: (code, text)
         for verb, (code, text) in found.items()
@@ -163,7 +184,9 @@ def test_every_verb_names_it(
         or any(word in text for word in ("internal error", "internal: ", "bug", "Traceback"))
         or (code and verb not in EXITS and len(text.splitlines()) > 4)
     }
-    assert not wrong, "\n".join(f"{verb}: {code}, {text[-500:]}" for verb, (code, text) in wrong.items())
+    assert not wrong, "\n".join(
+        f"{verb}: {code}, {text[-500:]}" for verb, (code, text) in wrong.items()
+    )
     if 0 not in codes:
         assert str(root) in found["doctor"][1]
 
@@ -176,8 +199,15 @@ def test_a_working_folder_that_may_not_be_searched_is_named(
     with nobody():
         code = main(["status"])
     root.parent.chmod(0o755)
-    assert (code, "laggard.toml: Permission denied" in capsys.readouterr().err) == (CONFIGURATION, True)
+    assert (code, "laggard.toml: Permission denied" in capsys.readouterr().err) == (
+        CONFIGURATION,
+        True,
+    )
 
 
 def table_checks(config: Config) -> Iterator[tuple[str, Check]]:
-    return ((name, check) for name, check in checks(config) if name in {*TABLES, "folders", "disk", "newest batch"})
+    return (
+        (name, check)
+        for name, check in checks(config)
+        if name in {*TABLES, "folders", "disk", "newest batch"}
+    )

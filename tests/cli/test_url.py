@@ -23,7 +23,15 @@ from laggard.errors import CONFIGURATION, DENIED, NOT_FOUND, OK, TEMPORARY, UNRE
 from laggard.exporter import api as api_module
 from laggard.exporter.web import WebFile
 from laggard.rebalance.parameters import DEFAULTS
-from tables.fixtures import NOW, batch_row, finding_row, group_row, window_row, write_evaluated, write_rows
+from tables.fixtures import (
+    NOW,
+    batch_row,
+    finding_row,
+    group_row,
+    window_row,
+    write_evaluated,
+    write_rows,
+)
 
 ODD = 'odd/"\\name'
 
@@ -40,10 +48,16 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("tables")
     facts = {
-        "partitions": [2], "started_at": NOW, "opened_at": NOW, "evidence": {"drain_seconds": float("inf")},
+        "partitions": [2], "started_at": NOW, "opened_at": NOW,
+        "evidence": {"drain_seconds": float("inf")},
         "evidence_text": {}, "guards": {}, "falsifier": "the rates are equal", "topic": "orders",
     }  # fmt: skip
-    more = {"max_time_lag_seconds": 55.0, "partitions_total": 4, "partitions_material": 3, "top_partitions": [2]}
+    more = {
+        "max_time_lag_seconds": 55.0,
+        "partitions_total": 4,
+        "partitions_material": 3,
+        "top_partitions": [2],
+    }
     write_evaluated(
         root,
         windows=[window_row("checkout", "orders", **more, flags=[], scale_reason={})],
@@ -93,7 +107,10 @@ def asker(exporter: Exporter) -> Iterator[Asker]:
             for verb in (["status"], ["findings"], ["explain", "checkout"], ["explain", ODD])
         ),
         ["explain", "other", "--fail-on", "page"],
-        *(["findings", "--group", group, "--code", "IDLE_MEMBERS", "--fail-on", "page"] for group in ("checkout", ODD)),
+        *(
+            ["findings", "--group", group, "--code", "IDLE_MEMBERS", "--fail-on", "page"]
+            for group in ("checkout", ODD)
+        ),
     ],
     ids=" ".join,
 )
@@ -124,7 +141,19 @@ def test_a_reason_is_claimed_by_the_probability_that_is_configured(
 ) -> None:
     """The best reason has 0.5, which is claimed only below the default of 0.7."""
     low = replace(Parameters(), cause_posterior=0.45)
-    assert main(["explain", "checkout", "--set", f"job.tables={root}", "--set", "diagnosis.cause_posterior=0.45"]) == OK
+    assert (
+        main(
+            [
+                "explain",
+                "checkout",
+                "--set",
+                f"job.tables={root}",
+                "--set",
+                "diagnosis.cause_posterior=0.45",
+            ]
+        )
+        == OK
+    )
     expected = capsys.readouterr().out
     assert "Why it left: most likely a poll that came too late" in expected
     with serving_api(exporter, answers=Answering(60, low.of_rebalances())) as asker:
@@ -162,8 +191,12 @@ def test_old_data_and_no_exporter_end_with_codes_of_their_own(
         assert "has no API" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("url", ["localhost:8917", "http://me:secret@localhost", "ftp://x", "http://x?y"])
-def test_an_address_of_another_form_is_a_wrong_use(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "url", ["localhost:8917", "http://me:secret@localhost", "ftp://x", "http://x?y"]
+)
+def test_an_address_of_another_form_is_a_wrong_use(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["status", "--url", url]) == USAGE
     assert "expected http://host:port" in capsys.readouterr().err
 
@@ -174,14 +207,17 @@ def test_tls_and_a_password_are_those_of_the_web_config_file(
     make_pki(tmp_path)
     hashed = bcrypt.hashpw(b"right", bcrypt.gensalt(4)).decode()
     (tmp_path / "web.yml").write_text(
-        f"tls_server_config: {{cert_file: server.crt, key_file: server.key}}\nbasic_auth_users: {{me: {hashed}}}\n"
+        f"tls_server_config: {{cert_file: server.crt, key_file: server.key}}\nbasic_auth_users: "
+        f"{{me: {hashed}}}\n"
     )
     (tmp_path / "right").write_text("right\n")
     (tmp_path / "wrong").write_text("wrong\n")
     for name in ("right", "wrong"):
         (tmp_path / name).chmod(0o600)
     web = WebFile(str(tmp_path / "web.yml")).load()
-    with serving(exporter.publisher.published, exporter.clock, web, answers=Answering(60, DEFAULTS)) as (port, _):
+    with serving(
+        exporter.publisher.published, exporter.clock, web, answers=Answering(60, DEFAULTS)
+    ) as (port, _):
         words = ["status", "--url", f"https://localhost:{port}", "--ca-file", "ca.crt"]
         assert main([*words, "--user", "me", "--password-file", "right"]) == OK
         assert "checkout" in capsys.readouterr().out
@@ -193,11 +229,21 @@ def test_tls_and_a_password_are_those_of_the_web_config_file(
         assert main([*words[:3], "--ca-file", "none.crt"]) == CONFIGURATION
 
 
-def test_a_group_whose_rebalances_cannot_be_read_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_group_whose_rebalances_cannot_be_read_is_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     rows = [{"group": "whole", "rebalances": None}, {"group": "a\nb", "rebalances": None}]
-    page = {"clusters": [{"cluster": "prod"}], "data_timestamp": "2026-11-23T10:00:00Z", "batch_id": 7, "groups": rows}
+    page = {
+        "clusters": [{"cluster": "prod"}],
+        "data_timestamp": "2026-11-23T10:00:00Z",
+        "batch_id": 7,
+        "groups": rows,
+    }
     asked = argparse.Namespace(group=None, rebalances=True, limit=0)
     _, content = pages._status(asked, [page])
     assert content["groups"] == []
     err = capsys.readouterr().err
-    assert err == "laggard: 2 groups left out, as the exporter cannot read their rebalances: a\\x0ab, whole\n"
+    assert (
+        err == "laggard: 2 groups left out, as the exporter cannot read their rebalances: a\\x0ab, "
+        "whole\n"
+    )

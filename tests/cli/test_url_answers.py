@@ -14,7 +14,12 @@ import pytest
 from laggard.cli.main import main
 from laggard.errors import OK, TEMPORARY, UNREACHABLE
 
-CLUSTER = {"cluster": "prod", "batch_id": 42, "data_timestamp": "2026-11-20T12:00:00+00:00", "is_fresh": True}
+CLUSTER = {
+    "cluster": "prod",
+    "batch_id": 42,
+    "data_timestamp": "2026-11-20T12:00:00+00:00",
+    "is_fresh": True,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +29,9 @@ def _here(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def answering(*answers: object) -> Iterator[tuple[str, list[str]]]:
-    """A server that gives one answer after the other, the last one for ever; its URL, and what it was asked."""
+    """A server that gives one answer after the other, the last one for ever; its URL, and what it
+    was asked.
+    """
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -50,7 +57,9 @@ def answering(*answers: object) -> Iterator[tuple[str, list[str]]]:
         thread.join()
 
 
-def groups(batch_id: int, *names: str, after: str | None = None, **values: object) -> dict[str, object]:
+def groups(
+    batch_id: int, *names: str, after: str | None = None, **values: object
+) -> dict[str, object]:
     """A page of groups."""
     unknown = (
         "members",
@@ -62,16 +71,33 @@ def groups(batch_id: int, *names: str, after: str | None = None, **values: objec
         "finding",
         "shape",
     )
-    row = dict.fromkeys((*unknown, "scale_verdict")) | {"lag_known": 7, "state": "Stable", "status": "partial"}
+    row = dict.fromkeys((*unknown, "scale_verdict")) | {
+        "lag_known": 7,
+        "state": "Stable",
+        "status": "partial",
+    }
     rows = [row | {"group": name, "health": "unknown"} | values for name in names]
-    top = {"api": "v1", "batch_id": batch_id, "data_timestamp": CLUSTER["data_timestamp"], "clusters": [CLUSTER]}
+    top = {
+        "api": "v1",
+        "batch_id": batch_id,
+        "data_timestamp": CLUSTER["data_timestamp"],
+        "clusters": [CLUSTER],
+    }
     return top | {"total": 9, "next": after, "groups": rows}
 
 
 @pytest.mark.parametrize("verb", [["status"], ["explain", "g"], ["findings"]], ids=" ".join)
 @pytest.mark.parametrize(
     "answer",
-    [{}, {"status": "ok"}, [], 1, None, {"api": "v1"}, {"api": "v1", "clusters": [1], "next": None, "batch_id": 1}],
+    [
+        {},
+        {"status": "ok"},
+        [],
+        1,
+        None,
+        {"api": "v1"},
+        {"api": "v1", "clusters": [1], "next": None, "batch_id": 1},
+    ],
     ids=str,
 )
 def test_json_of_another_form_is_no_api_of_laggard(
@@ -87,7 +113,11 @@ def test_pages_of_two_batches_are_read_again(capsys: pytest.CaptureFixture[str])
     with answering(first, moved, groups(43, "b", after="x"), groups(43, "a")) as (url, asked):
         assert main(["status", "--json", "--url", url]) == OK
     found = json.loads(capsys.readouterr().out)["data"]
-    assert (found["batch_id"], [row["group"] for row in found["groups"]], len(asked)) == (43, ["b", "a"], 4)
+    assert (found["batch_id"], [row["group"] for row in found["groups"]], len(asked)) == (
+        43,
+        ["b", "a"],
+        4,
+    )
 
 
 def test_batches_that_never_agree_are_a_failure_for_now(capsys: pytest.CaptureFixture[str]) -> None:

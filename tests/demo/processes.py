@@ -1,4 +1,6 @@
-"""Which processes live: by number, by group, or by a mark in the environment, which all that they start inherit."""
+"""Which processes live: by number, by group, or by a mark in the environment, which all that they
+start inherit.
+"""
 
 import os
 import time
@@ -9,7 +11,9 @@ MARK = "DEMO_TEST_MARK"
 
 
 def lives(pid: int) -> bool:
-    """True if a process with this number runs; one that has ended and waits to be reaped does not."""
+    """True if a process with this number runs; one that has ended and waits to be
+    reaped does not.
+    """
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -35,7 +39,9 @@ def processes_of(mark: str) -> dict[int, str]:
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if wanted in (process / "environ").read_bytes().split(b"\0"):
-                found[int(process.name)] = (process / "cmdline").read_text(errors="replace").replace("\0", " ")
+                found[int(process.name)] = (
+                    (process / "cmdline").read_text(errors="replace").replace("\0", " ")
+                )
         except OSError:  # it has just ended, or is not ours
             continue
     return found

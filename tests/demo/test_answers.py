@@ -17,21 +17,30 @@ def answers(lines: dict[str, list[str]]) -> Answers:
 
 @pytest.mark.parametrize("unanswered", [None, *QUESTIONS])
 def test_titles_alone_are_no_answer(unanswered: str | None) -> None:
-    lines = {sql: ["title"] if question == unanswered else ["title", "row"] for question, sql in QUESTIONS.items()}
+    lines = {
+        sql: ["title"] if question == unanswered else ["title", "row"]
+        for question, sql in QUESTIONS.items()
+    }
     assert has_answers(answers(lines), "tables") is (unanswered is None)
 
 
 def test_each_question_is_reported_with_its_command_and_its_answer() -> None:
     lines = question_lines(
-        answers({sql: ["title", "row"] for sql in QUESTIONS.values()}), "tables", "laggard --config x"
+        answers({sql: ["title", "row"] for sql in QUESTIONS.values()}),
+        "tables",
+        "laggard --config x",
     )
     assert [line for line in lines if line in QUESTIONS] == list(QUESTIONS)
     assert lines.count("  row") == len(QUESTIONS)
-    assert [line.startswith("  laggard --config x query ") for line in lines[2::6]] == [True] * len(QUESTIONS)
+    assert [line.startswith("  laggard --config x query ") for line in lines[2::6]] == [True] * len(
+        QUESTIONS
+    )
 
 
 def test_without_its_tables_it_prints_no_command_that_could_not_work() -> None:
-    lines = question_lines(answers({sql: ["title", "row"] for sql in QUESTIONS.values()}), "tables", "")
+    lines = question_lines(
+        answers({sql: ["title", "row"] for sql in QUESTIONS.values()}), "tables", ""
+    )
     assert [line for line in lines if "query" in line] == []
 
 

@@ -20,8 +20,8 @@ from patience import patient
 
 pytestmark = pytest.mark.broker
 LIMIT_MS = 60_000
-# The owner at its most awkward: the thread that started the broker ends, and a forked child that holds copies of all
-# open files lives on.
+# The owner at its most awkward: the thread that started the broker ends, and a forked child that
+# holds copies of all open files lives on.
 OWNER = """
 import os, threading, time
 from laggard.demo.broker import Broker
@@ -39,7 +39,9 @@ time.sleep(600)
 def admin(broker: Broker) -> KafkaAdminClient:
     """A client with a time limit on every call."""
     return KafkaAdminClient(
-        bootstrap_servers=broker.bootstrap_servers, bootstrap_timeout_ms=LIMIT_MS, request_timeout_ms=LIMIT_MS
+        bootstrap_servers=broker.bootstrap_servers,
+        bootstrap_timeout_ms=LIMIT_MS,
+        request_timeout_ms=LIMIT_MS,
     )
 
 
@@ -71,7 +73,8 @@ def test_a_stopped_node_returns_on_its_port_with_its_data(tmp_path: Path) -> Non
         broker.start(1)
         assert broker.bootstrap_servers == address
 
-    with Broker(work_dir=tmp_path) as broker:  # a kept folder can be used again, though on other ports
+    # a kept folder can be used again, though on other ports
+    with Broker(work_dir=tmp_path) as broker:
         client = admin(broker)
         assert client.list_topics() == ["orders"]
         assert client.describe_cluster()["cluster_id"] == (tmp_path / "cluster.id").read_text()
@@ -86,18 +89,25 @@ def test_a_failing_tool_is_an_error_with_what_it_said(tmp_path: Path) -> None:
     assert "nonsense is not a recognized option" in caught.value.cause
 
 
-@pytest.mark.parametrize("sig", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    "sig", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.full)]
+)
 def test_an_owner_that_is_killed_leaves_no_broker_and_no_files_behind(sig: signal.Signals) -> None:
-    with subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True) as owner:
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True
+    ) as owner:
         assert owner.stdout is not None
         pid, child, work_dir = owner.stdout.readline().split()
         group = int(pid)
         try:
-            time.sleep(1)  # long enough to see that the end of the starting thread is not taken for the owner's
+            # long enough to see that the end of the starting thread is not taken for the owner's
+            time.sleep(1)
             assert len(members_of_group(group)) == 2
 
             owner.send_signal(sig)
-            assert comes_true(lambda: not members_of_group(group) and not Path(work_dir).exists(), patient(10))
+            assert comes_true(
+                lambda: not members_of_group(group) and not Path(work_dir).exists(), patient(10)
+            )
             assert lives(int(child))
         finally:
             owner.kill()
@@ -122,7 +132,8 @@ def test_settings_kafka_refuses_are_shown_with_its_own_words() -> None:
 
 
 def test_a_node_that_ends_while_starting_is_shown_with_the_end_of_its_log(tmp_path: Path) -> None:
-    bad = {"authorizer.class.name": "no.such.Authorizer"}  # formatting does not look at it, starting does
+    # formatting does not look at it, starting does
+    bad = {"authorizer.class.name": "no.such.Authorizer"}
     with pytest.raises(LaggardError, match="Kafka node 1 ended while starting") as caught:
         Broker(work_dir=tmp_path, properties=bad).__enter__()
 
@@ -137,7 +148,11 @@ def test_a_port_taken_by_another_process_is_left_to_it(monkeypatch: pytest.Monke
         other.listen()
         taken = other.getsockname()[1]
         answers = [[taken, *free_ports(1)]]
-        monkeypatch.setattr(broker_module, "free_ports", lambda count: answers.pop() if answers else free_ports(count))
+        monkeypatch.setattr(
+            broker_module,
+            "free_ports",
+            lambda count: answers.pop() if answers else free_ports(count),
+        )
 
         with Broker() as broker:
             port = int(broker.bootstrap_servers.rpartition(":")[2])

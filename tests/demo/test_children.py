@@ -26,9 +26,18 @@ while True:
 
 
 def test_the_users_own_configuration_does_not_reach_the_demo() -> None:
-    environ = {"LAGGARD_CONFIG": "x.toml", "LAGGARD_JOB__TABLES": "x", "LAGGARD_JARS": "jars", "PATH": "bin"}
+    environ = {
+        "LAGGARD_CONFIG": "x.toml",
+        "LAGGARD_JOB__TABLES": "x",
+        "LAGGARD_JARS": "jars",
+        "PATH": "bin",
+    }
     library = str(Path(__file__).parents[2] / "lib")
-    assert child_environment(environ) == {"LAGGARD_JARS": "jars", "PATH": "bin", "PYTHONPATH": library}
+    assert child_environment(environ) == {
+        "LAGGARD_JARS": "jars",
+        "PATH": "bin",
+        "PYTHONPATH": library,
+    }
 
 
 def start(folder: Path, names: tuple[str, ...], seconds: float) -> dict[str, Child]:
@@ -56,7 +65,11 @@ def test_a_place_that_cannot_be_had_is_refused_before_anything_starts(tmp_path: 
     (tmp_path / "file").write_text("")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        for options in (Options(listen=address), Options(listen="192.0.2.1:80"), Options(work=tmp_path / "file" / "x")):
+        for options in (
+            Options(listen=address),
+            Options(listen="192.0.2.1:80"),
+            Options(work=tmp_path / "file" / "x"),
+        ):
             with pytest.raises(LaggardError) as refused:
                 check_options(options)
             assert refused.value.exit_code == CONFIGURATION

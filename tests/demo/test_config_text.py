@@ -16,4 +16,7 @@ def test_the_configuration_of_the_demo_is_valid(tmp_path: Path, scenario: Scenar
     file = folder / "laggard.toml"
     file.write_text(config_text(folder, "127.0.0.1:9092", scenario), encoding="utf-8")
     config = load_config(str(file), [], {})
-    assert (config.job.tables, config.cluster.bootstrap_servers) == (str(folder / "tables"), ("127.0.0.1:9092",))
+    assert (config.job.tables, config.cluster.bootstrap_servers) == (
+        str(folder / "tables"),
+        ("127.0.0.1:9092",),
+    )

@@ -20,17 +20,26 @@ from patience import patient
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.e2e]
 RUN_SECONDS = 60  # long enough for two generations of mailer, also where the start takes half of it
 TIME_LIMIT_SECONDS = 600  # met only by what hangs, also on a busy machine
-PROCESSES = ("kafka.Kafka", "laggard.demo.load", "laggard export", "laggard run", "SparkSubmit", "pyspark.daemon")
+PROCESSES = (
+    "kafka.Kafka",
+    "laggard.demo.load",
+    "laggard export",
+    "laggard run",
+    "SparkSubmit",
+    "pyspark.daemon",
+)
 TABLES = ("partition_status", "group_status", "lag_windows", "generations", "rebalances", "batches")
-# Behind by so many seconds of what arrives: a group that keeps up commits twice a second, the others fall back
-# by more than half a second per second.
+# Behind by so many seconds of what arrives: a group that keeps up commits twice a second, the
+# others fall back by more than half a second per second.
 HEALTHY_SECONDS, BEHIND_SECONDS = 5, 10
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Seen:
-    """One run of the demo: what it printed, what its tables hold, what it started, and what of that still lived."""
+    """One run of the demo: what it printed, what its tables hold, what it started, and what of that
+    still lived.
+    """
 
     exit_code: int | None
     printed: str
@@ -65,14 +74,25 @@ class Seen:
     def generations(self, group: str) -> set[int]:
         """Generations whose members were given partitions."""
         rows = self.rows["generations"]
-        return {row["generation"] for row in rows if row["group"] == group and row["kind"] == "sync"}
+        return {
+            row["generation"] for row in rows if row["group"] == group and row["kind"] == "sync"
+        }
 
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
     folder = tmp_path_factory.mktemp("demo")
     work, mark, started = folder / "work", str(folder), dict[int, str]()
-    command = [sys.executable, "-m", "laggard", "demo", "--seconds", str(RUN_SECONDS), "--work", str(work)]
+    command = [
+        sys.executable,
+        "-m",
+        "laggard",
+        "demo",
+        "--seconds",
+        str(RUN_SECONDS),
+        "--work",
+        str(work),
+    ]
     with (folder / "printed").open("w") as out, (folder / "notes").open("w") as notes:
         demo = subprocess.Popen(command, stdout=out, stderr=notes, env=os.environ | {MARK: mark})
         try:
@@ -90,12 +110,18 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
     batch = newest_batch(tables)
     assert batch is not None
     versions = batch.values["table_versions"]
-    rows = {name: read_table(tables, name, versions[name]).to_pylist() for name in TABLES if name != "batches"}
+    rows = {
+        name: read_table(tables, name, versions[name]).to_pylist()
+        for name in TABLES
+        if name != "batches"
+    }
     return Seen(exit_code, printed, rows | {"batches": [batch.values]}, started, left)
 
 
 def test_it_ends_after_its_seconds_and_leaves_no_process_behind(seen: Seen) -> None:
-    missing = [part for part in PROCESSES if not any(part in command for command in seen.started.values())]
+    missing = [
+        part for part in PROCESSES if not any(part in command for command in seen.started.values())
+    ]
     assert (seen.exit_code, missing, seen.left) == (0, [], {})
 
 
@@ -108,7 +134,11 @@ def test_at_the_end_it_shows_every_group_and_some_metrics(seen: Seen) -> None:
     lines = seen.printed.rpartition("At the end:\n")[2].split("\n\n")[0].splitlines()[2:]
     assert {line.split()[0] for line in lines} == {part.group for part in EVERYDAY.parts}
     assert [HOT_PARTITION in line for line in lines if line.startswith("fraud ")] == [True]
-    for sample in ('group_lag_records{cluster="demo",group="reporting"', "partition_lag_records", "group_generation"):
+    for sample in (
+        'group_lag_records{cluster="demo",group="reporting"',
+        "partition_lag_records",
+        "group_generation",
+    ):
         assert f"\n  laggard_{sample}" in seen.printed
 
 
@@ -117,18 +147,28 @@ def test_at_the_end_it_shows_every_group_and_some_metrics(seen: Seen) -> None:
     list(zip(QUESTIONS, ("archive Empty 0", "payments 2", "replacement 2 2"), strict=True)),
 )
 def test_each_closing_question_has_an_answer(seen: Seen, question: str, answer: str) -> None:
-    rows = [" ".join(line.split()) for line in seen.printed.partition(question)[2].split("\n\n")[1].splitlines()[1:]]
+    rows = [
+        " ".join(line.split())
+        for line in seen.printed.partition(question)[2].split("\n\n")[1].splitlines()[1:]
+    ]
     assert len(rows) >= 1
     assert any(answer in row for row in rows), rows
 
 
 def test_the_commands_that_it_prints_work_where_they_are_typed(seen: Seen) -> None:
     commands = [line for line in seen.printed.splitlines() if " --config " in line]
-    assert {verb for verb in ("explain", "findings", "query") for line in commands if f" {verb} " in line} == {
+    assert {verb for verb in ("explain", "findings",
+    "query") for line in commands if f" {verb} " in line} == {
         "explain", "findings", "query",
     }  # fmt: skip
     for command in commands:
-        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=patient(60))
+        done = subprocess.run(
+            ["bash", "-c", command],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=patient(60),
+        )
         assert (done.returncode, bool(done.stdout)) == (0, True), (command, done.stderr)
 
 
@@ -141,7 +181,11 @@ def test_it_ends_with_the_page_of_the_worst_group_and_the_open_findings(seen: Se
 
 def test_checkout_is_healthy(seen: Seen) -> None:
     behind = seen.seconds_behind("checkout")
-    assert (seen.group("checkout")["group_state"], seen.group("checkout")["members"], len(behind)) == ("Stable", 2, 6)
+    assert (
+        seen.group("checkout")["group_state"],
+        seen.group("checkout")["members"],
+        len(behind),
+    ) == ("Stable", 2, 6)
     assert max(behind.values()) < HEALTHY_SECONDS
 
 
@@ -172,7 +216,11 @@ def test_archive_has_stopped_and_its_lag_grows(seen: Seen) -> None:
 def test_mailer_restarts_and_has_several_generations(seen: Seen) -> None:
     generations = seen.generations("mailer")
     assert len(generations) >= 2
-    assert seen.group("mailer")["generation"] >= max(generations) > seen.group("reporting")["generation"]
+    assert (
+        seen.group("mailer")["generation"]
+        >= max(generations)
+        > seen.group("reporting")["generation"]
+    )
 
 
 @pytest.mark.full

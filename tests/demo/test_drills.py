@@ -1,4 +1,6 @@
-"""Drills on a real broker with real consumers: the diagnosis names the trouble, and nothing of the group beside it."""
+"""Drills on a real broker with real consumers: the diagnosis names the trouble, and nothing of the
+group beside it.
+"""
 
 import subprocess
 import sys
@@ -29,12 +31,15 @@ class Outcome:
     def newest_window(self, group: str) -> Row:
         """The last window of the group that was evaluated."""
         return max(
-            (row for row in self.rows["group_windows"] if row["group"] == group), key=lambda row: row["window_start"]
+            (row for row in self.rows["group_windows"] if row["group"] == group),
+            key=lambda row: row["window_start"],
         )
 
     def opened(self, group: str, code: str) -> Row:
         """The first row of the group's finding with this code."""
-        found = [row for row in self.rows["findings"] if (row["group"], row["code"]) == (group, code)]
+        found = [
+            row for row in self.rows["findings"] if (row["group"], row["code"]) == (group, code)
+        ]
         return min(found, key=lambda row: row["at"])
 
 
@@ -42,19 +47,31 @@ def run_drill(folder: Path, drill: str) -> Outcome:
     options = ["--scenario", drill, "--work", str(folder), "--listen", "127.0.0.1:0"]
     command = [sys.executable, "-m", "laggard", "demo", *options]
     with (folder / "printed").open("w") as out, (folder / "notes").open("w") as notes:
-        done = subprocess.run(command, stdout=out, stderr=notes, timeout=TIME_LIMIT_SECONDS, check=False)
+        done = subprocess.run(
+            command, stdout=out, stderr=notes, timeout=TIME_LIMIT_SECONDS, check=False
+        )
     printed, log = (folder / "printed").read_text(), (folder / "job.log").read_text()
     print((folder / "notes").read_text(), printed.rpartition("At the end:")[2], log)
     root = str(folder / "tables")
-    rows = {name: read_table(root, name, open_table(root, name).version()).to_pylist() for name in TABLES}
-    return Outcome(done.returncode, printed.rpartition("\nlaggard explain ")[2], log.splitlines(), rows)
+    rows = {
+        name: read_table(root, name, open_table(root, name).version()).to_pylist()
+        for name in TABLES
+    }
+    return Outcome(
+        done.returncode, printed.rpartition("\nlaggard explain ")[2], log.splitlines(), rows
+    )
 
 
 @pytest.fixture(
     scope="module",
-    params=["stuck-member", *(pytest.param(name, marks=pytest.mark.full) for name in ("hot-key", "slow-group"))],
+    params=[
+        "stuck-member",
+        *(pytest.param(name, marks=pytest.mark.full) for name in ("hot-key", "slow-group")),
+    ],
 )
-def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Outcome]:
+def outcome(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Outcome]:
     return request.param, run_drill(tmp_path_factory.mktemp(request.param), request.param)
 
 
@@ -94,22 +111,28 @@ def test_the_finding_and_the_page_name_the_place(outcome: tuple[str, Outcome]) -
 def test_the_healthy_group_beside_it_is_left_alone(outcome: tuple[str, Outcome]) -> None:
     _, seen = outcome
     assert [
-        row["code"] for row in seen.rows["findings"] if row["group"] == "checkout" and row["severity"] != "info"
+        row["code"]
+        for row in seen.rows["findings"]
+        if row["group"] == "checkout" and row["severity"] != "info"
     ] == []
     assert seen.newest_window("checkout")["scale_verdict"] == "NOT_NEEDED"
 
 
 def test_every_window_is_evaluated_once_and_remembered(outcome: tuple[str, Outcome]) -> None:
     _, seen = outcome
-    times = Counter((row["group"], row["topic"], row["window_start"]) for row in seen.rows["group_windows"])
+    times = Counter(
+        (row["group"], row["topic"], row["window_start"]) for row in seen.rows["group_windows"]
+    )
     assert set(times.values()) == {1}
     evaluated = {row["window_start"] for row in seen.rows["group_windows"]}
     remembered = {row["window_start"] for row in seen.rows["finding_state"]}
-    cut_off = {start for start in evaluated if start > max(remembered)}  # a window that lasts, by the stop
+    # a window that lasts, by the stop
+    cut_off = {start for start in evaluated if start > max(remembered)}
     evaluated -= cut_off
     assert len(cut_off) <= 1
     assert (evaluated - remembered, max(remembered)) == (set(), max(evaluated))
     closed = {row["window_start"] for row in seen.rows["group_history"]}
     assert {start for start in closed if min(evaluated) <= start <= max(evaluated)} == evaluated
-    assert [line for line in seen.log if "StackOverflow" in line] == []  # as when a stop interrupts a window
+    # as when a stop interrupts a window
+    assert [line for line in seen.log if "StackOverflow" in line] == []
     assert [row["subject"] for row in seen.rows["findings"] if row["code"] == "RULE_FAILED"] == []

@@ -1,4 +1,6 @@
-"""A guarded process ends with its owner, however the owner ends; shown with the job that the benchmarks start."""
+"""A guarded process ends with its owner, however the owner ends; shown with the job that the
+benchmarks start.
+"""
 
 import os
 import signal
@@ -27,29 +29,41 @@ with running_job(work, write_config(work, sys.argv[2], cluster__request_timeout_
 
 
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_a_job_ends_when_the_benchmark_that_started_it_is_killed(tmp_path: Path, sig: signal.Signals) -> None:
+def test_a_job_ends_when_the_benchmark_that_started_it_is_killed(
+    tmp_path: Path, sig: signal.Signals
+) -> None:
     command = [sys.executable, "-c", OWNER, str(tmp_path), f"127.0.0.1:{free_ports(1)[0]}"]
     paths = os.pathsep.join([os.environ["PYTHONPATH"], str(BENCH)])
     log = tmp_path / "job.log"
     with subprocess.Popen(
-        command, env=os.environ | {"PYTHONPATH": paths}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        command,
+        env=os.environ | {"PYTHONPATH": paths},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     ) as owner:
         assert owner.stdout is not None
         job = int(owner.stdout.readline())
         try:
-            assert comes_true(lambda: "waiting: " in log.read_text() or not lives(job), LIMIT_SECONDS)
+            assert comes_true(
+                lambda: "waiting: " in log.read_text() or not lives(job), LIMIT_SECONDS
+            )
             assert lives(job), log.read_text()
             assert len(members_of_group(job)) == 2  # and its watcher
 
             owner.send_signal(sig)
-            assert comes_true(lambda: members_of_group(job) == [], LIMIT_SECONDS), members_of_group(job)
+            assert comes_true(lambda: members_of_group(job) == [], LIMIT_SECONDS), members_of_group(
+                job
+            )
         finally:
             owner.kill()
             for process in members_of_group(job):
                 os.kill(process, signal.SIGKILL)
 
 
-def test_a_process_that_does_not_want_to_end_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
+def test_a_process_that_does_not_want_to_end_is_killed_with_all_that_it_started(
+    tmp_path: Path,
+) -> None:
     script = "trap '' TERM; sleep 60 & echo ready; while :; do wait; done"
     with (tmp_path / "log").open("wb") as log:
         process = start_guarded(["/bin/sh", "-c", script], log)
@@ -64,7 +78,9 @@ def test_a_process_that_does_not_want_to_end_is_killed_with_all_that_it_started(
 
 def test_a_process_that_ends_by_itself_leaves_no_watcher(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as log:
-        process = start_guarded(["/bin/sh", "-c", "exit 3"], log, folder=tmp_path, remove_if_orphaned=tmp_path)
+        process = start_guarded(
+            ["/bin/sh", "-c", "exit 3"], log, folder=tmp_path, remove_if_orphaned=tmp_path
+        )
     await_end(process, LIMIT_SECONDS)
 
     assert process.returncode == 3

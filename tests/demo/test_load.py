@@ -1,4 +1,6 @@
-"""The load: how a member shares out what it can do, and that drills are about groups and findings that exist."""
+"""The load: how a member shares out what it can do, and that drills are about groups and findings
+that exist.
+"""
 
 import pytest
 from kafka.structs import TopicPartition
@@ -37,7 +39,9 @@ def test_a_drill_has_one_group_in_trouble_and_one_beside_it(drill: Scenario) -> 
 def test_only_the_cue_makes_a_partition_hot() -> None:
     drill = DRILLS["hot-key"]
     before, after = partition_rates(drill), partition_rates(drill, is_on=True)
-    assert {place: rate for place, rate in after.items() if rate != before[place]} == {("orders", 4): 60}
+    assert {place: rate for place, rate in after.items() if rate != before[place]} == {
+        ("orders", 4): 60
+    }
 
 
 def test_the_hot_partition_of_everyday_life_gets_most() -> None:

@@ -1,4 +1,6 @@
-"""A plan for a group with too few members, on a real broker: the drain time that it forecasts is the one that comes."""
+"""A plan for a group with too few members, on a real broker: the drain time that it forecasts is
+the one that comes.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +37,11 @@ ARRIVES = 112  # records/s: two members do 90, four do 180
 BILLING = Part(GROUP, TOPIC, rate=EACH)
 SHORT = Scenario("too few members", {TOPIC: (ARRIVES // PARTITIONS,) * PARTITIONS}, (), group=GROUP)
 UNREAD = 1500  # records of which the plan is made, at least: 22 s of what four do more than arrives
-# six ticks in a window as in production: with the drills' three a rate of one window is off by a third
+# six ticks in a window as in production: with the drills' three a rate of one window is off by a
+# third
 TIMINGS = ("tick_seconds = 4", "tick_seconds = 2")
-FRESH_SECONDS = 2.0  # as scenarios/planned.py: drained is no more unread than arrives between commits
+# as scenarios/planned.py: drained is no more unread than arrives between commits
+FRESH_SECONDS = 2.0
 LOOK_SECONDS = 0.5
 Row = dict[str, Any]
 
@@ -81,10 +85,17 @@ class Group:
         offsets = self._admin.list_group_offsets(GROUP)[GROUP]
         ends = dict(self._ends.end_offsets(self._places))
         self._seen.append((time.monotonic(), ends))
-        return ends, {place: offsets[place].offset if place in offsets else 0 for place in self._places}
+        return ends, {
+            place: offsets[place].offset if place in offsets else 0 for place in self._places
+        }
 
 
-def wait(seconds: float, condition: Callable[[], Any], children: dict[str, Child], pause: float = LOOK_SECONDS) -> Any:
+def wait(
+    seconds: float,
+    condition: Callable[[], Any],
+    children: dict[str, Child],
+    pause: float = LOOK_SECONDS,
+) -> Any:
     """The first true answer; fails when a child ends or the time is over."""
     deadline = time.monotonic() + patient(seconds)
     while time.monotonic() < deadline:
@@ -109,13 +120,17 @@ def laggard(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def planned(folder: Path) -> tuple[float, Row] | None:
-    """When it was asked for and the plan, once capacity and the pause of a rebalance are recorded."""
+    """When it was asked for and the plan, once capacity and the pause of a
+    rebalance are recorded.
+    """
     asked_at = time.monotonic()
     done = laggard(folder, "plan", GROUP, "--members", f"{WANTED}", "--json")
     if done.returncode != 0:
         return None
     data: Row = json.loads(done.stdout)["data"]
-    is_known = data["then"]["drain_seconds"]["p90"] is not None and data["cost"]["rebalances_recorded"]
+    is_known = (
+        data["then"]["drain_seconds"]["p90"] is not None and data["cost"]["rebalances_recorded"]
+    )
     is_behind = sum(each["lag"] for each in data["then"]["loads"]) >= UNREAD
     return (asked_at, data) if is_known and is_behind else None
 
@@ -135,10 +150,14 @@ def drill(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drill]:
             member.leave()
             member.await_end()
 
-        (folder / "laggard.toml").write_text(config_text(folder, bootstrap, SHORT, slower=2).replace(*TIMINGS))
+        (folder / "laggard.toml").write_text(
+            config_text(folder, bootstrap, SHORT, slower=2).replace(*TIMINGS)
+        )
         children = dict[str, Child]()
         stack.callback(stop_children, children, 0.0)
-        children["job"] = Child("job", ["laggard", "run", "--config", str(folder / "laggard.toml")], folder, None)
+        children["job"] = Child(
+            "job", ["laggard", "run", "--config", str(folder / "laggard.toml")], folder, None
+        )
         create_topics(bootstrap, SHORT)
         stop, cue = Flag(), Flag()
         load = Thread(target=Load(bootstrap, SHORT, stop, cue).run, daemon=True)
@@ -165,7 +184,10 @@ def drill(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drill]:
 def test_it_took_as_long_as_the_plan_said(drill: Drill) -> None:
     span = drill.plan["then"]["drain_seconds"]
     print(drill.page)
-    print(f"forecast {span}, took {drill.seconds:.1f} s; unread {drill.unread}, {drill.late:.1f} s after the plan")
+    print(
+        f"forecast {span}, took {drill.seconds:.1f} s; unread {drill.unread}, {drill.late:.1f} s "
+        "after the plan"
+    )
     # what came too much until the members did is none of the plan's
     seconds = drill.seconds - drill.late * (ARRIVES - 2 * EACH) / (WANTED * EACH - ARRIVES)
     assert span["p10"] <= seconds <= span["p90"]

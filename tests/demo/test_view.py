@@ -13,7 +13,9 @@ from laggard.demo.view import View
 
 
 def chunks(terminal: FileIO) -> Iterator[bytes]:
-    """All that reaches a terminal whose writer is closed; it arrives in pieces, and its end is an error on Linux."""
+    """All that reaches a terminal whose writer is closed; it arrives in pieces, and its end is an
+    error on Linux.
+    """
     with suppress(OSError):
         while chunk := terminal.read(1000):
             yield chunk

@@ -1,6 +1,7 @@
 """Run an image's command as a container engine would: `unshare --mount python container.py SPEC`.
 
-buildah's own `run` does the same without a read-only root. It needs root, and a mount namespace of its own to mount in.
+buildah's own `run` does the same without a read-only root. It needs root, and a mount namespace of
+its own to mount in.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
     """The system call."""
-    if libc.mount(source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), data.encode()):
+    if libc.mount(
+        source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), data.encode()
+    ):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), target)
 
 
@@ -42,7 +45,8 @@ def main(spec: dict[str, object]) -> None:
     mount("proc", f"{root}/proc", "proc")
     mount("/dev", f"{root}/dev", flags=MS_BIND | MS_REC)
     mount("tmpfs", f"{root}/tmp", "tmpfs", data="mode=1777")  # noqa: S108 - the container's own
-    for inside, (outside, is_read_only) in dict(spec["volumes"]).items():  # type: ignore[call-overload]
+    volumes = dict(spec["volumes"])  # type: ignore[call-overload]
+    for inside, (outside, is_read_only) in volumes.items():
         mount(outside, root + inside, flags=MS_BIND)
         if is_read_only:
             mount("", root + inside, flags=MS_REMOUNT | MS_BIND | MS_RDONLY)
@@ -55,7 +59,8 @@ def main(spec: dict[str, object]) -> None:
     os.setgid(group)
     os.setuid(user)
     libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    environment = {str(key): str(value) for key, value in dict(spec["environment"]).items()}  # type: ignore[call-overload]
+    declared = dict(spec["environment"])  # type: ignore[call-overload]
+    environment = {str(key): str(value) for key, value in declared.items()}
     command = [str(word) for word in list(spec["command"])]  # type: ignore[call-overload]
     program = shutil.which(command[0], path=environment.get("PATH", "/usr/bin:/bin"))
     os.execve(program or command[0], command, environment)  # noqa: S606 - no shell, on purpose

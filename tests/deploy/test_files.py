@@ -40,14 +40,20 @@ def known_names() -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "name", [str(each.relative_to(DOCKER)) for each in (*DOCKER.rglob("*.yaml"), *DOCKER.glob("*Dockerfile"))]
+    "name",
+    [
+        str(each.relative_to(DOCKER))
+        for each in (*DOCKER.rglob("*.yaml"), *DOCKER.glob("*Dockerfile"))
+    ],
 )
 def test_every_environment_name_is_one_that_the_code_reads(name: str) -> None:
     assert environment_names((DOCKER / name).read_text()) - known_names() == set()
 
 
 @pytest.mark.parametrize("name", DOCKERFILES)
-def test_an_image_has_a_pinned_base_and_a_numeric_user_and_fetches_nothing_at_start(name: str) -> None:
+def test_an_image_has_a_pinned_base_and_a_numeric_user_and_fetches_nothing_at_start(
+    name: str,
+) -> None:
     lines = (DOCKER / name).read_text().splitlines()
     said = [line.split(maxsplit=1) for line in lines if re.match(r"[A-Z]+ ", line)]
     bases = [rest.split()[0] for word, rest in said if word == "FROM"]
@@ -83,7 +89,11 @@ def test_the_image_for_spark_operators_is_the_jobs_with_an_entry_point() -> None
 def test_compose_holds_to_the_schema_of_the_compose_specification() -> None:
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
     done = subprocess.run(
-        [*command, str(DOCKER / "compose.yaml")], capture_output=True, text=True, timeout=120, check=False
+        [*command, str(DOCKER / "compose.yaml")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -109,7 +119,9 @@ def test_images_of_others_are_pinned_by_digest_and_ours_by_version(compose: Any)
 
 
 def test_kafka_has_the_version_that_the_tests_run(compose: Any) -> None:
-    jars = {line.split("/")[-1] for line in (ROOT / "conf" / "jars.sha256").read_text().splitlines()}
+    jars = {
+        line.split("/")[-1] for line in (ROOT / "conf" / "jars.sha256").read_text().splitlines()
+    }
     version = re.match(r"apache/kafka:([\d.]+)@", compose["services"]["kafka"]["image"])
     assert version is not None
     assert f"kafka_2.13-{version[1]}.jar" in jars
@@ -126,13 +138,20 @@ def test_ports_and_places_are_those_of_the_code(compose: Any) -> None:
     assert scrape[0]["static_configs"] == [{"targets": [f"exporter:{port}"]}]
     assert job["volumes"] == ["tables:/var/lib/laggard/tables", "state:/var/lib/laggard/state"]
     assert exporter["volumes"] == ["tables:/var/lib/laggard/tables:ro"]
-    for name in ("LAGGARD_JOB__TABLES=/var/lib/laggard/tables", "CHECKPOINT=/var/lib/laggard/state/checkpoint"):
+    for name in (
+        "LAGGARD_JOB__TABLES=/var/lib/laggard/tables",
+        "CHECKPOINT=/var/lib/laggard/state/checkpoint",
+    ):
         assert name in text
     assert int(job["stop_grace_period"].rstrip("s")) > Config().job.stop_seconds
 
 
-def test_files_that_compose_mounts_are_here_and_rules_and_dashboards_are_mounted_once_they_are(compose: Any) -> None:
-    mounts = [volume for service in compose["services"].values() for volume in service.get("volumes", [])]
+def test_files_that_compose_mounts_are_here_and_rules_and_dashboards_are_mounted_once_they_are(
+    compose: Any,
+) -> None:
+    mounts = [
+        volume for service in compose["services"].values() for volume in service.get("volumes", [])
+    ]
     files = [mount.split(":")[0] for mount in mounts if mount.startswith(".")]
     assert [file for file in files if not (DOCKER / file).exists()] == []
     for folder in ("rules", "grafana"):
@@ -165,8 +184,13 @@ def test_pins_fit_setup_cfg() -> None:
     for name, requirements in wanted().items():
         found = pinned(name)
         for requirement in map(Requirement, requirements):
-            if requirement.marker is None or requirement.marker.evaluate({"python_version": "3.11"}):
-                assert requirement.specifier.contains(found[requirement.name.lower()]), (name, str(requirement))
+            if requirement.marker is None or requirement.marker.evaluate(
+                {"python_version": "3.11"}
+            ):
+                assert requirement.specifier.contains(found[requirement.name.lower()]), (
+                    name,
+                    str(requirement),
+                )
 
 
 @pytest.mark.parametrize("name", ["build", "job", "exporter"])

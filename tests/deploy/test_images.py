@@ -1,4 +1,6 @@
-"""The images, built as users build them and run with the rights they get: they read a real broker and are scraped."""
+"""The images, built as users build them and run with the rights they get: they read a real broker
+and are scraped.
+"""
 
 from __future__ import annotations
 
@@ -28,17 +30,22 @@ from patience import patient
 
 ROOT = Path(__file__).parent.parent.parent
 LAUNCHER = Path(__file__).with_name("container.py")
-HOST_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")  # with the authority of a proxy, where there is one
+# with the authority of a proxy, where there is one
+HOST_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 USER = "10001:10001"
 VOLUME = "/var/lib/laggard"
 # folders of a volume, and where each container has it; the exporter read-only
 LAYOUTS = {
-    "compose": ({"tables": f"{VOLUME}/tables", "state": f"{VOLUME}/state"}, {"tables": f"{VOLUME}/tables"}),
+    "compose": (
+        {"tables": f"{VOLUME}/tables", "state": f"{VOLUME}/state"},
+        {"tables": f"{VOLUME}/tables"},
+    ),
     "kubernetes": ({"one": VOLUME}, {"one": VOLUME}),
 }
 # with them Spark starts every JVM of its own: Arrow reads memory by classes that Java hides
 OPENED = (
-    "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util java.util.concurrent sun.nio.ch"
+    "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util "
+    "java.util.concurrent sun.nio.ch"
 )
 MODULE_OPTIONS = [
     *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENED.split()),
@@ -57,7 +64,12 @@ pytestmark = [
 def run(*command: str, limit: float) -> str:
     """What it printed; its whole log where it failed."""
     done = subprocess.run(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=patient(limit), check=False
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=patient(limit),
+        check=False,
     )
     text = done.stdout.decode(errors="replace")
     if done.returncode:
@@ -73,10 +85,18 @@ class Store:
 
     @property
     def buildah(self) -> tuple[str, ...]:
-        return ("buildah", "--root", str(self.folder / "root"), "--runroot", str(self.folder / "run"))
+        return (
+            "buildah",
+            "--root",
+            str(self.folder / "root"),
+            "--runroot",
+            str(self.folder / "run"),
+        )
 
     def make_base(self) -> str:
-        """Debian 12 by debootstrap: the same packages as the official image, without its registry."""
+        """Debian 12 by debootstrap: the same packages as the official image,
+        without its registry.
+        """
         root = self.folder / "base"
         run("debootstrap", "--variant=minbase", "bookworm", str(root), limit=120)
         (root / "usr/local/share/ca-certificates").mkdir()
@@ -90,18 +110,29 @@ class Store:
 
     def unpack(self, image: str) -> Path:
         """The image's files."""
-        container = run(*self.buildah, "from", "--pull-never", f"localhost/{image}:{__version__}", limit=20)
+        container = run(
+            *self.buildah, "from", "--pull-never", f"localhost/{image}:{__version__}", limit=20
+        )
         return Path(run(*self.buildah, "mount", container, limit=20))
 
     def says(self, image: str) -> dict[str, Any]:
         """The image's own command, environment and user."""
-        text = run(*self.buildah, "inspect", "--type", "image", f"localhost/{image}:{__version__}", limit=20)
+        text = run(
+            *self.buildah,
+            "inspect",
+            "--type",
+            "image",
+            f"localhost/{image}:{__version__}",
+            limit=20,
+        )
         found: dict[str, Any] = json.loads(text)["OCIv1"]["config"]
         return found
 
     def remove(self) -> None:
         for words in (("rm", "--all"), ("rmi", "--all", "--force")):
-            subprocess.run([*self.buildah, *words], stdout=subprocess.DEVNULL, timeout=120, check=False)
+            subprocess.run(
+                [*self.buildah, *words], stdout=subprocess.DEVNULL, timeout=120, check=False
+            )
 
 
 @pytest.fixture(scope="module")
@@ -115,12 +146,22 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """The images, built by the command that users are given."""
     missing = [name for name in ("buildah", "debootstrap", "unshare") if shutil.which(name) is None]
     if missing or os.geteuid() != 0:
-        pytest.skip(f"images are built and run by root with {', '.join(missing) or 'its rights'}: make tools")
+        pytest.skip(
+            f"images are built and run by root with {', '.join(missing) or 'its rights'}: make "
+            "tools"
+        )
     store = Store(tmp_path_factory.mktemp("images"))
     try:
         base = store.make_base()
         options = f"--isolation chroot --network host --pull-never --build-arg BASE={base}"
-        run("make", "--jobs=2", "images", f"ENGINE={' '.join(store.buildah)}", f"ARGS={options}", limit=240)
+        run(
+            "make",
+            "--jobs=2",
+            "images",
+            f"ENGINE={' '.join(store.buildah)}",
+            f"ARGS={options}",
+            limit=240,
+        )
         yield store
     finally:
         store.remove()
@@ -130,7 +171,13 @@ class Container:
     """A running image: its own command, as its own user, on a read-only root."""
 
     def __init__(
-        self, store: Store, image: str, folder: Path, environment: dict[str, str], volumes: dict[str, Any], *words: str
+        self,
+        store: Store,
+        image: str,
+        folder: Path,
+        environment: dict[str, str],
+        volumes: dict[str, Any],
+        *words: str,
     ) -> None:
         says = store.says(image)
         assert says["User"] == USER
@@ -148,7 +195,9 @@ class Container:
         }
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                ["unshare", "--mount", sys.executable, str(LAUNCHER), json.dumps(spec)], stdout=log, stderr=log
+                ["unshare", "--mount", sys.executable, str(LAUNCHER), json.dumps(spec)],
+                stdout=log,
+                stderr=log,
             )
 
     def probe(self, *words: str) -> tuple[int, str]:
@@ -210,13 +259,24 @@ def connects(port: int) -> bool:
 
 
 def megabytes(root: Path) -> int:
-    return int(run("du", "--one-file-system", "--summarize", "--block-size=1000000", str(root), limit=60).split()[0])
+    return int(
+        run(
+            "du", "--one-file-system", "--summarize", "--block-size=1000000", str(root), limit=60
+        ).split()[0]
+    )
 
 
 @pytest.mark.parametrize(
     ("image", "kinds"),
     [
-        ("laggard", {"pkg:deb": "openjdk-17-jre-headless", "pkg:pypi": "pyspark", "pkg:maven": "kafka-clients"}),
+        (
+            "laggard",
+            {
+                "pkg:deb": "openjdk-17-jre-headless",
+                "pkg:pypi": "pyspark",
+                "pkg:maven": "kafka-clients",
+            },
+        ),
         ("laggard-exporter", {"pkg:deb": "libssl3", "pkg:pypi": "deltalake"}),
     ],
 )
@@ -232,11 +292,17 @@ def test_an_image_lists_what_it_holds(store: Store, image: str, kinds: dict[str,
     assert names.keys() == kinds.keys()
     assert all(name in names[kind] for kind, name in kinds.items())
     jars = {hashlib.sha256(path.read_bytes()).hexdigest() for path in root.glob("opt/**/*.jar")}
-    assert jars == {each["hashes"][0]["content"] for each in components if each["purl"].startswith("pkg:maven")}
-    pins = (ROOT / "docker" / f"requirements-{'job' if image == 'laggard' else 'exporter'}.txt").read_text()
+    assert jars == {
+        each["hashes"][0]["content"] for each in components if each["purl"].startswith("pkg:maven")
+    }
+    pins = (
+        ROOT / "docker" / f"requirements-{'job' if image == 'laggard' else 'exporter'}.txt"
+    ).read_text()
     pinned = {line.split("==")[0] for line in pins.splitlines() if "==" in line}
     assert pinned | {"laggard"} <= names["pkg:pypi"]
-    assert [each["name"] for each in components if "pypi" in each["purl"] and "licenses" not in each] == []
+    assert [
+        each["name"] for each in components if "pypi" in each["purl"] and "licenses" not in each
+    ] == []
 
 
 def watched(broker: Broker, topic: str, group: str) -> str:
@@ -276,7 +342,10 @@ def test_both_images_work_with_no_right_on_a_read_only_root(
         store,
         "laggard",
         tmp_path,
-        {"LAGGARD_CLUSTER__BOOTSTRAP_SERVERS": f'["{broker.bootstrap_servers}"]', "LAGGARD_JOB__TICK_SECONDS": "2"},
+        {
+            "LAGGARD_CLUSTER__BOOTSTRAP_SERVERS": f'["{broker.bootstrap_servers}"]',
+            "LAGGARD_JOB__TICK_SECONDS": "2",
+        },
         volumes(tmp_path, places),
     )
     try:
@@ -284,14 +353,20 @@ def test_both_images_work_with_no_right_on_a_read_only_root(
         def said() -> str:
             return f"{job.tail()}\n{exporter.tail()}\n{scrape(port)[-3000:]}"
 
-        wait_until(lambda: expected in scrape(port) or job.process.poll() is not None, 150, expected, said)
+        wait_until(
+            lambda: expected in scrape(port) or job.process.poll() is not None, 150, expected, said
+        )
         assert job.process.poll() is None, said()
 
         assert job.probe("run", "--check", "ready")[0] == 0
         assert exporter.probe("export", "--check", "--listen", f"127.0.0.1:{port}")[0] == 0
         for each in (job, exporter):
             status = each.status()
-            assert (status["Uid"].split()[0], status["CapBnd"].strip("0"), status["NoNewPrivs"]) == ("10001", "", "1")
+            assert (
+                status["Uid"].split()[0],
+                status["CapBnd"].strip("0"),
+                status["NoNewPrivs"],
+            ) == ("10001", "", "1")
         assert not list(exporter.root.rglob("sh")) + list(exporter.root.rglob("java"))
         sizes = {"job": megabytes(job.root), "exporter": megabytes(exporter.root)}
         print(f"sizes in MB: {sizes}")
@@ -305,18 +380,23 @@ def test_both_images_work_with_no_right_on_a_read_only_root(
 def test_the_image_for_spark_operators_is_a_driver_and_an_executor(
     store: Store, broker: Broker, tmp_path: Path
 ) -> None:
-    """Spark gives a container these words, variables and files. Instead of Kubernetes, the test starts the executor."""
+    """Spark gives a container these words, variables and files. Instead of Kubernetes, the test
+    starts the executor.
+    """
     watched(broker, "from-spark", "image-spark")
     port, place = free_port(), "127.0.0.1"
     settings = {
-        "spark.master": "local-cluster[0,1,1024]",  # a cluster without workers: the executor below is its only one
+        # a cluster without workers: the executor below is its only one
+        "spark.master": "local-cluster[0,1,1024]",
         "spark.driver.host": place,
         "spark.driver.port": port,
         "spark.driver.extraClassPath": "/opt/laggard/jars/spark/*",
         "spark.driver.extraJavaOptions": "-Xss4m",
         "spark.executor.memory": "1g",
     }
-    mounts = volumes(tmp_path, {"one": VOLUME}) | volumes(tmp_path, {"conf": "/opt/spark/conf"}, read_only=True)
+    mounts = volumes(tmp_path, {"one": VOLUME}) | volumes(
+        tmp_path, {"conf": "/opt/spark/conf"}, read_only=True
+    )
     text = "".join(f"{key} {value}\n" for key, value in settings.items())
     (tmp_path / "conf" / "spark.properties").write_text(text)
     spark = {"SPARK_CONF_DIR": "/opt/spark/conf", "SPARK_USER": "laggard"}
@@ -324,16 +404,25 @@ def test_the_image_for_spark_operators_is_a_driver_and_an_executor(
         store,
         "laggard-spark",
         tmp_path,
-        {"LAGGARD_CLUSTER__BOOTSTRAP_SERVERS": f'["{broker.bootstrap_servers}"]', "LAGGARD_JOB__TICK_SECONDS": "2"}
+        {
+            "LAGGARD_CLUSTER__BOOTSTRAP_SERVERS": f'["{broker.bootstrap_servers}"]',
+            "LAGGARD_JOB__TICK_SECONDS": "2",
+        }
         | {"SPARK_DRIVER_BIND_ADDRESS": place}
         | spark,
         mounts,
         *("driver", "--properties-file", "/opt/spark/conf/spark.properties"),
-        *("--class", "org.apache.spark.deploy.PythonRunner", "local:///opt/laggard/jobs/track_lag.py"),
+        *(
+            "--class",
+            "org.apache.spark.deploy.PythonRunner",
+            "local:///opt/laggard/jobs/track_lag.py",
+        ),
     )
     running = [driver]
     try:
-        wait_until(lambda: connects(port) or driver.process.poll() is not None, 60, "a driver", driver.tail)
+        wait_until(
+            lambda: connects(port) or driver.process.poll() is not None, 60, "a driver", driver.tail
+        )
         executor = {
             "SPARK_DRIVER_URL": f"spark://CoarseGrainedScheduler@{place}:{port}",
             "SPARK_EXECUTOR_ID": "1",
@@ -347,7 +436,9 @@ def test_the_image_for_spark_operators_is_a_driver_and_an_executor(
         }
         options = [f"-Dspark.driver.port={port}", "-Xss4m", *MODULE_OPTIONS]
         executor |= {f"SPARK_JAVA_OPT_{number}": option for number, option in enumerate(options)}
-        running.append(Container(store, "laggard-spark", tmp_path, spark | executor, mounts, "executor"))
+        running.append(
+            Container(store, "laggard-spark", tmp_path, spark | executor, mounts, "executor")
+        )
 
         def is_ready() -> bool:
             return driver.probe("run", "--check", "ready")[0] == 0
@@ -355,7 +446,9 @@ def test_the_image_for_spark_operators_is_a_driver_and_an_executor(
         def said() -> str:
             return "\n".join(each.tail() for each in running)
 
-        wait_until(lambda: is_ready() or driver.process.poll() is not None, 150, "a published tick", said)
+        wait_until(
+            lambda: is_ready() or driver.process.poll() is not None, 150, "a published tick", said
+        )
         assert [each.process.poll() for each in running] == [None, None], said()
         assert list((tmp_path / "one/tables/partition_status").glob("**/*.parquet"))
     finally:

@@ -23,7 +23,12 @@ from laggard.exporter.families import FAMILIES
 ROOT = Path(__file__).parent.parent.parent
 K8S = ROOT / "docker" / "k8s"
 CHART = ROOT / "docker" / "helm" / "laggard"
-OF_OPERATORS = ("monitoring.coreos.com/v1", "keda.sh/v1alpha1", "sparkoperator.k8s.io/v1beta2", "spark.apache.org/v1")
+OF_OPERATORS = (
+    "monitoring.coreos.com/v1",
+    "keda.sh/v1alpha1",
+    "sparkoperator.k8s.io/v1beta2",
+    "spark.apache.org/v1",
+)
 API = kubernetes_validate.latest_version()
 Manifest = dict[str, Any]
 
@@ -40,7 +45,9 @@ def base() -> list[Manifest]:
 
 def monitoring() -> list[Manifest]:
     return [
-        each for name in ("monitor", "rules") for each in documents((K8S / "monitoring" / f"{name}.yaml").read_text())
+        each
+        for name in ("monitor", "rules")
+        for each in documents((K8S / "monitoring" / f"{name}.yaml").read_text())
     ]
 
 
@@ -55,7 +62,9 @@ def pod(name: str) -> Manifest:
     return spec
 
 
-@pytest.mark.parametrize("manifest", base(), ids=lambda each: f"{each['kind']}-{each['metadata']['name']}")
+@pytest.mark.parametrize(
+    "manifest", base(), ids=lambda each: f"{each['kind']}-{each['metadata']['name']}"
+)
 def test_a_manifest_holds_to_the_schema_of_its_api(manifest: Manifest) -> None:
     kubernetes_validate.validate(manifest, API, strict=True)
 
@@ -83,15 +92,22 @@ def test_what_is_for_an_operator_names_its_api(path: Path) -> None:
         assert manifest["metadata"]["name"]
 
 
-@pytest.mark.parametrize("path", sorted(K8S.glob("examples/spark-*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted(K8S.glob("examples/spark-*.yaml")), ids=lambda path: path.stem
+)
 def test_a_job_of_an_operator_has_jars_brokers_and_tables_on_its_volume(path: Path) -> None:
     """The volume is shared by driver and executors; the image's own places are not."""
     text = path.read_text()
     for key in ("JOB__TABLES", "JOB__CHECKPOINT"):
         assert re.search(rf"LAGGARD_{key}(: |, value: )/var/lib/laggard/", text)
     assert text.count("extraClassPath: /opt/laggard/jars/spark/*") == 2
-    assert "LAGGARD_CLUSTER__BOOTSTRAP_SERVERS" in text or "LAGGARD_CONFIG, value: /etc/laggard/" in text
-    assert "local:///opt/laggard/jars/spark/*" not in text, "Spark expands no pattern in such a place"
+    assert (
+        "LAGGARD_CLUSTER__BOOTSTRAP_SERVERS" in text
+        or "LAGGARD_CONFIG, value: /etc/laggard/" in text
+    )
+    assert "local:///opt/laggard/jars/spark/*" not in text, (
+        "Spark expands no pattern in such a place"
+    )
     assert f"laggard-spark:{__version__}" in text
     assert text.count("command: [laggard, run, --check, live]") == 2
     assert text.count("command: [laggard, run, --check, ready]") == 1
@@ -117,18 +133,24 @@ def test_a_pod_has_no_rights_it_does_not_need(name: str) -> None:
         "capabilities": {"drop": ["ALL"]},
     }
     assert "memory" in container["resources"]["limits"]
-    assert all(volume["secret"]["defaultMode"] == 0o440 for volume in spec["volumes"] if "secret" in volume)
+    assert all(
+        volume["secret"]["defaultMode"] == 0o440 for volume in spec["volumes"] if "secret" in volume
+    )
 
 
 def test_there_is_one_job_and_its_end_has_time() -> None:
     job = by_name(base())["Deployment", "laggard-job"]["spec"]
     assert (job["replicas"], job["strategy"]) == (1, {"type": "Recreate"})
-    assert job["template"]["spec"]["terminationGracePeriodSeconds"] >= Config().job.stop_seconds + 10
+    assert (
+        job["template"]["spec"]["terminationGracePeriodSeconds"] >= Config().job.stop_seconds + 10
+    )
 
 
 def test_the_jobs_probes_are_its_own_command() -> None:
     (container,) = pod("laggard-job")["containers"]
-    probes = {name: container[name]["exec"]["command"] for name in container if name.endswith("Probe")}
+    probes = {
+        name: container[name]["exec"]["command"] for name in container if name.endswith("Probe")
+    }
     live, ready = (["laggard", "run", "--check", what] for what in ("live", "ready"))
     assert probes == {"startupProbe": live, "livenessProbe": live, "readinessProbe": ready}
 
@@ -138,14 +160,20 @@ def test_ports_and_labels_lead_from_prometheus_to_the_exporter() -> None:
     port = int(Config().exporter.listen.rpartition(":")[2])
     labels = found["Deployment", "laggard-exporter"]["spec"]["template"]["metadata"]["labels"]
     (container,) = pod("laggard-exporter")["containers"]
-    monitor, policy = found["ServiceMonitor", "laggard-exporter"], found["NetworkPolicy", "laggard-exporter"]
+    monitor, policy = (
+        found["ServiceMonitor", "laggard-exporter"],
+        found["NetworkPolicy", "laggard-exporter"],
+    )
 
     assert container["ports"] == [{"name": "http", "containerPort": port}]
     assert found["Service", "laggard-exporter"]["spec"]["selector"] == labels
     assert found["Service", "laggard-exporter"]["spec"]["ports"] == [
         {"name": "http", "port": port, "targetPort": "http"}
     ]
-    assert monitor["spec"]["selector"]["matchLabels"] == found["Service", "laggard-exporter"]["metadata"]["labels"]
+    assert (
+        monitor["spec"]["selector"]["matchLabels"]
+        == found["Service", "laggard-exporter"]["metadata"]["labels"]
+    )
     assert monitor["spec"]["endpoints"][0]["port"] == "http"
     assert policy["spec"]["ingress"][0]["ports"] == [{"protocol": "TCP", "port": port}]
     for name in ("job", "exporter"):
@@ -155,14 +183,18 @@ def test_ports_and_labels_lead_from_prometheus_to_the_exporter() -> None:
 
 
 def test_the_configuration_is_accepted(tmp_path: Path) -> None:
-    (tmp_path / "laggard.toml").write_text(by_name(base())["ConfigMap", "laggard"]["data"]["laggard.toml"])
+    (tmp_path / "laggard.toml").write_text(
+        by_name(base())["ConfigMap", "laggard"]["data"]["laggard.toml"]
+    )
     config = load_config(str(tmp_path / "laggard.toml"), [], {})
     assert config.cluster.bootstrap_servers == ("kafka-bootstrap.kafka:9092",)
     assert config.exporter.listen == "0.0.0.0:8917"
 
 
 def test_images_have_the_version_of_the_package() -> None:
-    images = {spec["containers"][0]["image"] for spec in map(pod, ("laggard-job", "laggard-exporter"))}
+    images = {
+        spec["containers"][0]["image"] for spec in map(pod, ("laggard-job", "laggard-exporter"))
+    }
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     assert images == {f"laggard:{__version__}", f"laggard-exporter:{__version__}"}
     assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
@@ -170,7 +202,9 @@ def test_images_have_the_version_of_the_package() -> None:
 
 def test_keda_asks_for_a_metric_that_is_served() -> None:
     (scaled,) = documents((K8S / "examples" / "keda.yaml").read_text())
-    metric = scaled["spec"]["triggers"][0]["metadata"]["query"].removeprefix("max(").partition("{")[0]
+    metric = (
+        scaled["spec"]["triggers"][0]["metadata"]["query"].removeprefix("max(").partition("{")[0]
+    )
     assert metric in {family.name for family in FAMILIES}
 
 
@@ -241,12 +275,17 @@ def test_the_chart_renders_what_the_manifests_say() -> None:
     found = by_name(rendered("--set", "serviceMonitor=true", "--set", "prometheusRule=true"))
     for each in found.values():  # the chart starts pods again when their configuration changes
         if each["kind"] == "Deployment":
-            assert len(each["spec"]["template"]["metadata"].pop("annotations")["checksum/config"]) == 64
+            assert (
+                len(each["spec"]["template"]["metadata"].pop("annotations")["checksum/config"])
+                == 64
+            )
     assert found == manifests
 
 
 @pytest.mark.full
-def test_the_chart_with_a_bucket_renders_what_the_manifests_with_a_bucket_say(tmp_path: Path) -> None:
+def test_the_chart_with_a_bucket_renders_what_the_manifests_with_a_bucket_say(
+    tmp_path: Path,
+) -> None:
     manifests = built(ROOT / "docker" / "k8s-bucket")
     del manifests["Namespace", "laggard"]
     for each in manifests.values():
@@ -283,7 +322,9 @@ def test_the_chart_is_valid_with_other_values_too() -> None:
     for manifest in found.values():
         kubernetes_validate.validate(manifest, API, strict=True)
     assert "affinity" not in found["Deployment", "laggard-exporter"]["spec"]["template"]["spec"]
-    assert found["NetworkPolicy", "laggard-job"]["spec"]["egress"][1]["ports"] == [{"protocol": "TCP", "port": 9095}]
+    assert found["NetworkPolicy", "laggard-job"]["spec"]["egress"][1]["ports"] == [
+        {"protocol": "TCP", "port": 9095}
+    ]
 
 
 @pytest.mark.full
@@ -295,10 +336,14 @@ def test_helm_refuses_a_value_that_the_chart_does_not_know() -> None:
 
 
 @pytest.mark.full
-def test_kustomize_builds_the_manifests_in_their_namespace_and_with_the_monitor(tmp_path: Path) -> None:
+def test_kustomize_builds_the_manifests_in_their_namespace_and_with_the_monitor(
+    tmp_path: Path,
+) -> None:
     folder = Path(shutil.copytree(K8S, tmp_path / "k8s"))
     file = folder / "kustomization.yaml"
-    file.write_text(file.read_text().replace("# components: [monitoring]", "components: [monitoring]"))
+    file.write_text(
+        file.read_text().replace("# components: [monitoring]", "components: [monitoring]")
+    )
 
     found = built(folder)
 
@@ -312,7 +357,10 @@ def test_kustomize_builds_the_manifests_in_their_namespace_and_with_the_monitor(
 @pytest.mark.full
 def test_with_a_bucket_nothing_is_shared_and_both_pods_reach_it() -> None:
     found = built(ROOT / "docker" / "k8s-bucket")
-    pods = {name: found["Deployment", f"laggard-{name}"]["spec"]["template"]["spec"] for name in ("job", "exporter")}
+    pods = {
+        name: found["Deployment", f"laggard-{name}"]["spec"]["template"]["spec"]
+        for name in ("job", "exporter")
+    }
 
     assert ("PersistentVolumeClaim", "laggard") not in found
     assert "persistentVolumeClaim" not in str(pods)
@@ -326,7 +374,13 @@ def test_with_a_bucket_nothing_is_shared_and_both_pods_reach_it() -> None:
         assert config.storage.region == "eu-west-1"
         assert ("ServiceAccount", spec["serviceAccountName"]) in found
         egress = found["NetworkPolicy", f"laggard-{name}"]["spec"]["egress"]
-        ports = {(port["port"], to.get("ipBlock", {}).get("cidr")) for rule in egress for port in rule["ports"]
+        ports = {(port["port"],
+            to.get("ipBlock", {}).get("cidr")) for rule in egress for port in rule["ports"]
                  for to in rule.get("to", [{}])}  # fmt: skip
-        assert {(53, None), (443, None), (80, "169.254.170.23/32"), (80, "169.254.169.254/32")} <= ports
+        assert {
+            (53, None),
+            (443, None),
+            (80, "169.254.170.23/32"),
+            (80, "169.254.169.254/32"),
+        } <= ports
         assert (9092, None) in ports or name == "exporter"

@@ -1,4 +1,6 @@
-"""What we ship of others: every licence is known, and every known weakness has a reason and a date."""
+"""What we ship of others: every licence is known, and every known weakness has a
+reason and a date.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,14 @@ ACCEPTED = {
         "W3C",
         "Zlib",
     ),
-    *("CDDL-1.0", "CDDL-1.1", "EPL-2.0", "GPL-2.0-with-classpath-exception", "LGPL-2.1-or-later", "MPL-1.1"),
+    *(
+        "CDDL-1.0",
+        "CDDL-1.1",
+        "EPL-2.0",
+        "GPL-2.0-with-classpath-exception",
+        "LGPL-2.1-or-later",
+        "MPL-1.1",
+    ),
 }
 TODAY = dt.date(2026, 12, 1)
 DERBY: dict[str, Any] = {
@@ -68,7 +77,9 @@ def test_every_pinned_package_has_a_line_with_its_licence(name: str) -> None:
     """If this fails: make pins."""
     text = (DOCKER / f"requirements-{name}.txt").read_text()
     pinned = set(re.findall(r"(?m)^([a-z0-9._-]+)==(\S+) ", text))
-    assert listed("python", name) == pinned | (set() if name == "build" else {("laggard", __version__)})
+    assert listed("python", name) == pinned | (
+        set() if name == "build" else {("laggard", __version__)}
+    )
 
 
 def test_every_jar_has_a_line_with_its_licence() -> None:
@@ -80,7 +91,9 @@ def test_every_jar_has_a_line_with_its_licence() -> None:
     for line in (ROOT / "conf" / "jars.sha256").read_text().splitlines():
         where, _, path = line.split()[1].partition("/")
         pinned[USERS[where]].add(Path(path))
-    pinned["job"] |= set(Path(str(distribution("pyspark").locate_file("pyspark/jars"))).glob("*.jar"))
+    pinned["job"] |= set(
+        Path(str(distribution("pyspark").locate_file("pyspark/jars"))).glob("*.jar")
+    )
     for user, paths in pinned.items():
         assert listed("jar", user) == {split_name(path) for path in paths}
 
@@ -95,12 +108,21 @@ def test_every_licence_is_known_and_accepted(kind: str) -> None:
     ("words", "expected"),
     [
         ("https://www.apache.org/licenses/LICENSE-2.0.txt", "Apache-2.0"),
-        ('"Apache License, Version 2.0";link="https://www.apache.org/licenses/LICENSE-2.0"', "Apache-2.0"),
         (
-            "http://www.eclipse.org/legal/epl-2.0, https://www.gnu.org/software/classpath/license.html",
+            '"Apache License, Version 2.0";link="https://www.apache.org/licenses/LICENSE-2.0"',
+            "Apache-2.0",
+        ),
+        (
+            (
+                "http://www.eclipse.org/legal/epl-2.0, "
+                "https://www.gnu.org/software/classpath/license.html"
+            ),
             "EPL-2.0; GPL-2.0-with-classpath-exception",
         ),
-        ("https://oss.oracle.com/licenses/CDDL+GPL-1.1", "CDDL-1.1; GPL-2.0-with-classpath-exception"),
+        (
+            "https://oss.oracle.com/licenses/CDDL+GPL-1.1",
+            "CDDL-1.1; GPL-2.0-with-classpath-exception",
+        ),
         ("MIT License, Business Source License 1.1", "unknown"),
         ("", "unknown"),
     ],
@@ -113,7 +135,8 @@ def test_a_licence_is_unknown_as_soon_as_one_part_of_it_is(words: str, expected:
 
 def test_every_exception_holds_until_the_first_expires() -> None:
     """`make audit` compares with today: a checkout that passed has to pass later, too."""
-    from known_weaknesses import pinned, problems, read_exceptions  # type: ignore[import-not-found]  # a script of docker/, on the path here only
+    # a script of docker/, on the path here only
+    from known_weaknesses import pinned, problems, read_exceptions  # type: ignore[import-not-found]
 
     exceptions = read_exceptions()
 
@@ -144,16 +167,19 @@ def test_an_exception_needs_a_reason_a_date_and_a_package_that_is_pinned(
 
     found = list(problems([DERBY | change], {("derby", "10.16.1.1")}, TODAY))
 
-    assert [each.partition("CVE-2022-46337")[2].removeprefix(":").strip() for each in found] == [problem] * bool(
+    assert [each.partition("CVE-2022-46337")[2].removeprefix(":").strip() for each in found] == [
         problem
-    )
+    ] * bool(problem)
 
 
 def test_a_weakness_is_named_unless_there_is_an_exception_by_one_of_its_names() -> None:
     from known_weaknesses import unexcused
 
     weakness = {"id": "GHSA-1", "aliases": ["CVE-2022-46337"], "fix_versions": ["10.17.1.0"]}
-    answer = [{"name": "derby", "version": "10.16.1.1", "vulns": [weakness]}, {"name": "other", "skip_reason": "x"}]
+    answer = [
+        {"name": "derby", "version": "10.16.1.1", "vulns": [weakness]},
+        {"name": "other", "skip_reason": "x"},
+    ]
 
     assert list(unexcused(answer, [])) == ["derby 10.16.1.1 has GHSA-1; fixed in 10.17.1.0"]
     assert list(unexcused(answer, [DERBY])) == []
@@ -161,7 +187,9 @@ def test_a_weakness_is_named_unless_there_is_an_exception_by_one_of_its_names() 
 
 
 def test_clients_are_new_enough_for_what_was_mended_in_them() -> None:
-    """kafka-python before 2.3.2 trusts a frame's length; kafka-clients before 3.9.2 has open advisories."""
+    """kafka-python before 2.3.2 trusts a frame's length; kafka-clients before 3.9.2 has open
+    advisories.
+    """
     python, jars = dict(listed("python", "job")), dict(listed("jar", "job"))
     assert Version(python["kafka-python"]) >= Version("2.3.2")
     assert Version(jars["kafka-clients"]) >= Version("3.9.2")

@@ -1,6 +1,8 @@
-"""Recorded history of a group whose records flow like water: rates and capacities in, rows of the tables out.
+"""Recorded history of a group whose records flow like water: rates and capacities in, rows of the
+tables out.
 
-A member gives its capacity to its partitions in proportion to what they need; commits come at an even pace.
+A member gives its capacity to its partitions in proportion to what they need; commits come at an
+even pace.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ Row = dict[str, Any]
 
 @dataclass
 class Fluid:
-    """One group on one topic; `arrival` [partitions, windows], `capacity` [members, windows] in records/s."""
+    """One group on one topic; `arrival` [partitions, windows], `capacity` [members, windows] in
+    records/s.
+    """
 
     arrival: np.ndarray[Any, Any]
     capacity: np.ndarray[Any, Any]
@@ -36,7 +40,8 @@ class Fluid:
     interval: float = 5.0
     noise: float = 0.02  # of the rates
     facts: Row = field(default_factory=dict)  # columns of group_history that differ
-    paused: np.ndarray[Any, Any] | None = None  # [partitions, windows] True while the owner reads nothing of it
+    # [partitions, windows] True while the owner reads nothing of it
+    paused: np.ndarray[Any, Any] | None = None
     lag_rows: list[Row] = field(default_factory=list)
     fact_rows: list[Row] = field(default_factory=list)
 
@@ -44,61 +49,91 @@ class Fluid:
         chance = np.random.default_rng(self.seed)
         partitions, windows = self.arrival.shape
         members = self.capacity.shape[0]
-        owner = [row * members // partitions for row in range(partitions)] if members else [None] * partitions
+        owner = (
+            [row * members // partitions for row in range(partitions)]
+            if members
+            else [None] * partitions
+        )
         backlog, end = np.zeros(partitions), np.full(partitions, 1e6)
         committed, frozen = end.copy(), np.zeros(partitions)
         paused = np.zeros_like(self.arrival, bool) if self.paused is None else self.paused
         for window in range(windows):
             produced = np.maximum(
-                0, self.arrival[:, window] * 60 * (1 + self.noise * chance.standard_normal(partitions))
+                0,
+                self.arrival[:, window]
+                * 60
+                * (1 + self.noise * chance.standard_normal(partitions)),
             )
             done = np.zeros(partitions)
             for member in range(members):
-                mine = [row for row in range(partitions) if owner[row] == member and not paused[row, window]]
+                mine = [
+                    row
+                    for row in range(partitions)
+                    if owner[row] == member and not paused[row, window]
+                ]
                 wanted = backlog[mine] + produced[mine]
                 share = min(1.0, self.capacity[member, window] * 60 / max(wanted.sum(), 1e-9))
                 done[mine] = wanted * share
             backlog, end = backlog + produced - done, end + produced
             moved = done > 0
             committed = np.where(moved, end - backlog, committed)
-            waiting = self.arrival[:, window] * self.interval * chance.random(partitions)  # since its last commit
+            # since its last commit
+            waiting = self.arrival[:, window] * self.interval * chance.random(partitions)
             frozen = np.where(moved | (backlog == 0), 0.0, frozen + 60)
             begin = NOON + timedelta(minutes=window)
             for row in range(partitions):
                 lag = backlog[row] + (waiting[row] if moved[row] else 0)
                 self.lag_rows.append(
                     self._lag_row(
-                        begin, row, owner[row], lag, backlog[row], end[row], produced[row], done[row], frozen[row]
+                        begin,
+                        row,
+                        owner[row],
+                        lag,
+                        backlog[row],
+                        end[row],
+                        produced[row],
+                        done[row],
+                        frozen[row],
                     )
                 )
             self.fact_rows.append(self._fact_row(begin, members, partitions))
 
     def _lag_row(
-        self, begin: datetime, row: int, owner: int | None, lag: float, envelope: float, end: float, produced: float,
+        self, begin: datetime, row: int, owner: int | None, lag: float, envelope: float, end: float,
+        produced: float,
         done: float, frozen: float,
     ) -> Row:  # fmt: skip
         rate = max(self.arrival[row, -1], 1e-9)
         return {
             **_same(begin, self.group),
             "topic": "orders", "topic_id": "id", "partition": row, "status": "ok",
-            "committed_offset": round(end - lag), "log_end_offset": round(end), "log_start_offset": 0,
-            "lag": round(lag), "lag_min": round(envelope), "lag_max": round(envelope + rate * self.interval),
+            "committed_offset": round(end - lag), "log_end_offset": round(end),
+            "log_start_offset": 0,
+            "lag": round(lag), "lag_min": round(envelope),
+            "lag_max": round(envelope + rate * self.interval),
             "lag_envelope": round(envelope) if done > 0 else None, "time_lag_seconds": lag / rate,
             "time_lag_error_seconds": 10.0, "time_lag_censored": False, "lost_records": 0,
             "produced": round(produced), "consumed": round(done), "arrival_rate": produced / 60,
-            "consume_rate": done / 60, "commits": round(60 / self.interval) if done > 0 else 0, "noop_commits": 0,
-            "rewound_records": 0, "commit_interval_seconds": self.interval, "frozen_seconds": frozen,
+            "consume_rate": done / 60, "commits": round(60 / self.interval) if done > 0 else 0,
+            "noop_commits": 0,
+            "rewound_records": 0, "commit_interval_seconds": self.interval,
+            "frozen_seconds": frozen,
             "repeat_commits": 0, "owner": None if owner is None else f"m{owner}-id",
-            "slot": None if owner is None else f"app/10.0.0.{owner}#0", "client_id": None if owner is None else "app",
-            "client_host": None if owner is None else f"/10.0.0.{owner}", "generation": 7, "leader_broker": row % 3,
+            "slot": None if owner is None else f"app/10.0.0.{owner}#0",
+            "client_id": None if owner is None else "app",
+            "client_host": None if owner is None else f"/10.0.0.{owner}", "generation": 7,
+            "leader_broker": row % 3,
         }  # fmt: skip
 
     def _fact_row(self, begin: datetime, members: int, partitions: int) -> Row:
         return {
             **_same(begin, self.group),
-            "status": "ok", "group_type": "classic", "protocol_type": "consumer", "assignor": "range",
-            "rebalance_mode": "eager", "group_state": "Stable" if members else "Empty", "state_source": "record",
-            "empty_since": None if members else NOON, "generation": 7, "coordinator": 1, "offsets_partition": 3,
+            "status": "ok", "group_type": "classic", "protocol_type": "consumer",
+            "assignor": "range",
+            "rebalance_mode": "eager", "group_state": "Stable" if members else "Empty",
+            "state_source": "record",
+            "empty_since": None if members else NOON, "generation": 7, "coordinator": 1,
+            "offsets_partition": 3,
             "members": members, "static_members": 0, "idle_members": max(0, members - partitions),
             "topics": ["orders"] if members else [], "topic_partitions": {"orders": partitions},
             "time_in_rebalance_ratio": 0.0, "watched_since": NOON - timedelta(days=1),
@@ -124,7 +159,8 @@ def tables_of(groups: Sequence[Fluid]) -> dict[str, pa.Table]:
 def _same(begin: datetime, group: str) -> Row:
     end = begin + timedelta(minutes=1)
     return {
-        "date": begin.date(), "cluster": "c", "group": group, "window_start": begin, "window_end": end,
+        "date": begin.date(), "cluster": "c", "group": group, "window_start": begin,
+        "window_end": end,
         "batch_id": 1, "sampled_at": end, "ticks": 6, "ok_ticks": 6, "poll_id": 1,
     }  # fmt: skip
 
@@ -153,13 +189,20 @@ class Evaluation:
 
 
 def evaluate(
-    tables: dict[str, pa.Table], policy: Policy | None = None, first: int = 0, evaluation: Evaluation | None = None
+    tables: dict[str, pa.Table],
+    policy: Policy | None = None,
+    first: int = 0,
+    evaluation: Evaluation | None = None,
 ) -> Evaluation:
     """Evaluate every window of the tables from the first on."""
     evaluation = evaluation or Evaluation()
-    starts = sorted({round(at.timestamp() * 1000) for at in tables["group_history"]["window_start"].to_pylist()})
+    starts = sorted(
+        {round(at.timestamp() * 1000) for at in tables["group_history"]["window_start"].to_pylist()}
+    )
     parameters = Parameters()
-    history = History(tables, starts[0], starts[-1], window_seconds=60, look_back=parameters.look_back_windows)
+    history = History(
+        tables, starts[0], starts[-1], window_seconds=60, look_back=parameters.look_back_windows
+    )
     lists = {name: rows_of(tables[name]) for name in (*LISTS, "deploys") if name in tables}
     for begin in starts[first:]:
         frames = history.frames(
@@ -172,7 +215,10 @@ def evaluate(
                 lambda: {"orders": [row for row in windows if row["group"] == group]}
             ),
         )
-        evaluated = [evaluate_group(each, evaluation.memories.get(each.group, Memory()), parameters) for each in frames]
+        evaluated = [
+            evaluate_group(each, evaluation.memories.get(each.group, Memory()), parameters)
+            for each in frames
+        ]
         rows, findings, evaluation.memories = settle(
             evaluated, ClusterFrame("c", begin, 60), evaluation.memories, parameters
         )

@@ -1,4 +1,6 @@
-"""Signals of groups short enough to be read in a test: what is not said is steady, healthy and known."""
+"""Signals of groups short enough to be read in a test: what is not said is steady, healthy and
+known.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ from laggard.diagnosis.history.frames import NAMES, NUMBERS, GroupFrame, Row, To
 from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.diagnosis.signals.attribution import attribute
 from laggard.diagnosis.signals.deploys import Deploy
-from laggard.diagnosis.signals.group import MemberSignals, Shape, Signals, TopicSignals, Trend, membership_of
+from laggard.diagnosis.signals.group import (
+    MemberSignals,
+    Shape,
+    Signals,
+    TopicSignals,
+    Trend,
+    membership_of,
+)
 from laggard.diagnosis.signals.rates import positions
 
 WINDOWS = 60
@@ -21,10 +30,18 @@ END_MS = 1_780_000_020_000  # end of the evaluated window
 PARAMETERS = Parameters()
 END = datetime.fromtimestamp(END_MS / 1000, timezone.utc)
 GENERATION: Row = {  # of which nothing is known but that it was
-    "generation_kind": "classic", "generation": 1, "source_offset": 100, "record_timestamp": END, "kind": "sync",
-    "generation_gap": 1, "member_count": 1, "joined": None, "left": None, "replaced": None, "live_read": True,
+    "generation_kind": "classic", "generation": 1, "source_offset": 100, "record_timestamp": END,
+    "kind": "sync",
+    "generation_gap": 1, "member_count": 1, "joined": None, "left": None, "replaced": None,
+    "live_read": True,
 }  # fmt: skip
-REBALANCE: Row = {"rebalance_id": "r1", "ended_at": END, "generations": [1], "cause": "", "cause_posterior": None}
+REBALANCE: Row = {
+    "rebalance_id": "r1",
+    "ended_at": END,
+    "generations": [1],
+    "cause": "",
+    "cause_posterior": None,
+}
 
 
 def window_starts(count: int = WINDOWS, seconds: int = 60) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -62,10 +79,12 @@ def topic_signals(
     facts: Row | None = None,
     windows: int = WINDOWS,
 ) -> TopicSignals:
-    """A topic whose partitions did the same in every window; `history` names arrays of the frame that differ.
+    """A topic whose partitions did the same in every window; `history` names arrays of the frame
+    that differ.
 
-    Each value of `history` is an array [partitions, windows], or one row or column that fits. `stalled` is place of
-    the partition -> kind. Lag is significant above the floor and 5 records. Without slots all belong to m0.
+    Each value of `history` is an array [partitions, windows], or one row or column that fits.
+    `stalled` is place of the partition -> kind. Lag is significant above the floor and 5 records.
+    Without slots all belong to m0.
     """
     count = len(lag)
     lags = np.asarray(lag, float)
@@ -76,7 +95,10 @@ def topic_signals(
         "host": hosts or [f"host-of-{slot}" for slot in slots or ["m0"] * count],
         "status": status or ["ok"] * count,
     }
-    names |= {"owner": [slot and f"id-{slot}" for slot in names["slot"]], "client_id": ["app"] * count}
+    names |= {
+        "owner": [slot and f"id-{slot}" for slot in names["slot"]],
+        "client_id": ["app"] * count,
+    }
     numbers = dict.fromkeys(NUMBERS, np.nan) | {
         "lag": lags,
         "lag_min": lags,
@@ -96,7 +118,10 @@ def topic_signals(
         topic,
         f"id-of-{topic}",
         np.arange(count),
-        {name: _filled(given.get(name, numbers[name]), (count, windows), float) for name in NUMBERS},
+        {
+            name: _filled(given.get(name, numbers[name]), (count, windows), float)
+            for name in NUMBERS
+        },
         {name: _filled(given.get(name, names[name]), (count, windows), object) for name in NAMES},
         facts or {},
     )
@@ -153,14 +178,21 @@ def signals_of(
     baseline: Mapping[str, Sequence[Row]] | None = None,
     **lists: Sequence[Row],
 ) -> Signals:
-    """A group of these topics. Members are the slots of the partitions, and those of `members` without any.
+    """A group of these topics. Members are the slots of the partitions, and those of `members`
+    without any.
 
-    `capacity` is that of every member, or by slot; `seen` is what they consume now if not given. `member_count` -1
-    counts the members. `fact` is the row of group_history of every window; `lists` are those of GroupFrame.
+    `capacity` is that of every member, or by slot; `seen` is what they consume now if not given.
+    `member_count` -1 counts the members. `fact` is the row of group_history of every window;
+    `lists` are those of GroupFrame.
     """
     found = _members(topics, members or (), capacity, seen or {}, busy)
     count = len(found) if member_count == -1 else member_count
-    row = {"assignor": assignor, "members": count, "group_state": state, "topics": [t.frame.topic for t in topics]}
+    row = {
+        "assignor": assignor,
+        "members": count,
+        "group_state": state,
+        "topics": [t.frame.topic for t in topics],
+    }
     row |= {"idle_members": sum(not member.partitions for member in found.values())} | (fact or {})
     windows = topics[0].frame["lag"].shape[1] if topics else WINDOWS
     frame = GroupFrame(
@@ -174,7 +206,9 @@ def signals_of(
         baseline=lambda: baseline or {},
         **({"rebalances": (), "generations": (), "members": (), "events": ()} | lists),
     )
-    capacities = sorted(member.capacity for member in found.values() if not np.isnan(member.capacity))
+    capacities = sorted(
+        member.capacity for member in found.values() if not np.isnan(member.capacity)
+    )
     counts = [len(topic.frame.partitions) for topic in topics]
     material = sum(float(np.nansum(topic.lag[topic.is_material])) for topic in topics)
     best = max([*capacities, *(member.seen for member in found.values())], default=np.nan)
@@ -186,7 +220,9 @@ def signals_of(
         members=found,
         state=state,
         member_count=count,
-        ceiling=(max(counts, default=0) if assignor == "range" else sum(counts)) if ceiling is None else ceiling,
+        ceiling=(max(counts, default=0) if assignor == "range" else sum(counts))
+        if ceiling is None
+        else ceiling,
         capacity=capacities[(len(capacities) - 1) // 2] if capacities else np.nan,
         best_capacity=best if best_capacity is None else best_capacity,
         is_material=material > 0 if is_material is None else is_material,
@@ -220,7 +256,9 @@ def _members(
             slot=slot,
             client_id="app",
             host=hosts[slot],
-            partitions=tuple((topic.frame.topic, int(topic.frame.partitions[place])) for topic, place in held),
+            partitions=tuple(
+                (topic.frame.topic, int(topic.frame.partitions[place])) for topic, place in held
+            ),
             arrival=float(sum(topic.arrival[place] for topic, place in held)),
             consume=consume,
             capacity=capacity.get(slot, np.nan) if isinstance(capacity, Mapping) else capacity,
@@ -233,7 +271,9 @@ def _members(
 
 
 def _filled(value: Any, size: tuple[int, int], kind: type) -> Any:
-    """The value for every window: an array of that size, one value per partition, or one for all."""
+    """The value for every window: an array of that size, one value per partition,
+    or one for all.
+    """
     array = np.asarray(value, kind)
     filled = np.empty(size, kind)
     filled[:] = array[:, None] if array.shape == size[:1] else array

@@ -1,7 +1,9 @@
-"""Groups whose commits come at their own pace, drawn at random: sizes, rates, commit intervals and their jitter.
+"""Groups whose commits come at their own pace, drawn at random: sizes, rates, commit intervals and
+their jitter.
 
-Members read in steps of a second and commit at instants of their own; polls and windows are cut from that as the job
-does it. Nothing here names a threshold of the diagnosis, and the truth is one number: arrivals over capacity.
+Members read in steps of a second and commit at instants of their own; polls and windows are cut
+from that as the job does it. Nothing here names a threshold of the diagnosis, and the truth is one
+number: arrivals over capacity.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ YES = frozenset({"YES", "YES_PARTIAL"})
 
 @dataclass(frozen=True)
 class Group:
-    """A group and its load: arrivals over the capacity of all its members, before the change and after."""
+    """A group and its load: arrivals over the capacity of all its members, before the change and
+    after.
+    """
 
     number: int
     members: int
@@ -83,16 +87,21 @@ class Paced(Fluid):
         done += 1e6
         commits = [self._instants(chance, seconds) for _ in range(plan.members)]
         for part in range(plan.partitions):
-            self.lag_rows += self._rows(part, int(owner[part]), ends[part], done[part], commits[int(owner[part])])
+            self.lag_rows += self._rows(
+                part, int(owner[part]), ends[part], done[part], commits[int(owner[part])]
+            )
         self.fact_rows = [
             self._fact_row(NOON + timedelta(seconds=WINDOW * window), plan.members, plan.partitions)
             for window in range(WINDOWS)
         ]
 
     def _read(self, arrived: Any, work: Floats, owner: Any) -> Floats:
-        """Records read of each partition by the end of each second: members give each what it needs, in proportion."""
+        """Records read of each partition by the end of each second: members give each what it
+        needs, in proportion.
+        """
         left, read = np.zeros(len(owner)), np.empty(arrived.shape)
-        room = np.zeros(work.shape[0])  # whole records only: what is over is used in the next second
+        # whole records only: what is over is used in the next second
+        room = np.zeros(work.shape[0])
         total = np.zeros(len(owner))
         for second in range(arrived.shape[1]):
             left = left + arrived[:, second]
@@ -113,7 +122,9 @@ class Paced(Fluid):
             at += self.plan.interval * (1 + self.plan.jitter * chance.uniform(-1, 1))
         return sorted(set(found))
 
-    def _rows(self, part: int, owner: int, ends: Floats, done: Floats, instants: list[int]) -> list[dict[str, Any]]:
+    def _rows(
+        self, part: int, owner: int, ends: Floats, done: Floats, instants: list[int]
+    ) -> list[dict[str, Any]]:
         committed, at, gaps = 1e6, 0, list[float]()  # newest offset, when it moved
         known, rows, place = 0, list[dict[str, Any]](), 0
         before_end, before_committed = 1e6, 1e6
@@ -132,19 +143,32 @@ class Paced(Fluid):
                         committed, at = offset, second
                     place += 1
                 lags.append(max(0.0, ends[tick] - committed))
-            oldest = int(np.searchsorted(ends[: tick + 1], committed, side="right"))  # first second with more
+            # first second with more
+            oldest = int(np.searchsorted(ends[: tick + 1], committed, side="right"))
             frozen = min(tick - at, tick - oldest) if lags[-1] else 0
             begin = NOON + timedelta(seconds=WINDOW * window)
             produced, consumed = ends[tick] - before_end, committed - before_committed
             row = self._lag_row(
-                begin, part, owner, lags[-1], 0.0, ends[tick], produced, consumed, float(max(0, frozen))
+                begin,
+                part,
+                owner,
+                lags[-1],
+                0.0,
+                ends[tick],
+                produced,
+                consumed,
+                float(max(0, frozen)),
             )
+            interval = float(median_low(gaps[-20:])) if len(gaps) > 2 else None
             rows.append(
                 row | {
-                    "lag_min": round(min(lags)), "lag_max": round(max(lags)), "committed_offset": round(committed),
-                    "lag_envelope": None if envelope == math.inf else round(envelope), "noop_commits": noops,
-                    "commits": count, "time_lag_seconds": float(max(0, tick - oldest)) if lags[-1] else 0.0,
-                    "commit_interval_seconds": float(median_low(gaps[-20:])) if len(gaps) > 2 else None,
+                    "lag_min": round(min(lags)), "lag_max": round(max(lags)),
+                    "committed_offset": round(committed),
+                    "lag_envelope": None if envelope == math.inf else round(envelope),
+                    "noop_commits": noops,
+                    "commits": count,
+                    "time_lag_seconds": float(max(0, tick - oldest)) if lags[-1] else 0.0,
+                    "commit_interval_seconds": interval,
                 }
             )  # fmt: skip
             before_end, before_committed = ends[tick], committed
@@ -158,11 +182,14 @@ class Outcome:
     plan: Group
     opened: float | None = None  # minutes from the change until a shortage is a finding
     answered: float | None = None  # until the verdict is yes
-    alarms: int = 0  # findings of a shortage that opened though there was room, or before the change
+    # findings of a shortage that opened though there was room, or before the change
+    alarms: int = 0
     yes: int = 0  # windows with a yes though there was room, or before the change
     closed: int = 0  # times that the finding of a shortage ended though it went on
     changes: int = (
-        0  # of members_desired from one known value to the next, two commits and ten minutes after the change
+        # of members_desired from one known value to the next, two commits and ten minutes after the
+        # change
+        0
     )
     fewer: int = 0  # of these, those to fewer members
     hours: float = 0.0  # in which these were counted
@@ -172,7 +199,10 @@ def run(plans: list[Group]) -> list[Outcome]:
     """Evaluate all windows of these groups in one cluster."""
     # the arrays of a fluid group are not used, but for what its rows take from them
     groups = [
-        Paced(np.zeros((each.partitions, 1)), np.zeros((each.members, 1)), group=each.name, plan=each) for each in plans
+        Paced(
+            np.zeros((each.partitions, 1)), np.zeros((each.members, 1)), group=each.name, plan=each
+        )
+        for each in plans
     ]
     result = evaluate(tables_of(groups))
     return [outcome(each, result) for each in plans]
@@ -214,19 +244,30 @@ def _count_findings(found: Outcome, rows: list[dict[str, Any]]) -> None:
 
 def report(found: list[Outcome]) -> str:
     """The figures of a set of groups in a few lines."""
-    short, calm = [each for each in found if each.plan.after > 1], [each for each in found if each.plan.after <= 1]
+    short, calm = (
+        [each for each in found if each.plan.after > 1],
+        [each for each in found if each.plan.after <= 1],
+    )
     lines = []
     for name in ("opened", "answered"):
         known = sorted(value for each in short if (value := getattr(each, name)) is not None)
-        at = [known[min(len(known) - 1, int(share * len(known)))] for share in (0.5, 0.9)] if known else []
+        at = (
+            [known[min(len(known) - 1, int(share * len(known)))] for share in (0.5, 0.9)]
+            if known
+            else []
+        )
         lines.append(f"{name}: {len(known)} of {len(short)}, minutes (median, 9 of 10): {at}")
     for name, each in (("short", short), ("calm", calm)):
         hours = sum(one.hours for one in each) or 1.0
         changes = sum(one.changes for one in each)
         fewer = sum(one.fewer for one in each)
-        lines.append(f"{name}: {changes} changes of members_desired, {fewer} to fewer, in {hours:.0f} group-hours")
+        lines.append(
+            f"{name}: {changes} changes of members_desired, {fewer} to fewer, in {hours:.0f} "
+            "group-hours"
+        )
     lines.append(
-        f"false: {sum(each.alarms for each in found)} findings, {sum(each.yes for each in found)} windows of yes"
+        f"false: {sum(each.alarms for each in found)} findings, "
+        f"{sum(each.yes for each in found)} windows of yes"
     )
     lines.append(f"ended though it went on: {sum(each.closed for each in short)}")
     return "\n".join(lines)

@@ -1,4 +1,6 @@
-"""Rows of a group's history in small: rosters become generations, rebalances and members; lag becomes signals."""
+"""Rows of a group's history in small: rosters become generations, rebalances and members; lag
+becomes signals.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def at(seconds: float) -> datetime:
 class Life:
     """What a group went through, recorded one by one; times are seconds after BEGIN."""
 
-    def __init__(self, kind: str = "classic", session: float = 45, timeout: float = 300, **columns: Any) -> None:
+    def __init__(
+        self, kind: str = "classic", session: float = 45, timeout: float = 300, **columns: Any
+    ) -> None:
         self.kind, self.session, self.timeout, self.columns = kind, session, timeout, columns
         self.generations: list[Row] = []
         self.rebalances: list[Row] = []
@@ -45,7 +49,9 @@ class Life:
         self._number = 0
 
     def generation(self, seconds: float, *slots: str, row: bool = True, **columns: Any) -> Life:
-        """A rebalance that leaves these slots; `row` false: its row of `rebalances` is still to come."""
+        """A rebalance that leaves these slots; `row` false: its row of `rebalances` is still to
+        come.
+        """
         now, before = set(slots), self._slots
         restarted = set(columns.pop("restarted", ()))
         left, joined = before - now, now - before
@@ -87,7 +93,11 @@ class Life:
                     "ended_at": at(seconds),
                     "generations": [self._number],
                     "interrupted": generation["generation_gap"] - 1,
-                    "cause": "member_left" if left else "member_join" if joined else "leader_rejoin",
+                    "cause": "member_left"
+                    if left
+                    else "member_join"
+                    if joined
+                    else "leader_rejoin",
                     "cause_posterior": None,
                     "join_seconds": seconds - start,
                     "straggler_slot": None,
@@ -96,7 +106,10 @@ class Life:
                     "avoidable": None,
                     "stateful": False,
                     "pause_p95_seconds": None,
-                    **{name: generation[name] for name in ("joined", "left", "replaced", "assignor", "live_read")},
+                    **{
+                        name: generation[name]
+                        for name in ("joined", "left", "replaced", "assignor", "live_read")
+                    },
                     **of_row,
                 }
             )
@@ -112,7 +125,9 @@ class Life:
         of_member: Mapping[str, Row] | None = None,
         offset: int = 0,
     ) -> Life:
-        """Rows of group_members; slots are instance ids unless they name a host, `client/host#0`."""
+        """Rows of group_members; slots are instance ids unless they name a host,
+        `client/host#0`.
+        """
         for slot in slots:
             is_static = "/" not in slot
             client, _, host = slot.partition("/")
@@ -132,25 +147,35 @@ class Life:
                     "session_timeout_ms": round(1000 * self.session),
                     "rebalance_timeout_ms": round(1000 * self.timeout),
                     "topics": ["orders"],
-                    "assigned": None if held is None else [{"topic": "orders", "partition": each} for each in held],
+                    "assigned": None
+                    if held is None
+                    else [{"topic": "orders", "partition": each} for each in held],
                     "member_state": None if self.kind == "classic" else "Stable",
                     **(of_member or {}).get(slot, {}),
                 }
             )
         return self
 
-    def static_return(self, seconds: float, slot: str, member_id: str, host: str, away: float | None = None) -> Life:
+    def static_return(
+        self, seconds: float, slot: str, member_id: str, host: str, away: float | None = None
+    ) -> Life:
         """A static member restarts within its generation."""
         offset = len(self.events) + 1
         of_member = {slot: {"member_id": member_id, "client_host": host}}
         self.roster(seconds, sorted(self._slots), None, of_member, offset)
-        self.events.append({"kind": "static_replacement", "event_at": at(seconds), "slot": slot, "seconds": away})
+        self.events.append(
+            {"kind": "static_replacement", "event_at": at(seconds), "slot": slot, "seconds": away}
+        )
         return self
 
     def frame(self, now: float = NOW, policy: Policy | None = None, **fact: Any) -> GroupFrame:
         end = round(at(now).timestamp() * 1000)
         starts = end - 60_000 * np.arange(WINDOWS, 0, -1)
-        known = {"group_type": "classic", "protocol_type": "consumer", "members": len(self._slots)} | fact
+        known = {
+            "group_type": "classic",
+            "protocol_type": "consumer",
+            "members": len(self._slots),
+        } | fact
         return GroupFrame(
             cluster="c",
             group="g",
@@ -169,11 +194,18 @@ class Life:
         return membership_of(self.frame(now, **fact), Parameters())
 
     def signals(
-        self, now: float = NOW, policy: Policy | None = None, topics: Sequence[TopicSignals] = (), **columns: Any
+        self,
+        now: float = NOW,
+        policy: Policy | None = None,
+        topics: Sequence[TopicSignals] = (),
+        **columns: Any,
     ) -> Signals:
         fact = columns.pop("fact", {})
         frame = replace(self.frame(now, policy, **fact), topics=[topic.frame for topic in topics])
-        frame = replace(frame, **{name: columns.pop(name) for name in ("baseline", "deploys") if name in columns})
+        frame = replace(
+            frame,
+            **{name: columns.pop(name) for name in ("baseline", "deploys") if name in columns},
+        )
         lag = float(sum(np.nansum(topic.lag) for topic in topics))
         given: Row = {
             "frame": frame,
@@ -196,7 +228,9 @@ class Life:
 
 
 def series(**arrays: Any) -> TopicSignals:
-    """A topic whose arrays are given per window (all partitions alike) or as [partitions, windows]."""
+    """A topic whose arrays are given per window (all partitions alike) or as
+    [partitions, windows].
+    """
     partitions = arrays.pop("partitions", 2)
     floor = np.full(partitions, float(arrays.pop("floor", 100.0)))
     trend = arrays.pop("trend", "flat")
@@ -210,18 +244,23 @@ def series(**arrays: Any) -> TopicSignals:
     none = Shape("none", "none")
     flags = np.zeros(partitions, bool)
     return TopicSignals(
-        frame=frame, is_ok=~flags, lag=lag, envelope=numbers["envelope"][:, -1], arrival=numbers["arrival"][:, -1],
-        arriving=numbers["arrival"][:, -1], consume=numbers["consume"][:, -1], interval=numbers["interval"][:, -1],
+        frame=frame, is_ok=~flags, lag=lag, envelope=numbers["envelope"][:, -1],
+        arrival=numbers["arrival"][:, -1],
+        arriving=numbers["arrival"][:, -1], consume=numbers["consume"][:, -1],
+        interval=numbers["interval"][:, -1],
         floor=floor, is_material=lag > floor,
-        positions=positions(frame, 60), least=numbers["lag_min"], least_floor=np.broadcast_to(floor[:, None], shape),
-        is_stalled=flags, stall_kind=("",) * partitions, shape=none, arrival_shape=none, growth_shape=none,
+        positions=positions(frame, 60), least=numbers["lag_min"],
+        least_floor=np.broadcast_to(floor[:, None], shape),
+        is_stalled=flags, stall_kind=("",) * partitions, shape=none, arrival_shape=none,
+        growth_shape=none,
         trend=Trend(trend), trends=(), in_step=None, slope_iqr=np.nan,
     )  # fmt: skip
 
 
 def member(slot: str, material: int = 0) -> MemberSignals:
     return MemberSignals(
-        slot=slot, client_id="app", host="", partitions=(), arrival=0.0, consume=0.0, capacity=np.nan, seen=0.0,
+        slot=slot, client_id="app", host="", partitions=(), arrival=0.0, consume=0.0,
+        capacity=np.nan, seen=0.0,
         is_busy=False, material=material, lag=0.0,
     )  # fmt: skip
 

@@ -1,4 +1,6 @@
-"""Alarms of rebalancing groups from their first window to the last: found in time, once, and over when it is over."""
+"""Alarms of rebalancing groups from their first window to the last: found in time, once, and over
+when it is over.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ BAD = 3003.0  # when it goes wrong
 
 
 def backing_off(members: int, life: float, until: float, cap: float = 300.0) -> list[Event]:
-    """All members die soon after each start, which their platform puts off twice as long each time."""
+    """All members die soon after each start, which their platform puts off twice as
+    long each time.
+    """
     slots, second, away = ALL[:members], BAD, 10.0
     events: list[Event] = [(10.0, slots, {})]
     while second < until:
@@ -26,8 +30,12 @@ def backing_off(members: int, life: float, until: float, cap: float = 300.0) -> 
 def test_a_whole_group_that_crashes_in_a_loop_is_found_once_and_for_as_long_as_it_lasts(
     members: int, life: float
 ) -> None:
-    """Between two starts the group is empty for up to five minutes, which is most of its windows."""
-    (opened,) = alarms("CRASH_LOOP", backing_off(members, life, until=3000 + 5400), until=3000 + 5400)
+    """Between two starts the group is empty for up to five minutes, which is most
+    of its windows.
+    """
+    (opened,) = alarms(
+        "CRASH_LOOP", backing_off(members, life, until=3000 + 5400), until=3000 + 5400
+    )
     assert opened[1:] == ("" if members > 1 else "app/10.0.0.1", "")
     assert opened[0] - BAD < 60 * (8 if members == 1 else 10)
 
@@ -43,7 +51,9 @@ def test_a_crash_loop_is_over_once_nobody_rejoins(members: int) -> None:
 
 @pytest.mark.parametrize("stopped", [BAD + 210.0, BAD + 600.0])
 @pytest.mark.parametrize("gone", [3, 4])
-def test_a_group_that_is_stopped_after_restarts_of_its_host_has_no_alarm(gone: int, stopped: float) -> None:
+def test_a_group_that_is_stopped_after_restarts_of_its_host_has_no_alarm(
+    gone: int, stopped: float
+) -> None:
     """Of four members so many are on that host."""
     events: list[Event] = [(10.0, ALL, {})]
     for second in (BAD, BAD + 70, BAD + 140):
@@ -52,7 +62,9 @@ def test_a_group_that_is_stopped_after_restarts_of_its_host_has_no_alarm(gone: i
 
 
 @pytest.mark.parametrize("members", [2, 3])
-def test_members_that_die_one_after_the_other_of_the_same_record_crash_in_a_loop(members: int) -> None:
+def test_members_that_die_one_after_the_other_of_the_same_record_crash_in_a_loop(
+    members: int,
+) -> None:
     """Each gets the partitions of the one before, and leaves in order five seconds later."""
     slots = ALL[:members]
     events: list[Event] = [(10.0, slots, {})]
@@ -65,8 +77,12 @@ def test_members_that_die_one_after_the_other_of_the_same_record_crash_in_a_loop
     assert {each[2] for each in found} == {""}
 
 
-def failing(every: float, until: float, columns: dict[str, object], *, is_empty: bool = False) -> list[Event]:
-    """A leader whose first syncs fail in each rebalance, of a group that was empty before or was not."""
+def failing(
+    every: float, until: float, columns: dict[str, object], *, is_empty: bool = False
+) -> list[Event]:
+    """A leader whose first syncs fail in each rebalance, of a group that was empty before or was
+    not.
+    """
     events: list[Event] = [(10.0, ALL, {})]
     second = BAD
     while second < until:
@@ -81,7 +97,8 @@ def failing(every: float, until: float, columns: dict[str, object], *, is_empty:
     [
         (660.0, 2700.0, {"generation_gap": 4}),
         (720.0, 2700.0, {"generation_gap": 4}),
-        (9.0, 600.0, {"generation_gap": 5, "row": False}),  # joined to one rebalance until its row is written
+        # joined to one rebalance until its row is written
+        (9.0, 600.0, {"generation_gap": 5, "row": False}),
     ],
 )
 def test_rebalances_that_are_cut_short_again_and_again_are_found_once_and_until_they_end(
@@ -101,9 +118,17 @@ def test_a_group_that_starts_again_and_again_and_is_cut_short_each_time_is_found
 
 @pytest.mark.parametrize("has_row", [True, False])
 @pytest.mark.parametrize("empty_seconds", [20.0, 900.0])
-def test_one_rebalance_that_ended_and_one_start_have_no_alarm(empty_seconds: float, *, has_row: bool) -> None:
+def test_one_rebalance_that_ended_and_one_start_have_no_alarm(
+    empty_seconds: float, *, has_row: bool
+) -> None:
     """The leader fails once, three times in a row; later all members stop, and start 25 s apart."""
-    events: list[Event] = [(10.0, ALL, {}), (BAD, ALL, {"generation_gap": 4, "row": has_row}), (BAD + 1860, (), {})]
+    events: list[Event] = [
+        (10.0, ALL, {}),
+        (BAD, ALL, {"generation_gap": 4, "row": has_row}),
+        (BAD + 1860, (), {}),
+    ]
     start = BAD + 1860 + empty_seconds
-    events += [(start + 25.0 * n, ALL[: n + 1], {"generation_gap": 2, "row": has_row}) for n in range(4)]
+    events += [
+        (start + 25.0 * n, ALL[: n + 1], {"generation_gap": 2, "row": has_row}) for n in range(4)
+    ]
     assert alarms("REBALANCE_INCOMPLETE", events, until=start + 1200) == []

@@ -1,4 +1,6 @@
-"""Silences of groups that commit seldom, drawn at random: a stall that has ended is no long batch."""
+"""Silences of groups that commit seldom, drawn at random: a stall that has ended is
+no long batch.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +19,36 @@ GROUPS, WINDOW, WINDOWS = 20, 60, 60
 RATE = 100.0  # records/s
 
 
-def silences(interval: int, stands: tuple[int, int], *, owners: int = 1, late: int = 0) -> TopicSignals:
-    """A partition that is committed each `interval` seconds, but not in those from the first to the last of `stands`.
+def silences(
+    interval: int, stands: tuple[int, int], *, owners: int = 1, late: int = 0
+) -> TopicSignals:
+    """A partition that is committed each `interval` seconds, but not in those from the first to the
+    last of `stands`.
 
-    Its owner changes in the middle of that stretch if there are two. `late` is the seconds since the newest commit was
-    due. All that arrives is read between two commits.
+    Its owner changes in the middle of that stretch if there are two. `late` is the seconds since
+    the newest commit was due. All that arrives is read between two commits.
     """
-    commits = [at for at in range(late, WINDOW * WINDOWS - late, interval) if not stands[0] <= at < stands[1]]
+    commits = [
+        at
+        for at in range(late, WINDOW * WINDOWS - late, interval)
+        if not stands[0] <= at < stands[1]
+    ]
     ends = WINDOW * np.arange(1, WINDOWS + 1)
     moved = np.array([max((at for at in commits if at <= end), default=0) for end in ends])
-    owner = np.where(ends < sum(stands) / 2, "first", "second" if owners > 1 else "first").astype(object)
+    owner = np.where(ends < sum(stands) / 2, "first", "second" if owners > 1 else "first").astype(
+        object
+    )
     lag = RATE * (ends - moved)
     consumed = RATE * np.diff(moved, prepend=0)
-    history = {"frozen": ends - moved, "consumed": consumed, "owner": owner[None, :], "committed": RATE * moved}
-    return topic_signals([lag[-1]], arrival=RATE, interval=float(interval), history=history, windows=WINDOWS)
+    history = {
+        "frozen": ends - moved,
+        "consumed": consumed,
+        "owner": owner[None, :],
+        "committed": RATE * moved,
+    }
+    return topic_signals(
+        [lag[-1]], arrival=RATE, interval=float(interval), history=history, windows=WINDOWS
+    )
 
 
 def floor(topic: TopicSignals) -> float:
@@ -46,7 +64,10 @@ def test_lag_counts_after_a_stall_as_it_did_before(owners: int) -> None:
         chance = random.Random(f"stall {seed}")
         interval, begin = chance.choice((90, 120, 180)), chance.randint(600, 900)
         lasts = interval * (chance.uniform(1.3, 1.9) if owners > 1 else chance.uniform(3.2, 6.0))
-        healthy, healed = (silences(interval, each, owners=owners) for each in ((0, 0), (begin, begin + round(lasts))))
+        healthy, healed = (
+            silences(interval, each, owners=owners)
+            for each in ((0, 0), (begin, begin + round(lasts)))
+        )
         assert floor(healed) <= 1.05 * floor(healthy)
 
 
@@ -56,7 +77,9 @@ def test_a_long_batch_of_one_owner_still_counts_as_one() -> None:
 
 @pytest.mark.parametrize(("left", "back"), [(3, 0), (3, 1), (3, 2), (1, 0), (2, 1)])
 def test_no_batch_lasts_while_nobody_is_there(left: int, back: int) -> None:
-    """The only member left so many windows ago, in a silence that goes on, and was back, or is not."""
+    """The only member left so many windows ago, in a silence that goes on, and was
+    back, or is not.
+    """
     interval, lasts = 120, 240
     there = silences(interval, (WINDOW * WINDOWS - lasts + 1, WINDOW * WINDOWS))
     owner = there.frame.named("owner").copy()
@@ -66,20 +89,28 @@ def test_no_batch_lasts_while_nobody_is_there(left: int, back: int) -> None:
     assert floor(gone) <= 2 * RATE * interval + 1
     # a reader that never joins has no owner at any time, and batches nevertheless
     owner = np.full_like(owner, "")
-    assert floor(replace(there, frame=replace(there.frame, names={**there.frame.names, "owner": owner}))) == floor(
-        there
-    )
+    assert floor(
+        replace(there, frame=replace(there.frame, names={**there.frame.names, "owner": owner}))
+    ) == floor(there)
 
 
-def with_owners(topic: TopicSignals, *changes: tuple[int, str], **numbers: list[float]) -> TopicSignals:
-    """The same partition with other owners from some windows on, and with the last values of some numbers."""
+def with_owners(
+    topic: TopicSignals, *changes: tuple[int, str], **numbers: list[float]
+) -> TopicSignals:
+    """The same partition with other owners from some windows on, and with the last values of some
+    numbers.
+    """
     owner = topic.frame.named("owner").copy()
     for begin, name in changes:
         owner[0, begin:] = name
     given = {name: topic.frame[name].copy() for name in numbers}
     for name, values in numbers.items():
         given[name][0, -len(values) :] = values
-    frame = replace(topic.frame, names={**topic.frame.names, "owner": owner}, numbers={**topic.frame.numbers, **given})
+    frame = replace(
+        topic.frame,
+        names={**topic.frame.names, "owner": owner},
+        numbers={**topic.frame.numbers, **given},
+    )
     return replace(topic, frame=frame)
 
 
@@ -109,7 +140,9 @@ def test_a_window_without_a_row_is_no_window_without_an_owner() -> None:
 
 
 def test_a_commit_that_is_overdue_tells_when_records_are_lost() -> None:
-    """Retention by size takes as many records as arrive, and what was not committed is read no more: it hangs."""
+    """Retention by size takes as many records as arrive, and what was not committed is read no
+    more: it hangs.
+    """
     wrong = {}
     for seed in range(GROUPS):
         chance = random.Random(f"overdue {seed}")
@@ -119,9 +152,15 @@ def test_a_commit_that_is_overdue_tells_when_records_are_lost() -> None:
         end = topic.frame["committed"][0] + topic.frame["lag"][0]
         start = np.maximum(0.0, RATE * WINDOW * np.arange(1, WINDOWS + 1) - held)
         assert end[-1] == pytest.approx(RATE * WINDOW * WINDOWS, rel=0.2)
-        numbers = {**topic.frame.numbers, "start": start[None, :], "time_lag": topic.frame["lag"] / RATE}
+        numbers = {
+            **topic.frame.numbers,
+            "start": start[None, :],
+            "time_lag": topic.frame["lag"] / RATE,
+        }
         facts = {"config_known": True, "retention_seconds": None, "cleanup_policy": "delete"}
-        topic = replace(topic, frame=replace(topic.frame, numbers=numbers, facts=facts), floor=np.full(1, inf))
+        topic = replace(
+            topic, frame=replace(topic.frame, numbers=numbers, facts=facts), floor=np.full(1, inf)
+        )
         topic = replace(topic, is_material=np.zeros(1, bool))
         (found,) = forecast.losses(signals_of(topic)).values()
         truth = (topic.frame["committed"][0, -1] - start[-1]) / RATE

@@ -1,4 +1,6 @@
-"""Lag on the partitions of one broker that needs no broker: what a stall, an owner or an earlier moment has left."""
+"""Lag on the partitions of one broker that needs no broker: what a stall, an owner or an earlier
+moment has left.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ def lag_of(newest: np.ndarray[Any, Any]) -> dict[str, Any]:
     ("lags", "is_named"),
     [
         (50_000.0 - 2_400.0 * AGE, True),  # 60 of 100 records/s are read
-        (50_000.0 + 700.0 * AGE, False),  # 112 of them: it falls by more than a tenth of what arrives
+        # 112 of them: it falls by more than a tenth of what arrives
+        (50_000.0 + 700.0 * AGE, False),
         (50_000.0 + 500.0 * AGE, True),
         (np.where(AGE % 3 == 0, 50_000.0 + 2_000.0 * AGE, np.nan), False),  # commits are rare
         (np.where(AGE == 0, 50_000.0, np.nan), True),  # of one commit nothing is known yet
@@ -43,7 +46,9 @@ def test_a_broker_holds_back_nothing_that_is_read_faster_than_it_arrives(
 
 
 def test_what_nobody_has_read_since_a_stall_tells_nothing_of_a_broker() -> None:
-    assert brokers_of(slow_group(places=PLACES, busy=[], consume=slower(12, *PLACES, rate=0.0))) == []
+    assert (
+        brokers_of(slow_group(places=PLACES, busy=[], consume=slower(12, *PLACES, rate=0.0))) == []
+    )
 
 
 def test_a_partition_to_which_nothing_arrives_does_not_hide_its_broker() -> None:
@@ -66,8 +71,12 @@ def test_partitions_that_had_no_owner_for_a_moment_were_not_all_of_one() -> None
 
 
 @pytest.mark.parametrize(("moved", "is_named"), [(3, False), (5, True)])
-def test_what_one_owner_had_until_its_newest_commit_is_what_it_left(moved: int, *, is_named: bool) -> None:
-    """A slow member loses two of its three partitions so many windows ago; each is committed every three windows."""
+def test_what_one_owner_had_until_its_newest_commit_is_what_it_left(
+    moved: int, *, is_named: bool
+) -> None:
+    """A slow member loses two of its three partitions so many windows ago; each is committed every
+    three windows.
+    """
     slots = np.repeat(np.array(spread_over(12, 4), object)[:, None], WINDOWS, axis=1)
     slots[6:8, -moved:] = "m0"
     history = {"slot": slots, "commits": np.where(AGE % 3 == 2, 1.0, 0.0)}

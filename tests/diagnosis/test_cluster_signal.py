@@ -11,14 +11,17 @@ from laggard.diagnosis.signals.cluster import cluster_signal
 
 
 def rebalanced_at(*rows: tuple[str, int | None, float]) -> list[datetime]:
-    """Ends that are recorded of generations given by kind, number and seconds before the window's end."""
+    """Ends that are recorded of generations given by kind, number and seconds before the window's
+    end.
+    """
     generations = [
-        GENERATION | {"kind": kind, "generation": number, "record_timestamp": END - timedelta(seconds=ago)}
+        GENERATION
+        | {"kind": kind, "generation": number, "record_timestamp": END - timedelta(seconds=ago)}
         for kind, number, ago in rows
     ]
-    times: list[datetime] = cluster_signal(signals_of(topic_signals([100.0]), generations=generations), [])[
-        "rebalanced_at"
-    ]
+    times: list[datetime] = cluster_signal(
+        signals_of(topic_signals([100.0]), generations=generations), []
+    )["rebalanced_at"]
     return times
 
 

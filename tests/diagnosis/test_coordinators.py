@@ -1,4 +1,6 @@
-"""Brokers that are restarted, drawn at random: they are named, and not those that took over their groups."""
+"""Brokers that are restarted, drawn at random: they are named, and not those that took over their
+groups.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ def restarted(seed: int) -> tuple[int, list[dict[str, Any]]]:
         events = [
             {
                 "kind": "coordinator_changed",
-                "event_at": END - timedelta(seconds=max(0.0, when - chance.uniform(0, TICK_SECONDS))),
+                "event_at": END
+                - timedelta(seconds=max(0.0, when - chance.uniform(0, TICK_SECONDS))),
                 "detail": [("from", str(one)), ("to", str(two))],
             }
             for one, two, when in zip(leaders, leaders[1:], seen_ago, strict=False)
@@ -43,7 +46,10 @@ def restarted(seed: int) -> tuple[int, list[dict[str, Any]]]:
             ends = END - timedelta(seconds=max(1.0, ago - chance.uniform(2, 30)))
             generations.append(GENERATION | {"generation": 8, "record_timestamp": ends})
         signals = signals_of(
-            topic_signals([100.0]), fact={"coordinator": leaders[-1]}, generations=generations, events=events
+            topic_signals([100.0]),
+            fact={"coordinator": leaders[-1]},
+            generations=generations,
+            events=events,
         )
         rows.append(cluster_signal(signals, {}) | {"group": f"group-{number}"})
     return fallen, rows
@@ -53,7 +59,9 @@ def test_the_broker_that_was_restarted_is_named_and_not_the_one_that_took_over()
     cluster, wrong = ClusterFrame("prod", 0, 60), []
     for seed in range(CLUSTERS):
         fallen, rows = restarted(seed)
-        named = [each.subject for each in coordinator_correlated.check_all(cluster, rows, PARAMETERS)]
+        named = [
+            each.subject for each in coordinator_correlated.check_all(cluster, rows, PARAMETERS)
+        ]
         if named != [str(fallen)]:
             wrong.append((seed, fallen, named))
     assert wrong == []

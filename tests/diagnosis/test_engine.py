@@ -41,7 +41,12 @@ def test_a_healthy_group_has_no_findings(seed: int) -> None:
     assert evaluation.findings == []
     assert {row["scale_verdict"] for row in evaluation.windows} == {"NOT_NEEDED"}
     assert {row["shape"] for row in evaluation.windows} == {"none"}
-    drains = {"drain_seconds", "drain_at_capacity_seconds", "drain_low_seconds", "drain_high_seconds"}
+    drains = {
+        "drain_seconds",
+        "drain_at_capacity_seconds",
+        "drain_low_seconds",
+        "drain_high_seconds",
+    }
     assert {row[name] for row in evaluation.windows for name in drains} <= {None, 0.0}
     assert {row["drain_seconds"] for row in evaluation.windows} == {0.0}
 
@@ -56,15 +61,27 @@ def test_too_few_members_for_the_arrivals_is_a_shortage_and_more_would_help() ->
     assert last["primary_code"] == "CAPACITY_SHORTAGE"
     opened = next(row for row in evaluation.findings if row["event"] == "opened")
     by_end = {row["window_end"]: row for row in evaluation.windows}
-    assert by_end[opened["at"]]["primary_evidence"] == opened["evidence"] != last["primary_evidence"]
-    assert {row["primary_evidence"] is None for row in evaluation.windows if row["window_end"] < opened["at"]} == {True}
+    assert (
+        by_end[opened["at"]]["primary_evidence"] == opened["evidence"] != last["primary_evidence"]
+    )
+    assert {
+        row["primary_evidence"] is None
+        for row in evaluation.windows
+        if row["window_end"] < opened["at"]
+    } == {True}
 
 
 def test_a_finding_keeps_the_thresholds_of_the_policy_by_which_its_rule_decided() -> None:
-    evaluation = evaluate(short().tables(), policy=Policy(drain_target_seconds=600.0, slo_objective=0.999))
+    evaluation = evaluate(
+        short().tables(), policy=Policy(drain_target_seconds=600.0, slo_objective=0.999)
+    )
     [*found, last] = [row for row in evaluation.findings if row["code"] == "CAPACITY_SHORTAGE"]
     assert {row["params"]["drain_target_seconds"] for row in (*found, last)} == {600.0}
-    [other] = {row["rule_version"] for row in evaluate(short().tables()).findings if row["code"] == last["code"]}
+    [other] = {
+        row["rule_version"]
+        for row in evaluate(short().tables()).findings
+        if row["code"] == last["code"]
+    }
     assert last["rule_version"] != other
 
 
@@ -76,7 +93,9 @@ def test_a_new_group_with_a_hot_partition_is_to_add_nobody(partitions: int, memb
     verdicts = [row["scale_verdict"] for row in evaluation.windows]
     assert set(verdicts) <= {"NOT_NEEDED", "UNKNOWN", "NO_HOT_PARTITION"}
     assert verdicts[10:] == ["NO_HOT_PARTITION"] * len(verdicts[10:])
-    wanted = [row["members_desired"] for row in evaluation.windows if row["members_desired"] is not None]
+    wanted = [
+        row["members_desired"] for row in evaluation.windows if row["members_desired"] is not None
+    ]
     assert set(wanted) == {members}
 
 
@@ -93,7 +112,9 @@ def test_a_new_group_with_a_hot_partition_is_to_add_nobody(partitions: int, memb
 def test_the_causes_of_a_new_group_are_those_of_its_verdict(
     arrival: list[float], members: int, code: str, seed: int
 ) -> None:
-    """More arrives than all members do; one partition alone may account for it, which takes a while to know."""
+    """More arrives than all members do; one partition alone may account for it, which takes a while
+    to know.
+    """
     flow = Fluid(np.outer(arrival, np.ones(30)), np.full((members, 30), 500.0), seed)
     evaluation = evaluate(flow.tables())
     primary = {row["code"] for row in evaluation.findings if row["role"] == "primary"}
@@ -107,7 +128,9 @@ def test_one_hot_partition_is_named_and_more_members_would_not_help() -> None:
     arrival = rates(50)
     arrival[7, BREAK:] = 900
     evaluation = evaluate(Fluid(arrival, capacities()).tables())
-    (opened,) = [row for row in evaluation.findings if row["event"] == "opened" and row["role"] == "primary"]
+    (opened,) = [
+        row for row in evaluation.findings if row["event"] == "opened" and row["role"] == "primary"
+    ]
     assert (opened["code"], opened["partitions"]) == ("HOT_PARTITION_ARRIVAL", [7])
     assert evaluation.last()["scale_verdict"] == "NO_HOT_PARTITION"
     assert evaluation.last()["members_desired"] == 4
@@ -118,7 +141,11 @@ def test_a_member_that_hangs_is_one_finding_about_the_member() -> None:
     capacity[3, BREAK:] = 0
     evaluation = evaluate(Fluid(rates(100), capacity).tables())
     (opened,) = [row for row in evaluation.findings if row["event"] == "opened"]
-    assert (opened["code"], opened["subject"], opened["scope"]) == ("PARTITION_STALLED", "app/10.0.0.3#0", "member")
+    assert (opened["code"], opened["subject"], opened["scope"]) == (
+        "PARTITION_STALLED",
+        "app/10.0.0.3#0",
+        "member",
+    )
     assert evaluation.last()["scale_verdict"] == "NO_STALLED"
 
 
@@ -140,14 +167,21 @@ def test_a_finding_closes_five_windows_after_its_condition_ended() -> None:
     arrival[7, 10:30] = 900
     arrival[7, 30:] = 0
     evaluation = evaluate(Fluid(arrival, capacities()).tables())
-    events = [(row["event"], row["code"]) for row in evaluation.findings if row["code"] == "HOT_PARTITION_ARRIVAL"]
+    events = [
+        (row["event"], row["code"])
+        for row in evaluation.findings
+        if row["code"] == "HOT_PARTITION_ARRIVAL"
+    ]
     assert events == [("opened", "HOT_PARTITION_ARRIVAL"), ("closed", "HOT_PARTITION_ARRIVAL")]
     opened, closed = (row for row in evaluation.findings if row["code"] == "HOT_PARTITION_ARRIVAL")
     assert opened["finding_id"] == closed["finding_id"]
     assert (opened["seq"], closed["seq"]) == (0, 1)
     assert (opened["closed_at"], closed["closed_at"]) == (None, closed["at"])
     assert closed["close_reason"] == "cleared"
-    states = {row["window_end"]: row["unseen_findings"].get(closed["finding_id"]) for row in evaluation.windows}
+    states = {
+        row["window_end"]: row["unseen_findings"].get(closed["finding_id"])
+        for row in evaluation.windows
+    }
     ends = [closed["at"] - number * timedelta(seconds=60) for number in (4, 3, 2, 1)]
     assert {end: state for end, state in states.items() if state} == dict.fromkeys(ends, "gone")
 
@@ -173,7 +207,11 @@ def test_a_rule_that_fails_is_reported_and_stops_no_other(monkeypatch: pytest.Mo
     broken = Rule("D99", "ARRIVAL_SKEW", "hygiene", says="", is_not="", falsifier="", check=breaks)
     monkeypatch.setattr(engine, "RULES", (broken, *engine.RULES))
     evaluation = evaluate(short().tables())
-    failed = [row for row in evaluation.findings if row["code"] == engine.RULE_FAILED and row["event"] == "opened"]
+    failed = [
+        row
+        for row in evaluation.findings
+        if row["code"] == engine.RULE_FAILED and row["event"] == "opened"
+    ]
     assert [(row["subject"], row["evidence_text"]["error"]) for row in failed] == [
         ("ARRIVAL_SKEW", "ZeroDivisionError: of course")
     ]
@@ -182,7 +220,11 @@ def test_a_rule_that_fails_is_reported_and_stops_no_other(monkeypatch: pytest.Mo
 
 def test_a_window_names_what_it_cannot_see(monkeypatch: pytest.MonkeyPatch) -> None:
     before = evaluate(short().tables())
-    [found] = [row for row in before.findings if row["code"] == "CAPACITY_SHORTAGE" and row["event"] == "opened"]
+    [found] = [
+        row
+        for row in before.findings
+        if row["code"] == "CAPACITY_SHORTAGE" and row["event"] == "opened"
+    ]
     assert not any(row["unseen_findings"] for row in before.windows)
     rule = BY_CODE["CAPACITY_SHORTAGE"]
 
@@ -192,7 +234,9 @@ def test_a_window_names_what_it_cannot_see(monkeypatch: pytest.MonkeyPatch) -> N
         return [Observation(rule.code, abstains=True)]
 
     monkeypatch.setattr(engine, "RULES", [replace(rule, check=lacks)])
-    first = next(row for row in evaluate(short().tables()).windows if row["window_end"] > found["at"])
+    first = next(
+        row for row in evaluate(short().tables()).windows if row["window_end"] > found["at"]
+    )
     assert first["unseen_findings"] == {found["finding_id"]: "unknown"}
 
 
@@ -202,7 +246,9 @@ def test_a_rule_that_looks_once_in_a_while_finds_nothing_gone_in_between() -> No
     for number in range(7):
         found = [Observation(rule.code)] if number == 0 else []
         end_ms = (number + 2) * 60_000
-        [step] = advance_tracks(tracks, found, {rule.code: rule}, end_ms - 60_000, end_ms, Parameters())
+        [step] = advance_tracks(
+            tracks, found, {rule.code: rule}, end_ms - 60_000, end_ms, Parameters()
+        )
         tracks, states = [step.track], [*states, (step.unseen, step.closed)]
     assert states == [("", "")] * 3 + [("gone", "")] * 3 + [("", "cleared")]
 
@@ -231,7 +277,9 @@ def test_a_group_that_cannot_be_evaluated_is_reported_and_the_others_are_evaluat
 
 
 def test_a_batch_for_everybody_does_not_hide_that_one_member_is_slow() -> None:
-    """Each sixth window brings more than a minute's work to all, and the others are done with it in the next."""
+    """Each sixth window brings more than a minute's work to all, and the others are done with it in
+    the next.
+    """
     minutes = np.arange(80)
     arrival = np.where(minutes % 6 == 0, 250.0, 100.0) * np.ones((12, 1))
     capacity = np.full((4, 80), 600.0)

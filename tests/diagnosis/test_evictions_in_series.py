@@ -1,4 +1,6 @@
-"""Departures none of which tells its reason, drawn at random with known reasons: a series of them does."""
+"""Departures none of which tells its reason, drawn at random with known reasons: a series of them
+does.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,13 @@ import random
 from diagnosis.rebalance_rows import Life, pods
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules.evictions import poll_timeout_eviction
-from laggard.diagnosis.signals.rosters import EVICTION_REASONS, Series, find_evictions, find_series, rosters_of
+from laggard.diagnosis.signals.rosters import (
+    EVICTION_REASONS,
+    Series,
+    find_evictions,
+    find_series,
+    rosters_of,
+)
 from laggard.rebalance.posterior import LIKELIHOOD, REASONS, find_posterior
 
 ALL = pods(1, 2, 3, 4)
@@ -46,7 +54,10 @@ def claimed(life: Life, *, in_series: bool) -> set[str]:
     frame, parameters = life.frame(), Parameters()
     series = find_series(frame, parameters) if in_series else Series()
     rosters = rosters_of(frame)
-    evictions = {reason: find_evictions(frame, rosters, reason, parameters, series) for reason in EVICTION_REASONS}
+    evictions = {
+        reason: find_evictions(frame, rosters, reason, parameters, series)
+        for reason in EVICTION_REASONS
+    }
     return {reason for reason, found in evictions.items() if len(found) >= LEAST}
 
 
@@ -64,13 +75,20 @@ def test_evidence_of_unclear_departures_adds_up() -> None:
 
 
 def test_four_unclear_departures_are_no_series() -> None:
-    row, life = posterior(random.Random("four"), "poll_timeout"), Life(timeout=60).generation(10, *ALL)
+    row, life = (
+        posterior(random.Random("four"), "poll_timeout"),
+        Life(timeout=60).generation(10, *ALL),
+    )
     for second in range(2000, 3000, 250):
-        life.generation(second, *ALL[1:], of_row={"cause_posterior": row}).generation(second + 20, *ALL)
+        life.generation(second, *ALL[1:], of_row={"cause_posterior": row}).generation(
+            second + 20, *ALL
+        )
     assert claimed(life, in_series=True) == set()
 
 
 def test_a_finding_of_a_series_names_the_reasons() -> None:
-    life = next(life for reason, life in map(draw_series, range(SERIES)) if reason == "poll_timeout")
+    life = next(
+        life for reason, life in map(draw_series, range(SERIES)) if reason == "poll_timeout"
+    )
     (found,) = poll_timeout_eviction.check(life.signals(fact={"members": 4}))
     assert found.evidence_text["reasons"].startswith("poll_timeout ")

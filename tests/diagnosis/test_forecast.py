@@ -1,4 +1,6 @@
-"""Forecasts: the specification's fixtures, arithmetic at every border, unknown in and unknown out."""
+"""Forecasts: the specification's fixtures, arithmetic at every border, unknown in
+and unknown out.
+"""
 
 from __future__ import annotations
 
@@ -57,8 +59,10 @@ def test_drain_at_todays_rates(lag: float, arrival: float, consume: float, secon
         ((400, 400, 400), {}, ["m0", "m0", "m1"], 20.0),  # all alike
         ((400, 400, 160), {}, ["m0", "m0", "m1"], 100.0),  # m1 has 6000 left and gains 60 records/s
         ((400, 400, 90), {}, ["m0", "m0", "m1"], inf),  # m1 gains nothing
-        ((700, 160, 400), {}, ["m0", "m0", "m1"], 20.0),  # a member turns from one partition to the other
-        ((400, 400, 0), {2: "silent"}, ["m0", "m0", "m1"], 18_000 / 500),  # what is stalled is reported by its own rule
+        # a member turns from one partition to the other
+        ((700, 160, 400), {}, ["m0", "m0", "m1"], 20.0),
+        # what is stalled is reported by its own rule
+        ((400, 400, 0), {2: "silent"}, ["m0", "m0", "m1"], 18_000 / 500),
         ((400, 400, 160), {}, ["m0", "m0", ""], 18_000 / 660),  # who has it is not known
         ((400, 400, nan), {}, ["m0", "m0", "m1"], nan),
     ],
@@ -72,35 +76,54 @@ def test_a_topic_is_drained_when_its_slowest_member_is(
     assert forecast.slowest_drain_seconds(topic, PARAMETERS) == about(expected)
 
 
-def readers(read: Floats, interval: float, *, lag: float = 60_000.0, arrival: float = 30.0) -> TopicSignals:
-    """Partitions of one member, of which so many records are `read` in each second, [partitions, seconds].
+def readers(
+    read: Floats, interval: float, *, lag: float = 60_000.0, arrival: float = 30.0
+) -> TopicSignals:
+    """Partitions of one member, of which so many records are `read` in each second, [partitions,
+    seconds].
 
-    It commits every `interval` seconds, all partitions at once. `lag` is there at the end, by the newest commit.
+    It commits every `interval` seconds, all partitions at once. `lag` is there at the end, by the
+    newest commit.
     """
     done = np.concatenate([np.zeros((len(read), 1)), np.cumsum(read, axis=1)], axis=1)
     seconds = np.arange(done.shape[1])
     newest = (interval * np.floor(seconds / interval)).astype(int)
     committed = done[:, newest]
-    moved_at = np.maximum.accumulate(np.where(np.diff(committed, axis=1, prepend=0.0) > 0, newest, 0), axis=1)
+    moved_at = np.maximum.accumulate(
+        np.where(np.diff(committed, axis=1, prepend=0.0) > 0, newest, 0), axis=1
+    )
     ends = seconds[60::60]
     lag_now = lag + (done - committed)[:, -1]  # what was read since then is in it
-    history = {"consumed": np.diff(committed[:, np.append(0, ends)], axis=1), "frozen": ends - moved_at[:, ends]}
+    history = {
+        "consumed": np.diff(committed[:, np.append(0, ends)], axis=1),
+        "frozen": ends - moved_at[:, ends],
+    }
     topic = topic_signals(
-        lag_now.tolist(), arrival=arrival, interval=interval, windows=len(ends), slots=["m0"] * len(read),
+        lag_now.tolist(), arrival=arrival, interval=interval, windows=len(ends),
+            slots=["m0"] * len(read),
         history=history,
     )  # fmt: skip
     return replace(topic, envelope=lag_now - arrival * (ends[-1] - newest[ends[-1]]))
 
 
 @pytest.mark.parametrize("interval", [5, 20, 55, 90, 120, 180])
-@pytest.mark.parametrize(("before", "now"), [(0.0, 700.0), (0.0, 90.0), (100.0, 700.0), (700.0, 300.0)])
-def test_a_drain_is_forecast_by_the_pace_since_it_changed(interval: int, before: float, now: float) -> None:
-    """As after a hang, a move to another owner, or a burst: a mean over some windows has both in it."""
+@pytest.mark.parametrize(
+    ("before", "now"), [(0.0, 700.0), (0.0, 90.0), (100.0, 700.0), (700.0, 300.0)]
+)
+def test_a_drain_is_forecast_by_the_pace_since_it_changed(
+    interval: int, before: float, now: float
+) -> None:
+    """As after a hang, a move to another owner, or a burst: a mean over some windows has both in
+    it.
+    """
     for second in range(0, 60, 7):
-        changed = 3600 - 4 * max(60, interval) - second  # there are two whole gaps between commits since then
+        # there are two whole gaps between commits since then
+        changed = 3600 - 4 * max(60, interval) - second
         read = np.where(np.arange(3600) < changed, before, now)[None, :]
         topic = readers(read, interval)
-        assert forecast.slowest_drain_seconds(topic, PARAMETERS) == pytest.approx(60_000 / (now - 30), rel=0.01)
+        assert forecast.slowest_drain_seconds(topic, PARAMETERS) == pytest.approx(
+            60_000 / (now - 30), rel=0.01
+        )
 
 
 @pytest.mark.parametrize("interval", [5, 20, 55, 90, 120, 180])
@@ -116,11 +139,15 @@ def test_a_member_that_turns_from_one_partition_to_the_other_drains_both() -> No
     turns = np.arange(3600) // 60 % 3 == 0
     read = np.array([np.where(turns, 700.0, 0.0), np.where(turns, 0.0, 700.0)])
     topic = readers(read, 5)
-    assert forecast.slowest_drain_seconds(topic, PARAMETERS) == pytest.approx(120_000 / 640, rel=0.35)
+    assert forecast.slowest_drain_seconds(topic, PARAMETERS) == pytest.approx(
+        120_000 / 640, rel=0.35
+    )
 
 
 def test_a_member_without_lag_that_counts_delays_no_drain() -> None:
-    topic = topic_signals([6000.0, 6000.0, 900.0], consume=(400, 400, 100), slots=["m0", "m1", "m2"])
+    topic = topic_signals(
+        [6000.0, 6000.0, 900.0], consume=(400, 400, 100), slots=["m0", "m1", "m2"]
+    )
     assert forecast.slowest_drain_seconds(topic, PARAMETERS) == about(12_000 / 600)
 
 
@@ -129,7 +156,8 @@ def test_a_member_without_lag_that_counts_delays_no_drain() -> None:
     [
         (900.0, {}, {}, 0.0),  # what arrives between two commits: read as fast as it is written
         (900.0, {}, {"member_count": None}, 0.0),
-        (900.0, {"history": {"consumed": 0.0}}, {"member_count": 0, "state": "Empty"}, inf),  # no member reads it
+        # no member reads it
+        (900.0, {"history": {"consumed": 0.0}}, {"member_count": 0, "state": "Empty"}, inf),
         (
             1500.0,
             {"consume": 400.0, "history": {"consumed": 0.0}},
@@ -146,7 +174,8 @@ def test_a_member_without_lag_that_counts_delays_no_drain() -> None:
 def test_lag_below_the_floor_is_no_backlog_while_members_read_it(
     lag: float, topic: dict[str, object], group: dict[str, object], seconds: float
 ) -> None:
-    view = signals_of(topic_signals([lag], slots=["m0"], **topic), **group)  # type: ignore[arg-type]
+    signals = topic_signals([lag], slots=["m0"], **topic)  # type: ignore[arg-type]
+    view = signals_of(signals, **group)
     assert forecast.topic_drain_seconds(view, view.topics[0]) == about(seconds)
 
 
@@ -160,7 +189,8 @@ def test_lag_below_the_floor_is_no_backlog_while_members_read_it(
         (0.0, "stale", {"member_count": 0, "state": "Empty"}, None),
         (0.0, "ok", {"member_count": 0, "state": "Empty"}, 0.0),
         (3000.0, "stale", {}, inf),  # what is known never drains, whatever the others have
-        (3000.0, "stale", {"consume": 1500.0}, None),  # what is known drains, of the others nobody can say
+        # what is known drains, of the others nobody can say
+        (3000.0, "stale", {"consume": 1500.0}, None),
         (3000.0, "ok", {"consume": 1500.0}, 2.142857142857143),
     ],
 )
@@ -168,7 +198,9 @@ def test_a_topic_has_nothing_to_drain_only_if_all_its_partitions_are_known(
     lags: float, others: str, group: dict[str, object], seconds: float | None
 ) -> None:
     rates = {"consume": group.pop("consume")} if "consume" in group else {}
-    topic = topic_signals([lags] * 10, slots=spread_over(10, 2), status=["ok"] + [others] * 9, **rates)
+    topic = topic_signals(
+        [lags] * 10, slots=spread_over(10, 2), status=["ok"] + [others] * 9, **rates
+    )
     view = signals_of(topic, **group)  # type: ignore[arg-type]
     (row,) = group_rows(view)
     assert row["drain_seconds"] == seconds
@@ -197,7 +229,8 @@ def test_the_interval_of_a_drain_is_that_of_the_slope(
 @pytest.mark.parametrize(
     ("lag", "arrival", "capacity", "members", "seconds"),
     [
-        (10_800_000, 4800, 1000, 12, 1500),  # 12 × 900 000 behind at 12 × 400/s: 25 min with 12 members
+        # 12 × 900 000 behind at 12 × 400/s: 25 min with 12 members
+        (10_800_000, 4800, 1000, 12, 1500),
         (10_800_000, 4800, 1000, 6, 9000),  # and 150 min with 6
         (600, 100, 50, 2, inf),
         (600, 100, nan, 2, nan),  # unknown is not infinite
@@ -207,7 +240,9 @@ def test_the_interval_of_a_drain_is_that_of_the_slope(
         (600, 100, 50, nan, nan),
     ],
 )
-def test_drain_at_full_capacity(lag: float, arrival: float, capacity: float, members: float, seconds: float) -> None:
+def test_drain_at_full_capacity(
+    lag: float, arrival: float, capacity: float, members: float, seconds: float
+) -> None:
     assert forecast.drain_at_capacity_seconds(lag, arrival, capacity, members) == about(seconds)
 
 
@@ -264,7 +299,8 @@ def test_loss_is_the_earlier_of_two_terms(changed: dict[str, float], seconds: fl
     ("changed", "seconds"),
     [
         ({"log_start_speed": nan}, 7200),  # too few jumps of the log start: by time alone
-        ({"retention_seconds": nan, "log_start_speed": 2}, 2000),  # no right to read the configuration
+        # no right to read the configuration
+        ({"retention_seconds": nan, "log_start_speed": 2}, 2000),
         ({"time_lag": nan}, nan),  # "never" by one term is no answer while the other is unknown
         ({"log_start_speed": nan, "consume": 10}, nan),
         ({"arrival_at_read": nan}, nan),
@@ -292,7 +328,9 @@ def test_loss_is_unknown_when_neither_term_gives_a_time_and_one_cannot(
         (0, 30, 0.1, nan),  # no service level
     ],
 )
-def test_when_a_service_level_breaks(slo: float, time_lag: float, slope: float, seconds: float) -> None:
+def test_when_a_service_level_breaks(
+    slo: float, time_lag: float, slope: float, seconds: float
+) -> None:
     assert forecast.slo_breach_seconds(slo, time_lag, slope) == about(seconds)
 
 

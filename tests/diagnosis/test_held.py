@@ -1,7 +1,9 @@
-"""Readers that an open transaction holds, and readers that hang while one is open, on logs drawn at random.
+"""Readers that an open transaction holds, and readers that hang while one is open, on logs drawn at
+random.
 
-A log is a list of records, some of them markers or aborted: offsets that no reader of committed records gets. The truth
-is whether the reader has got all others that lie before the open transaction.
+A log is a list of records, some of them markers or aborted: offsets that no reader of committed
+records gets. The truth is whether the reader has got all others that lie before the open
+transaction.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ def draw_log(seed: int) -> Log:
     got = [offset for offset, is_record in enumerate(readable) if is_record] or [0]
     is_held = chance.random() < 0.5
     if is_held:
-        committed = stable if chance.random() < 0.3 else got[-1] + 1  # its position, or the last record and one
+        # its position, or the last record and one
+        committed = stable if chance.random() < 0.3 else got[-1] + 1
     else:  # a record before the end of what is stable is one that it cannot pass
         committed = chance.choice(got[: max(1, len(got) * 2 // 3)])
     return Log(stable, stable + chance.randint(1000, 9000), committed, is_held)
@@ -51,17 +54,27 @@ def draw_log(seed: int) -> Log:
 def kind_of(log: Log) -> str:
     """The kind of stall that is found of its reader."""
     rows = [{"last_stable_offset": log.stable, "log_end_offset": log.end}]
-    history = {"frozen": 600.0, "produced": 60 * RATE, "committed": float(log.committed), "repeats": 9.0}
+    history = {
+        "frozen": 600.0,
+        "produced": 60 * RATE,
+        "committed": float(log.committed),
+        "repeats": 9.0,
+    }
     facts = {"windows": {0: rows * WINDOWS}}
-    frame = topic_signals([float(log.end - log.committed)], arrival=RATE, history=history, facts=facts).frame
+    frame = topic_signals(
+        [float(log.end - log.committed)], arrival=RATE, history=history, facts=facts
+    ).frame
     floor = np.array([2 * RATE * INTERVAL_SECONDS + 1])
-    return stall.stalls(frame, has_members=True, window_seconds=60, parameters=Parameters(), floor=floor)[0]
+    return stall.stalls(
+        frame, has_members=True, window_seconds=60, parameters=Parameters(), floor=floor
+    )[0]
 
 
 def test_a_reader_is_held_if_it_has_got_all_records_before_the_open_transaction() -> None:
     logs = [log for log in map(draw_log, range(LOGS)) if log.is_held]
     wrong = [log for log in logs if kind_of(log) != "held"]
-    # more than two commit intervals of aborted records in a row look like records that it has not read
+    # more than two commit intervals of aborted records in a row look like records that it has not
+    # read
     assert [log for log in wrong if log.stable - log.committed <= 2 * RATE * INTERVAL_SECONDS] == []
     assert len(wrong) <= 0.03 * len(logs)
 

@@ -1,4 +1,6 @@
-"""Offsets of a topic that no member subscribes to any more: nobody stalls there, and a note says so."""
+"""Offsets of a topic that no member subscribes to any more: nobody stalls there, and a note says
+so.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ UNREAD = {"topic": "returns", "owner": None, "slot": None, "client_id": None, "c
 
 
 def group(topic_partitions: dict[str, int], members: int = 2) -> Fluid:
-    """Members that read `orders`; the offsets of `returns` stand while 50 records/s arrive on each partition."""
+    """Members that read `orders`; the offsets of `returns` stand while 50 records/s arrive on each
+    partition.
+    """
     facts: dict[str, Any] = {"topic_partitions": topic_partitions, "topics": list(topic_partitions)}
     read = Fluid(np.full((4, WINDOWS), 100.0), np.full((members, WINDOWS), 600.0), facts=facts)
     unread = Fluid(np.full((2, WINDOWS), 50.0), np.zeros((1, WINDOWS)))
@@ -26,12 +30,14 @@ def test_a_topic_that_nobody_subscribes_to_is_a_note_and_no_stall() -> None:
     assert found.open_codes() == {"TOPIC_LEFT_BEHIND"}
     (opened,) = [row for row in found.findings if row["event"] == "opened"]
     assert (opened["topic"], opened["severity"]) == ("returns", "info")
-    # 17 minutes after the first window: the finding opens in the third, 10,080 minutes after the last commit it is gone
+    # 17 minutes after the first window: the finding opens in the third, 10,080 minutes after the
+    # last commit it is gone
     assert opened["evidence"]["lag_records"] > 2 * 50 * 60 * 2
     assert opened["evidence"]["expiry_seconds"] + opened["evidence"]["quiet_seconds"] == 60 * 10_080
     assert {row["scale_verdict"] for row in found.windows} == {"NOT_NEEDED"}
     assert {row["partitions_stalled"] for row in found.windows} == {0}
-    assert {row["topic"] for row in found.windows} == {"orders", "returns"}  # its lag stays on record
+    # its lag stays on record
+    assert {row["topic"] for row in found.windows} == {"orders", "returns"}
     assert {row["topic"] for row in found.windows if "left" in row["flags"]} == {"returns"}
 
 

@@ -1,4 +1,6 @@
-"""Losses by retention that were forecast and happen, drawn at random: one finding until the reader is safe."""
+"""Losses by retention that were forecast and happen, drawn at random: one finding until the reader
+is safe.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ WINDOW = 60
 
 
 def lose(seed: int) -> tuple[Evaluation, int]:
-    """A partition that stands until retention by size has overtaken it, and reads fast again; when it reads again."""
+    """A partition that stands until retention by size has overtaken it, and reads fast again; when
+    it reads again.
+    """
     chance = random.Random(f"loses {seed}")
     rate, fast = chance.uniform(20, 200), chance.uniform(2, 4)
     held = rate * WINDOW * chance.uniform(8, 14)  # records that the log holds
@@ -28,7 +32,9 @@ def lose(seed: int) -> tuple[Evaluation, int]:
     group = Fluid(np.full((partitions, MINUTES), rate), np.full((2, MINUTES), 1e6), seed)
     segment, committed = rate * WINDOW / 2, 0.0
     for row in group.lag_rows:
-        minute = round((row["window_start"] - group.lag_rows[0]["window_start"]).total_seconds() / WINDOW)
+        minute = round(
+            (row["window_start"] - group.lag_rows[0]["window_start"]).total_seconds() / WINDOW
+        )
         end = row["log_end_offset"]
         start = 1e6 + max(0.0, (end - 1e6 - max(held, FULL * rate * WINDOW)) // segment * segment)
         row["log_start_offset"] = round(start)
@@ -38,7 +44,9 @@ def lose(seed: int) -> tuple[Evaluation, int]:
     return evaluate(group.tables(), first=15), until
 
 
-def _stand(row: dict[str, Any], minute: int, begin: int, until: int, committed: float, pace: float) -> None:
+def _stand(
+    row: dict[str, Any], minute: int, begin: int, until: int, committed: float, pace: float
+) -> None:
     end, start = row["log_end_offset"], row["log_start_offset"]
     if minute < begin:
         return
@@ -50,7 +58,12 @@ def _stand(row: dict[str, Any], minute: int, begin: int, until: int, committed: 
         row["committed_offset"] = round(min(end, jumped + pace * WINDOW))
         row["consumed"] = None if jumped > committed else round(row["committed_offset"] - committed)
     lag = end - row["committed_offset"]
-    row |= {"lag": lag, "lag_min": lag, "lag_max": lag, "time_lag_seconds": lag / row["arrival_rate"]}
+    row |= {
+        "lag": lag,
+        "lag_min": lag,
+        "lag_max": lag,
+        "time_lag_seconds": lag / row["arrival_rate"],
+    }
     if minute >= until:
         row["lag_envelope"] = lag
     elif row["committed_offset"] < start:
@@ -59,7 +72,13 @@ def _stand(row: dict[str, Any], minute: int, begin: int, until: int, committed: 
 
 def _fall_below(row: dict[str, Any]) -> None:
     """Make a window one in which the log starts after the commit, as the recorder writes it."""
-    row |= {"status": "below_log_start", "lag": None, "lag_min": None, "lag_max": None, "time_lag_seconds": None}
+    row |= {
+        "status": "below_log_start",
+        "lag": None,
+        "lag_min": None,
+        "lag_max": None,
+        "time_lag_seconds": None,
+    }
     row["lost_records"] = round(row["log_start_offset"] - row["committed_offset"])
 
 
@@ -81,20 +100,28 @@ def test_a_loss_ends_by_windows_that_are_known_to_lose_nothing_and_never_by_unkn
         begin, unknown = 20, sorted(chance.sample(range(21, 34), chance.randint(1, 9)))
         group = Fluid(np.full((2, MINUTES), 100.0), np.full((2, MINUTES), 1e6), seed)
         for row in group.lag_rows:
-            minute = round((row["window_start"] - group.lag_rows[0]["window_start"]).total_seconds() / WINDOW)
+            minute = round(
+                (row["window_start"] - group.lag_rows[0]["window_start"]).total_seconds() / WINDOW
+            )
             row["lost_records"] = 0
             if row["partition"] == 0:
                 row["lost_records"] = 700 if minute == begin else None if minute in unknown else 0
         found = evaluate(group.tables(), first=15)
-        closed = [row for row in found.findings if row["code"] == "DATA_LOST" and row["event"] == "closed"]
-        opened = [row for row in found.findings if row["code"] == "DATA_LOST" and row["event"] == "opened"]
+        closed = [
+            row for row in found.findings if row["code"] == "DATA_LOST" and row["event"] == "closed"
+        ]
+        opened = [
+            row for row in found.findings if row["code"] == "DATA_LOST" and row["event"] == "opened"
+        ]
         assert [len(opened), len(closed)] == [1, 1]
         windows = round((closed[0]["at"] - opened[0]["at"]).total_seconds() / WINDOW)
         assert windows == BY_CODE["DATA_LOST"].close_after + len(unknown)
 
 
 def test_a_reader_that_drains_each_burst_is_not_overtaken_by_what_the_bursts_delete() -> None:
-    """Bursts begin in the middle of a window: the gap in which one began has hardly any of the reader's pace in it."""
+    """Bursts begin in the middle of a window: the gap in which one began has hardly any of the
+    reader's pace in it.
+    """
     wrong = {}
     for seed in range(GROUPS):
         chance = random.Random(f"bursts {seed}")
@@ -102,7 +129,9 @@ def test_a_reader_that_drains_each_burst_is_not_overtaken_by_what_the_bursts_del
         arrival = np.full((partitions, MINUTES), rate / 5)
         arrival[:, 9::10] += 8 * rate * begun
         arrival[:, 10::10] += 8 * rate * (1 - begun)
-        group = Fluid(arrival, np.full((2, MINUTES), chance.uniform(1.8, 2.4) * rate * partitions / 2), seed)
+        group = Fluid(
+            arrival, np.full((2, MINUTES), chance.uniform(1.8, 2.4) * rate * partitions / 2), seed
+        )
         held = 10 * chance.uniform(1.3, 2.0) * rate * WINDOW
         for row in group.lag_rows:
             row["log_start_offset"] = round(max(1e6, row["log_end_offset"] - held))
@@ -117,7 +146,11 @@ def test_a_reader_that_drains_a_long_burst_has_no_loss_forecast() -> None:
     wrong = {}
     for seed in range(GROUPS):
         chance = random.Random(f"long burst {seed}")
-        partitions, rate, lasts = chance.choice((4, 8)), chance.uniform(20, 60), chance.randint(3, 5)
+        partitions, rate, lasts = (
+            chance.choice((4, 8)),
+            chance.uniform(20, 60),
+            chance.randint(3, 5),
+        )
         capacity = chance.uniform(2.2, 3.2) * rate * partitions / 2
         arrival = np.full((partitions, MINUTES), rate)
         arrival[:, 30 : 30 + lasts] = chance.uniform(1.4, 1.8) * 2 * capacity / partitions
@@ -125,7 +158,9 @@ def test_a_reader_that_drains_a_long_burst_has_no_loss_forecast() -> None:
         held = chance.uniform(1.2, 1.6) * max(row["lag"] for row in group.lag_rows)
         for row in group.lag_rows:
             row["log_start_offset"] = round(max(1e6, row["log_end_offset"] - held) // 1000 * 1000)
-        opened = [row["at"] for row in evaluate(group.tables(), first=15).findings if _is_forecast(row)]
+        opened = [
+            row["at"] for row in evaluate(group.tables(), first=15).findings if _is_forecast(row)
+        ]
         falls_from = group.fact_rows[30 + lasts]["window_start"]
         if any(at > falls_from for at in opened):
             wrong[seed] = opened
@@ -136,8 +171,11 @@ def _is_forecast(row: dict[str, Any]) -> bool:
     return bool(row["code"] == "DATA_LOSS_FORECAST" and row["event"] == "opened")
 
 
-def commit_seldom(seed: int, *, stops: bool = False, leaves: bool = False, burst: float = 1.0) -> Evaluation:
-    """A reader whose commits are further apart than what retention keeps; it keeps up, or stops in minute 40.
+def commit_seldom(
+    seed: int, *, stops: bool = False, leaves: bool = False, burst: float = 1.0
+) -> Evaluation:
+    """A reader whose commits are further apart than what retention keeps; it keeps up, or stops in
+    minute 40.
 
     Or it leaves after each commit; or in one minute `burst` times as much arrives.
     """
@@ -152,13 +190,22 @@ def commit_seldom(seed: int, *, stops: bool = False, leaves: bool = False, burst
             fact |= {"members": 0, "group_state": "Empty", "empty_since": fact["window_start"]}
     first, at = group.lag_rows[0]["window_start"], dict.fromkeys(range(4), 1_000_000)
     for row in group.lag_rows:
-        minute, place = round((row["window_start"] - first).total_seconds() / WINDOW), row["partition"]
+        minute, place = (
+            round((row["window_start"] - first).total_seconds() / WINDOW),
+            row["partition"],
+        )
         commits, end = minute % gap == 0 and not (stops and minute >= 40), row["log_end_offset"]
         start, before = round(max(1e6, end - held)), at[place]
         if commits:
             at[place] = end - round(rate)
-        row |= {"commits": int(commits), "consumed": at[place] - before if before >= start else None}
-        row |= {"frozen_seconds": float(WINDOW * (minute % gap)), "lag_envelope": round(rate) if commits else None}
+        row |= {
+            "commits": int(commits),
+            "consumed": at[place] - before if before >= start else None,
+        }
+        row |= {
+            "frozen_seconds": float(WINDOW * (minute % gap)),
+            "lag_envelope": round(rate) if commits else None,
+        }
         lag = end - at[place]
         row |= {"committed_offset": at[place], "log_start_offset": start}
         row |= {"lag": lag, "lag_min": lag, "lag_max": lag, "time_lag_seconds": lag / rate}
@@ -168,7 +215,9 @@ def commit_seldom(seed: int, *, stops: bool = False, leaves: bool = False, burst
 
 
 def drain_bursts(seed: int) -> tuple[Evaluation, int]:
-    """A reader that commits seldom, and bursts that push the log start past its commit; records it has truly lost."""
+    """A reader that commits seldom, and bursts that push the log start past its commit; records it
+    has truly lost.
+    """
     chance = random.Random(f"pushed {seed}")
     rate, gap, pace = chance.uniform(20, 60), chance.randint(3, 5), chance.uniform(8, 12)
     arrival = np.full((2, MINUTES), rate)
@@ -178,7 +227,10 @@ def drain_bursts(seed: int) -> tuple[Evaluation, int]:
     group = Fluid(arrival, np.full((2, MINUTES), 1e6), seed, interval=60.0 * gap)
     begin, at, committed, lost = group.lag_rows[0]["window_start"], [1e6] * 2, [1_000_000] * 2, 0
     for row in group.lag_rows:
-        minute, place = round((row["window_start"] - begin).total_seconds() / WINDOW), row["partition"]
+        minute, place = (
+            round((row["window_start"] - begin).total_seconds() / WINDOW),
+            row["partition"],
+        )
         end, before = row["log_end_offset"], committed[place]
         start = round(max(1e6, end - held))
         lost += max(0, start - round(at[place]))
@@ -187,7 +239,11 @@ def drain_bursts(seed: int) -> tuple[Evaluation, int]:
         if commits:
             committed[place] = round(at[place])
         lag = end - committed[place]
-        row |= {"committed_offset": committed[place], "log_start_offset": start, "commits": int(commits)}
+        row |= {
+            "committed_offset": committed[place],
+            "log_start_offset": start,
+            "commits": int(commits),
+        }
         row |= {"consumed": committed[place] - before, "lag_envelope": lag if commits else None}
         row |= {"lag": lag, "lag_min": lag, "lag_max": lag, "time_lag_seconds": lag / rate}
         row["frozen_seconds"] = 0.0 if commits else float(WINDOW * (minute % gap))
@@ -198,8 +254,10 @@ def drain_bursts(seed: int) -> tuple[Evaluation, int]:
     return evaluate(group.tables(), first=15), lost
 
 
-def test_bursts_that_retention_deletes_behind_a_reader_that_commits_seldom_are_neither_lost_nor_in_danger() -> None:
-    """A gap is not one without reading because its commit passed deleted records, and it is not known what was read."""
+def test_bursts_deleted_behind_a_reader_that_commits_seldom_are_not_lost_or_in_danger() -> None:
+    """A gap is not one without reading because its commit passed deleted records, and it is not
+    known what was read.
+    """
     wrong = {}
     for seed in range(GROUPS):
         found, lost = drain_bursts(seed)
@@ -210,11 +268,15 @@ def test_bursts_that_retention_deletes_behind_a_reader_that_commits_seldom_are_n
     assert wrong == {}
 
 
-def test_what_retention_deletes_between_two_commits_of_a_reader_that_keeps_up_is_not_said_to_be_lost() -> None:
-    lost = {seed: found for seed in range(GROUPS) if (found := lives(commit_seldom(seed), "DATA_LOST"))}
+def test_records_deleted_between_two_commits_of_a_reader_that_keeps_up_are_not_lost() -> None:
+    lost = {
+        seed: found for seed in range(GROUPS) if (found := lives(commit_seldom(seed), "DATA_LOST"))
+    }
     assert lost == {}
 
 
 @pytest.mark.parametrize("how", [{"stops": True}, {"leaves": True}, {"burst": 200.0}])
 def test_it_is_lost_if_nobody_can_have_read_it_meanwhile(how: dict[str, Any]) -> None:
-    assert [seed for seed in range(GROUPS) if not lives(commit_seldom(seed, **how), "DATA_LOST")] == []
+    assert [
+        seed for seed in range(GROUPS) if not lives(commit_seldom(seed, **how), "DATA_LOST")
+    ] == []

@@ -1,6 +1,8 @@
-"""What noise alone makes of each method: false growth on flat lag, false concentration on random lag.
+"""What noise alone makes of each method: false growth on flat lag, false concentration on random
+lag.
 
-Two-point velocity, least squares and outlier tests are what others use; they are here to be measured, not to be used.
+Two-point velocity, least squares and outlier tests are what others use; they are here to be
+measured, not to be used.
 """
 
 from __future__ import annotations
@@ -35,12 +37,19 @@ class Runs:
         """Share of the runs whose trend has the name."""
         rates = np.full(RUNS, ARRIVAL), np.full(RUNS, self.interval)
         before = [TrendState()] * RUNS
-        evaluated = trends_of(self.seconds, self.envelope, self.lag, *rates, 10.0, before, PARAMETERS)
+        evaluated = trends_of(
+            self.seconds, self.envelope, self.lag, *rates, 10.0, before, PARAMETERS
+        )
         return sum(trend.name == name for trend, _ in evaluated) / RUNS
 
     def two_point(self) -> float:
         """Share of the runs that grow by their two newest polls; the next two methods likewise."""
-        return float(np.mean((self.lag[:, -1] - self.lag[:, -2]) / (self.seconds[-1] - self.seconds[-2]) > THRESHOLD))
+        return float(
+            np.mean(
+                (self.lag[:, -1] - self.lag[:, -2]) / (self.seconds[-1] - self.seconds[-2])
+                > THRESHOLD
+            )
+        )
 
     def least_squares(self) -> float:
         centred = self.seconds - self.seconds.mean()
@@ -51,12 +60,18 @@ class Runs:
 
 
 def simulate(interval: float, *, growth: float = 0.0, polls: int = 20, every: float = 30.0) -> Runs:
-    """Commits at a random phase, gaps a twentieth and 1.25 s longer or shorter, of what was read 0.3 s before."""
+    """Commits at a random phase, gaps a twentieth and 1.25 s longer or shorter, of what was read
+    0.3 s before.
+    """
     generator = np.random.default_rng(round(interval + 1000 * growth + polls))
     many = int((polls * every + 3 * interval) / (0.7 * interval)) + 2
-    gaps = interval * generator.uniform(0.95, 1.05, (RUNS, many)) + generator.uniform(-1.25, 1.25, (RUNS, many))
+    gaps = interval * generator.uniform(0.95, 1.05, (RUNS, many)) + generator.uniform(
+        -1.25, 1.25, (RUNS, many)
+    )
     commits = np.cumsum(gaps, axis=1) - interval * generator.uniform(1.4, 2.4, (RUNS, 1))
-    at_commit = ARRIVAL * (generator.exponential(0.3, commits.shape) + growth * np.maximum(commits, 0))
+    at_commit = ARRIVAL * (
+        generator.exponential(0.3, commits.shape) + growth * np.maximum(commits, 0)
+    )
     seconds: Floats = every * np.arange(1.0, polls + 1) - generator.uniform(0, every / 10)
     lag, envelope = np.empty((RUNS, polls)), np.full((RUNS, polls), np.inf)
     for run in range(RUNS):
@@ -69,7 +84,9 @@ def simulate(interval: float, *, growth: float = 0.0, polls: int = 20, every: fl
 
 
 def with_spike(runs: Runs) -> Runs:
-    """The newest two polls, and the commits between, see the pause of a rebalance of one to five minutes."""
+    """The newest two polls, and the commits between, see the pause of a rebalance of one to five
+    minutes.
+    """
     pause = np.random.default_rng(1).uniform(60, 300, (RUNS, 1)) * ARRIVAL
     lag, envelope = runs.lag.copy(), runs.envelope.copy()
     lag[:, -2:] += pause
@@ -131,7 +148,11 @@ def test_growth_under_a_sawtooth_of_ten_minutes_is_seen_in_an_hour() -> None:
 
 @pytest.mark.parametrize(
     ("partitions", "windows", "one_window", "lasting"),
-    [(3, 10_000, (0.29, 0.35), 0.006), (12, 10_000, (0.18, 0.24), 0.0006), (50, 5000, (0.003, 0.02), 0)],
+    [
+        (3, 10_000, (0.29, 0.35), 0.006),
+        (12, 10_000, (0.18, 0.24), 0.0006),
+        (50, 5000, (0.003, 0.02), 0),
+    ],
 )
 def test_random_lag_is_often_concentrated_for_a_window_and_hardly_ever_for_three(
     partitions: int, windows: int, one_window: tuple[float, float], lasting: float
@@ -142,9 +163,17 @@ def test_random_lag_is_often_concentrated_for_a_window_and_hardly_ever_for_three
 
     def share(partitions_total: int) -> float:
         ends = range(5, windows)
-        return sum(persist(raws[i - 5 : i], partitions_total, PARAMETERS) == "concentrated" for i in ends) / windows
+        return (
+            sum(
+                persist(raws[i - 5 : i], partitions_total, PARAMETERS) == "concentrated"
+                for i in ends
+            )
+            / windows
+        )
 
-    assert one_window[0] <= sum(raw.raw == "concentrated" for raw in raws) / windows <= one_window[1]
+    assert (
+        one_window[0] <= sum(raw.raw == "concentrated" for raw in raws) / windows <= one_window[1]
+    )
     assert share(12) <= lasting
     assert share(4) <= 0.0005  # five windows, which is why up to four partitions take as many
 
@@ -162,20 +191,28 @@ def test_an_outlier_test_cannot_fire_where_partitions_are_few(deviations: float,
     centred = lags - lags.mean(axis=1, keepdims=True)
     assert (centred <= deviations * lags.std(axis=1, keepdims=True) * (1 + 1e-12)).all()
     assert (
-        raw_shape(np.eye(most)[0] * 1e6, np.arange(most), is_material=True, parameters=PARAMETERS).raw == "concentrated"
+        raw_shape(
+            np.eye(most)[0] * 1e6, np.arange(most), is_material=True, parameters=PARAMETERS
+        ).raw
+        == "concentrated"
     )
 
 
 def test_an_outlier_test_fires_on_nearly_every_window_of_a_hundred_random_partitions() -> None:
     lags = np.random.default_rng(3).exponential(1000, (1000, 100))
-    fires = (lags > lags.mean(axis=1, keepdims=True) + 2 * lags.std(axis=1, keepdims=True)).any(axis=1)
-    shapes = [raw_shape(row, np.arange(100), is_material=True, parameters=PARAMETERS).raw for row in lags]
+    fires = (lags > lags.mean(axis=1, keepdims=True) + 2 * lags.std(axis=1, keepdims=True)).any(
+        axis=1
+    )
+    shapes = [
+        raw_shape(row, np.arange(100), is_material=True, parameters=PARAMETERS).raw for row in lags
+    ]
     assert fires.mean() >= 0.98
     assert shapes.count("concentrated") <= 2
 
 
 def test_a_fast_topic_with_commits_every_five_seconds_shows_lag_and_no_growth() -> None:
-    # 10 000 records/s: up to 50 000 records of lag in perfect health, and some more by the jitter of commits
+    # 10 000 records/s: up to 50 000 records of lag in perfect health, and some more by the jitter
+    # of commits
     scale = 10_000 / ARRIVAL
     runs = simulate(5)
     assert 45_000 <= scale * np.quantile(runs.lag, 0.95) <= 55_000

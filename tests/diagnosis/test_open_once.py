@@ -1,4 +1,6 @@
-"""Trouble that goes on is one finding: a hot partition that wanders, a stall over a reset, both drawn at random."""
+"""Trouble that goes on is one finding: a hot partition that wanders, a stall over a reset, both
+drawn at random.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,22 @@ def openings(found: Evaluation, code: str) -> dict[tuple[int, ...], int]:
 
 
 def wander(seed: int) -> tuple[Fluid, int]:
-    """Three partitions in turn get more than a member can do, for three or four minutes each; retention overtakes them.
+    """Three partitions in turn get more than a member can do, for three or four minutes each;
+    retention overtakes them.
 
     Return the group, and the minute in which it ends.
     """
     chance = random.Random(f"wanders {seed}")
-    partitions, members, capacity = chance.randint(4, 8), chance.randint(1, 3), chance.uniform(150, 250)
-    places, stays, rounds = chance.sample(range(partitions), 3), chance.choice((3, 4)), chance.randint(2, 3)
+    partitions, members, capacity = (
+        chance.randint(4, 8),
+        chance.randint(1, 3),
+        chance.uniform(150, 250),
+    )
+    places, stays, rounds = (
+        chance.sample(range(partitions), 3),
+        chance.choice((3, 4)),
+        chance.randint(2, 3),
+    )
     until = 16 + 3 * stays * rounds
     arrival = np.full((partitions, MINUTES), chance.uniform(3, 10))
     for minute in range(16, until):
@@ -44,7 +55,11 @@ def wander(seed: int) -> tuple[Fluid, int]:
         row["log_start_offset"] = max(1_000_000, row["log_end_offset"] - round(held))
         lost = row["log_start_offset"] - row["committed_offset"]
         if lost > 0:
-            row.update(dict.fromkeys(("lag", "lag_min", "lag_max", "lag_envelope", "time_lag_seconds", "consumed")))
+            row.update(
+                dict.fromkeys(
+                    ("lag", "lag_min", "lag_max", "lag_envelope", "time_lag_seconds", "consumed")
+                )
+            )
             row.update(status="below_log_start", lost_records=lost)
     return group, until
 
@@ -66,7 +81,8 @@ def test_a_hot_partition_that_wanders_is_one_finding_of_each_place_until_it_stay
 
 
 def reset(seed: int) -> tuple[dict[str, pa.Table], int]:
-    """A partition that its owner does not read, and whose group is restarted with offsets that somebody set further on.
+    """A partition that its owner does not read, and whose group is restarted with offsets that
+    somebody set further on.
 
     It is not read from then on either. Return the tables, and the number of the partition.
     """
@@ -80,22 +96,32 @@ def reset(seed: int) -> tuple[dict[str, pa.Table], int]:
     group = Fluid(arrival, np.full((2, MINUTES), 1e6), seed, interval=interval, paused=paused)
     ahead, before = 0, 0
     for row in group.lag_rows:
-        minute = round((row["window_start"] - group.lag_rows[0]["window_start"]).total_seconds() / WINDOW)
+        minute = round(
+            (row["window_start"] - group.lag_rows[0]["window_start"]).total_seconds() / WINDOW
+        )
         if minute == at:
             row.update(dict.fromkeys(("owner", "slot", "client_id", "client_host")))
         elif minute > at:
             row["owner"] += "-again"
         if row["partition"] == stalled and minute > at:
-            before, ahead = before or row["committed_offset"], ahead or round(2 * WINDOW * row["arrival_rate"])
+            before, ahead = (
+                before or row["committed_offset"],
+                ahead or round(2 * WINDOW * row["arrival_rate"]),
+            )
             row["committed_offset"] += ahead
             lag = row["log_end_offset"] - row["committed_offset"]
-            row.update(lag=lag, lag_min=lag, lag_max=lag, frozen_seconds=float(WINDOW * (minute - at) - 30))
+            row.update(
+                lag=lag, lag_min=lag, lag_max=lag, frozen_seconds=float(WINDOW * (minute - at) - 30)
+            )
             row["consumed"] = ahead if minute == at + 1 else 0
     group.fact_rows[at].update(members=0, group_state="Empty", topics=[])
     event = {
-        "date": group.fact_rows[at]["date"], "cluster": "c", "event_id": f"skip {seed}", "group": group.group,
-        "kind": "offset_skip", "event_at": group.fact_rows[at + 1]["window_start"], "status": "ok", "batch_id": 1,
-        "topic": "orders", "topic_id": "id", "partition": stalled, "from_offset": before, "to_offset": before + ahead,
+        "date": group.fact_rows[at]["date"], "cluster": "c", "event_id": f"skip {seed}",
+        "group": group.group,
+        "kind": "offset_skip", "event_at": group.fact_rows[at + 1]["window_start"], "status": "ok",
+        "batch_id": 1,
+        "topic": "orders", "topic_id": "id", "partition": stalled, "from_offset": before,
+        "to_offset": before + ahead,
         "records": ahead,
     }  # fmt: skip
     tables: dict[str, Any] = group.tables()

@@ -47,7 +47,13 @@ def one(life: Life, now: float) -> Deploy:
 def test_a_rolling_deploy_is_one_deploy_with_all_its_rebalances(surge: bool) -> None:
     life = roll(surge=surge)
     found = one(life, 1600)
-    assert (found.state, found.batches, found.slots, found.replaced, found.rebalances) == ("over", 8, 8, 8, 16)
+    assert (found.state, found.batches, found.slots, found.replaced, found.rebalances) == (
+        "over",
+        8,
+        8,
+        8,
+        16,
+    )
     assert (found.started_at, found.ended_at) == (at(1000), at(1335))
     assert found.quiet_at == at(1335 + 2 * 45)
     assert found.rebalance_ids == tuple(f"r{number}" for number in range(2, 18))
@@ -62,7 +68,9 @@ def test_a_deploy_is_suspected_from_a_third_of_the_slots_and_runs_from_four_fift
 
 
 def test_a_large_deploy_is_suspected_from_three_places_that_went_to_other_hosts() -> None:
-    """Of 40 members, in a minute and a half; a third of them takes ten minutes, five rebalances take two."""
+    """Of 40 members, in a minute and a half; a third of them takes ten minutes, five rebalances
+    take two.
+    """
     assert roll(40, done=2).membership(1070).deploys == ()
     assert one(roll(40, done=3), 1120).state == "suspected"
     assert roll(40, done=3).membership(1000 + 2 * 45 + 20 + 91).deploys == ()
@@ -103,7 +111,12 @@ def test_static_restarts_are_a_deploy_without_rebalances() -> None:
     for index, slot in enumerate(ids):
         life.static_return(1000 + 45 * index, slot, "new", "/10.0.0.1")
     found = one(life, 1600)
-    assert (found.replaced, found.static_share, found.rebalances, found.generations) == (8, 1.0, 0, 0)
+    assert (found.replaced, found.static_share, found.rebalances, found.generations) == (
+        8,
+        1.0,
+        0,
+        0,
+    )
 
 
 def test_a_modern_group_is_deployed_in_epochs() -> None:
@@ -116,7 +129,12 @@ def test_a_modern_group_is_deployed_in_epochs() -> None:
 
 
 def test_all_at_once_is_no_rolling_deploy() -> None:
-    life = Life().generation(10, *pods(1, 2, 3, 4)).generation(1000).generation(1020, *pods(5, 6, 7, 8))
+    life = (
+        Life()
+        .generation(10, *pods(1, 2, 3, 4))
+        .generation(1000)
+        .generation(1020, *pods(5, 6, 7, 8))
+    )
     assert life.membership(1100).deploys == ()
 
 
@@ -159,11 +177,15 @@ def test_evictions_in_turn_are_no_deploy() -> None:
 
 
 def test_a_deploy_of_members_that_were_evicted_once_and_came_back_at_once_is_one() -> None:
-    """Each of eight was evicted and back in one epoch, long ago; now they are restarted one after the other."""
+    """Each of eight was evicted and back in one epoch, long ago; now they are restarted one after
+    the other.
+    """
     now, evicted = list(pods(*range(8))), {"cause_posterior": {"session_expiry": 0.9}}
     life = Life(kind="epoch").generation(10, *now)
     for index in range(8):
-        life.generation(100 + 60 * index, *now, left=[now[index]], joined=[now[index]], of_row=evicted)
+        life.generation(
+            100 + 60 * index, *now, left=[now[index]], joined=[now[index]], of_row=evicted
+        )
     for index in range(8):
         life.generation(2900 + 60 * index, *now[:index], *now[index + 1 :])
         life.generation(2930 + 60 * index, *now)
@@ -172,13 +194,17 @@ def test_a_deploy_of_members_that_were_evicted_once_and_came_back_at_once_is_one
 
 
 def test_evicted_members_that_return_replace_nobody() -> None:
-    """Four of six are evicted, and return while each of the last two leaves for a reason that is not known."""
+    """Four of six are evicted, and return while each of the last two leaves for a reason that is
+    not known.
+    """
     now, evicted = list(pods(*range(6))), {"cause_posterior": {"poll_timeout": 0.9}}
     life = Life().generation(10, *now)
     for index in range(4):
         life.generation(1000 + 40 * index, *now[index + 1 :], of_row=evicted)
     life.generation(1180, *now[4:], now[0]).generation(1230, now[0], now[5])
-    life.generation(1270, now[0], now[5], now[1]).generation(1310, *now[:2]).generation(1340, *now[:3])
+    life.generation(1270, now[0], now[5], now[1]).generation(1310, *now[:2]).generation(
+        1340, *now[:3]
+    )
 
     assert life.membership(1350).deploys == ()
 
@@ -194,7 +220,12 @@ def test_a_deploy_that_outlasts_static_sessions_is_a_deploy() -> None:
 
 
 def test_a_group_that_comes_to_life_is_no_deploy() -> None:
-    life = Life().generation(10, *pods(1)).generation(13, *pods(1, 2)).generation(16, *pods(1, 2, 3, 4))
+    life = (
+        Life()
+        .generation(10, *pods(1))
+        .generation(13, *pods(1, 2))
+        .generation(16, *pods(1, 2, 3, 4))
+    )
     assert life.membership(60).deploys == ()
 
 
@@ -214,6 +245,8 @@ def test_the_second_roll_of_a_migration_is_a_deploy_of_its_own_though_it_follows
     for begin in (1000, 1125):
         for index, slot in enumerate(now):
             second = begin + 30 * index
-            life.generation(second, *[each for each in now if each != slot]).generation(second + 12, *now)
+            life.generation(second, *[each for each in now if each != slot]).generation(
+                second + 12, *now
+            )
     found = life.membership(1400).deploys
     assert [(each.started_at, each.replaced) for each in found] == [(at(1000), 3), (at(1125), 3)]

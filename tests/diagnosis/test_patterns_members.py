@@ -6,7 +6,12 @@ import pytest
 
 from diagnosis.rebalance_rows import Life, at, pods
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.signals.identity import absence_p95_seconds, absences, find_flips, find_successors
+from laggard.diagnosis.signals.identity import (
+    absence_p95_seconds,
+    absences,
+    find_flips,
+    find_successors,
+)
 
 ALL = pods(1, 2, 3)
 HOMES = [place.removesuffix("#0") for place in ALL]
@@ -55,7 +60,12 @@ def test_members_that_restart_before_their_dead_selves_are_missed_are_one_crash_
     """A session of 120 s; each start gets a place of its own on the host, and leaves it in turn."""
     first, second, third = (f"app/10.0.0.3#{number}" for number in range(3))
     life = Life(session=120).generation(10, *ALL[:2], first)
-    for seconds, selves in ((2900, [second]), (3000, [second, third]), (3100, [third, first]), (3200, [first, second])):
+    for seconds, selves in (
+        (2900, [second]),
+        (3000, [second, third]),
+        (3100, [third, first]),
+        (3200, [first, second]),
+    ):
         life.generation(seconds, *ALL[:2], *selves)
     (loop,) = life.membership().crash_loops
     assert (loop.home, loop.places) == ("app/10.0.0.3", {first, second, third})
@@ -75,16 +85,22 @@ def test_a_modern_member_is_known_again_by_client_id_and_host() -> None:
     }
     life.generation(10, ALL[0], "id0", of_member=of_member)
     for number, second in enumerate((3000, 3050, 3100), 1):
-        life.generation(second, ALL[0]).generation(second + 20, ALL[0], f"id{number}", of_member=of_member)
+        life.generation(second, ALL[0]).generation(
+            second + 20, ALL[0], f"id{number}", of_member=of_member
+        )
     assert [each.home for each in life.membership().crash_loops] == ["app/10.0.0.9"]
 
 
 def test_evictions_are_departures_whose_reason_is_claimed() -> None:
     life = Life().generation(10, *ALL)
     sure, unsure = ({"cause_posterior": {"poll_timeout": p}} for p in (0.7, 0.69))
-    life.generation(3000, *ALL[:2], of_row=sure).generation(3100, *ALL).generation(3200, *ALL[:2], of_row=unsure)
+    life.generation(3000, *ALL[:2], of_row=sure).generation(3100, *ALL).generation(
+        3200, *ALL[:2], of_row=unsure
+    )
     life.generation(3250, *ALL)
-    life.generation(3300, *ALL, restarted=[ALL[0]], of_row={"cause_posterior": [("poll_timeout", 0.9)]})
+    life.generation(
+        3300, *ALL, restarted=[ALL[0]], of_row={"cause_posterior": [("poll_timeout", 0.9)]}
+    )
     found = life.membership().evicted("poll_timeout")
     assert [(each.slot, each.at) for each in found] == [(ALL[2], at(3000)), (ALL[0], at(3300))]
     assert life.membership().evicted("session_expiry") == []
@@ -92,13 +108,19 @@ def test_evictions_are_departures_whose_reason_is_claimed() -> None:
 
 def test_evictions_of_history_and_of_half_an_hour_ago_do_not_count() -> None:
     sure = {"cause_posterior": {"poll_timeout": 0.9}}
-    life = Life().generation(10, *ALL).generation(1800, *ALL[:2], of_row=sure).generation(1900, *ALL)
+    life = (
+        Life().generation(10, *ALL).generation(1800, *ALL[:2], of_row=sure).generation(1900, *ALL)
+    )
     life.generation(3000, *ALL[:2], of_row=sure, live_read=False)
     assert life.membership().evicted("poll_timeout") == []
 
 
-@pytest.mark.parametrize(("came", "is_evicted"), [(2950, False), (2761, False), (2760, True), (2000, True), (10, True)])
-def test_a_member_that_came_within_its_poll_interval_did_not_exceed_it(came: float, is_evicted: bool) -> None:
+@pytest.mark.parametrize(
+    ("came", "is_evicted"), [(2950, False), (2761, False), (2760, True), (2000, True), (10, True)]
+)
+def test_a_member_that_came_within_its_poll_interval_did_not_exceed_it(
+    came: float, is_evicted: bool
+) -> None:
     life = Life(timeout=300).generation(10, *ALL)
     if came > 10:
         again = {"of_member": {ALL[2]: {"member_id": "another"}}}
@@ -113,7 +135,7 @@ def test_the_current_members_are_those_of_the_newest_record() -> None:
     assert life.generation(30).membership().current == ()
 
 
-def test_a_member_that_another_host_follows_left_and_one_that_is_back_on_its_own_restarted() -> None:
+def test_a_member_that_another_host_follows_left_and_one_back_on_its_own_restarted() -> None:
     life = Life().generation(10, *ALL).generation(20, *ALL[:2], *pods(9), restarted=[ALL[0]])
     found = life.membership().changes[-1]
     assert (found.left, found.joined, found.restarted) == ((ALL[2],), pods(9), (ALL[0],))
@@ -121,7 +143,9 @@ def test_a_member_that_another_host_follows_left_and_one_that_is_back_on_its_own
 
 def test_changes_of_history_are_not_reported() -> None:
     life = Life().generation(10, *ALL, live_read=False).generation(20, *ALL[:2])
-    assert [(each.left, each.before, each.after) for each in life.membership().changes] == [((ALL[2],), 3, 2)]
+    assert [(each.left, each.before, each.after) for each in life.membership().changes] == [
+        ((ALL[2],), 3, 2)
+    ]
 
 
 IDS = ("s-0", "s-1", "s-2")
@@ -140,7 +164,9 @@ def test_a_static_member_that_does_not_return_within_ten_minutes_was_removed() -
 
 def test_an_absorbed_restart_is_as_long_as_its_event_says() -> None:
     life = Life(session=30).generation(10, *IDS)
-    life.static_return(3000, "s-0", "new", "/10.0.0.1", away=20.0).static_return(3100, "s-1", "new", "/10.0.0.1")
+    life.static_return(3000, "s-0", "new", "/10.0.0.1", away=20.0).static_return(
+        3100, "s-1", "new", "/10.0.0.1"
+    )
     found = absences(life.membership())
     assert [(each.seconds, each.session_seconds, each.is_expired) for each in found] == [
         (20.0, 30.0, False), (None, 30.0, False),
@@ -172,7 +198,9 @@ def test_restarts_on_one_host_and_old_flips_are_reported_as_such() -> None:
 
 
 def renamed(names: list[str], *, overlap: bool = True) -> list[tuple[str, str]]:
-    """Members restart one by one under new ids; the old one blocks its place for a session meanwhile."""
+    """Members restart one by one under new ids; the old one blocks its place for a session
+    meanwhile.
+    """
     now = list(IDS)
     life = Life().generation(10, *now)
     for number, name in enumerate(names):

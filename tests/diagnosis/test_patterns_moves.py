@@ -6,7 +6,11 @@ from diagnosis.rebalance_rows import Life, at, pods
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules.assignment import find_avoidable, find_ping_pong
 from laggard.diagnosis.rules.cluster import find_correlated
-from laggard.diagnosis.signals.rebalances import assignor_changes, find_behind, without_common_assignor
+from laggard.diagnosis.signals.rebalances import (
+    assignor_changes,
+    find_behind,
+    without_common_assignor,
+)
 
 A, B = pods(1, 2)
 
@@ -15,13 +19,20 @@ def swap(times: list[float]) -> Life:
     """Partition 1 goes from A to B and back, one way each time."""
     life = Life().generation(10, A, B, assigned={A: [0, 1], B: [2]})
     for number, second in enumerate(times):
-        life.generation(second, A, B, assigned={A: [0], B: [1, 2]} if number % 2 == 0 else {A: [0, 1], B: [2]})
+        life.generation(
+            second, A, B, assigned={A: [0], B: [1, 2]} if number % 2 == 0 else {A: [0, 1], B: [2]}
+        )
     return life
 
 
 def test_ping_pong_counts_moves_that_undo_the_last_move_of_a_partition() -> None:
     found = find_ping_pong(swap([2000, 2300, 2600, 2900]).membership())
-    assert (found.moves, found.returns, found.rebalances, found.partitions) == (4, 3, 3, (("orders", 1),))
+    assert (found.moves, found.returns, found.rebalances, found.partitions) == (
+        4,
+        3,
+        3,
+        (("orders", 1),),
+    )
     assert found.index == 3 / 4
 
 
@@ -35,7 +46,10 @@ def test_a_partition_that_goes_on_to_a_third_member_does_not_return() -> None:
     life = Life().generation(2000, A, B, c, assigned={A: [0], B: [], c: []})
     life.generation(2300, A, B, c, assigned={A: [], B: [0], c: []})
     life.generation(2600, A, B, c, assigned={A: [], B: [], c: [0]})
-    assert (find_ping_pong(life.membership()).moves, find_ping_pong(life.membership()).returns) == (2, 0)
+    assert (find_ping_pong(life.membership()).moves, find_ping_pong(life.membership()).returns) == (
+        2,
+        0,
+    )
 
 
 def test_a_member_that_keeps_its_id_moved_nothing_though_its_slot_has_another_number() -> None:
@@ -67,7 +81,10 @@ def test_assignors_that_change_within_the_hour_are_reported_with_both_names() ->
 
 
 def test_classic_members_of_a_modern_group_need_one_assignor_in_common() -> None:
-    rows = [{"slot": "a", "classic_protocols": ["range", "sticky"]}, {"slot": "b", "classic_protocols": ["sticky"]}]
+    rows = [
+        {"slot": "a", "classic_protocols": ["range", "sticky"]},
+        {"slot": "b", "classic_protocols": ["sticky"]},
+    ]
     assert without_common_assignor(rows) == []
     rows.append({"slot": "c", "classic_protocols": ["roundrobin"]})
     assert without_common_assignor([*rows, {"slot": "d", "classic_protocols": None}]) == rows
@@ -76,14 +93,24 @@ def test_classic_members_of_a_modern_group_need_one_assignor_in_common() -> None
 
 def test_subscriptions_differ_since_the_first_record_in_which_they_do() -> None:
     other = {B: {"topics": ["payments"]}}
-    life = Life().generation(10, A, B, of_member=other).generation(100, A, B).generation(200, A, B, of_member=other)
-    assert life.generation(300, A, B, of_member=other).membership().subscriptions_differ_since == at(200)
+    life = (
+        Life()
+        .generation(10, A, B, of_member=other)
+        .generation(100, A, B)
+        .generation(200, A, B, of_member=other)
+    )
+    assert life.generation(
+        300, A, B, of_member=other
+    ).membership().subscriptions_differ_since == at(200)
     assert life.generation(400, A, B).membership().subscriptions_differ_since is None
 
 
 def behind(lasted: float, state: str, **fact: object) -> list[tuple[str, float, int]]:
     life = Life(kind="epoch", timeout=60).generation(100, "a", "b")
-    pending = {"member_state": state, "pending_revocation": [{"topic": "orders", "partition": 1}] * 2}
+    pending = {
+        "member_state": state,
+        "pending_revocation": [{"topic": "orders", "partition": 1}] * 2,
+    }
     life.generation(3000, "a", "b", "c", start=3000, stable_at=None, of_member={"b": pending})
     life.generation(3000 + lasted, "a", "c", start=3000 + lasted)
     membership = life.membership(**fact)
@@ -107,12 +134,17 @@ def test_while_the_epoch_lasts_only_the_group_is_known_to_be_behind() -> None:
 
 
 def correlated(hit: dict[str, float], groups: int = 6, others: int = 10) -> list[tuple[int, int]]:
-    coordinators = {f"g{number}": 1 for number in range(groups)} | {f"o{number}": 2 for number in range(others)}
+    coordinators = {f"g{number}": 1 for number in range(groups)} | {
+        f"o{number}": 2 for number in range(others)
+    }
     rows = [
         {"group": group, "coordinator": broker, "led_before": [], "rebalanced_at": []}
         for group, broker in coordinators.items()
     ]
-    rows = [row | {"rebalanced_at": [at(hit[row["group"]])]} if row["group"] in hit else row for row in rows]
+    rows = [
+        row | {"rebalanced_at": [at(hit[row["group"]])]} if row["group"] in hit else row
+        for row in rows
+    ]
     return [(each.broker, len(each.groups)) for each in find_correlated(rows, Parameters())]
 
 

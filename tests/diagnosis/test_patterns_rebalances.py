@@ -33,11 +33,20 @@ def share_in(frame: GroupFrame, explained: Spans = ()) -> float:
 def test_generations_stand_for_a_rebalance_until_its_row_is_written() -> None:
     life = Life().generation(100, *ALL).generation(3000, *ALL[:3]).generation(3400, *ALL, row=False)
     found = logical_rebalances(life.frame())
-    assert [(each.ended_at, each.rebalance_id) for each in found] == [(at(100), "r1"), (at(3000), "r2"), (at(3400), "")]
+    assert [(each.ended_at, each.rebalance_id) for each in found] == [
+        (at(100), "r1"),
+        (at(3000), "r2"),
+        (at(3400), ""),
+    ]
 
 
 def test_generations_close_to_each_other_are_one_rebalance() -> None:
-    life = Life().generation(3400, *ALL, row=False).generation(3409, *ALL, row=False).generation(3425, *ALL, row=False)
+    life = (
+        Life()
+        .generation(3400, *ALL, row=False)
+        .generation(3409, *ALL, row=False)
+        .generation(3425, *ALL, row=False)
+    )
     assert [(each.ended_at, each.generations) for each in logical_rebalances(life.frame())] == [
         (at(3409), 2),
         (at(3425), 1),
@@ -109,7 +118,7 @@ def test_four_rebalances_nearly_end_to_end_are_a_storm() -> None:
     assert storm_of([3400, 3430, 3460, 3490], seconds=10) == ()
 
 
-def test_two_hundred_generations_of_three_seconds_are_a_storm_though_they_are_one_rebalance() -> None:
+def test_two_hundred_generations_of_three_seconds_are_a_storm_though_one_rebalance() -> None:
     life = Life().generation(10, *ALL)
     for number in range(200):
         life.generation(3000 + 3 * number, *ALL, row=False)
@@ -118,7 +127,10 @@ def test_two_hundred_generations_of_three_seconds_are_a_storm_though_they_are_on
 
 
 def interrupted(life: Life) -> list[int]:
-    return [each.interrupted for each in interrupted_rebalances(logical_rebalances(life.frame()), at(NOW), LIMITS)]
+    return [
+        each.interrupted
+        for each in interrupted_rebalances(logical_rebalances(life.frame()), at(NOW), LIMITS)
+    ]
 
 
 def test_interrupted_generations_are_the_gaps_of_half_an_hour() -> None:
@@ -149,7 +161,8 @@ def test_rebalances_of_a_deploy_make_no_storm() -> None:
     spans = [(at(3200), at(3340))]
     assert (storm_in(frame).rebalances, storm_in(frame, spans).rebalances) == (8, 0)
     assert (share_in(frame), share_in(frame, spans)) == (8 / 600, 0.0)
-    assert storm_in(frame, [(at(3200), at(3259.5))]).rebalances == 4  # the one that ends at 3260 began before
+    # the one that ends at 3260 began before
+    assert storm_in(frame, [(at(3200), at(3259.5))]).rebalances == 4
 
 
 def test_the_generation_left_by_the_first_rebalance_of_the_day_is_none_of_it() -> None:

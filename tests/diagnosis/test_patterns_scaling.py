@@ -27,7 +27,13 @@ def sizes(life: Life) -> list[tuple[int, int]]:
 
 
 def test_members_that_start_one_after_the_other_are_one_scale_out() -> None:
-    life = Life().generation(10, *FEW).generation(1000, *MANY[:4]).generation(1030, *MANY[:5]).generation(1060, *MANY)
+    life = (
+        Life()
+        .generation(10, *FEW)
+        .generation(1000, *MANY[:4])
+        .generation(1030, *MANY[:5])
+        .generation(1060, *MANY)
+    )
     (found,) = life.membership().scale_events
     assert (found.at, found.before, found.after, found.joined) == (at(1060), 3, 6, MANY[3:])
 
@@ -42,7 +48,13 @@ def test_swings_alternate() -> None:
 
 
 def test_two_steps_one_way_end_the_alternation() -> None:
-    life = Life().generation(10, *FEW).generation(600, *MANY[:4]).generation(1200, *MANY).generation(1800, *FEW)
+    life = (
+        Life()
+        .generation(10, *FEW)
+        .generation(600, *MANY[:4])
+        .generation(1200, *MANY)
+        .generation(1800, *FEW)
+    )
     assert len(alternations(life.membership().scale_events, at(NOW))) == 2
 
 
@@ -65,14 +77,27 @@ def test_a_member_that_is_back_within_ten_minutes_is_no_scaling() -> None:
     ],
 )
 def test_a_change_that_is_undone_at_once_is_a_restart(
-    between: tuple[str, ...], after: tuple[str, ...], seconds: float, expected: list[tuple[int, int]]
+    between: tuple[str, ...],
+    after: tuple[str, ...],
+    seconds: float,
+    expected: list[tuple[int, int]],
 ) -> None:
-    assert sizes(Life().generation(10, *FEW).generation(1000, *between).generation(1000 + seconds, *after)) == expected
+    assert (
+        sizes(
+            Life()
+            .generation(10, *FEW)
+            .generation(1000, *between)
+            .generation(1000 + seconds, *after)
+        )
+        == expected
+    )
 
 
 def test_evictions_are_no_scaling() -> None:
     life = Life().generation(10, *FEW)
-    life.generation(1000, FEW[0], of_row={"cause_posterior": {"poll_timeout": 0.9}}).generation(1100, *FEW)
+    life.generation(1000, FEW[0], of_row={"cause_posterior": {"poll_timeout": 0.9}}).generation(
+        1100, *FEW
+    )
     assert sizes(life) == []
 
 
@@ -86,7 +111,9 @@ def test_a_deploy_is_no_scaling() -> None:
 
 
 def scaled(after: float, lag_min: float = 1000.0) -> float:
-    """Elasticity of 4 → 8 members at window 30; two partitions consume 500 records/s each before."""
+    """Elasticity of 4 → 8 members at window 30; two partitions consume 500
+    records/s each before.
+    """
     life = Life().generation(-7000, *pods(1, 2, 3, 4)).generation(1800, *pods(*range(1, 9)))
     consume = np.where(np.arange(WINDOWS) < 30, 500.0, after)
     signals = life.signals(topics=[series(consume=consume, lag_min=lag_min)])
@@ -112,7 +139,11 @@ def test_the_row_of_a_scale_event_leaves_open_what_is_not_known() -> None:
         "consume_rate_before": None, "consume_rate_after": None, "elasticity": None,
     }  # fmt: skip
     known = scale_row(life.signals(topics=[series(consume=500.0, lag_min=1000.0)]), event)
-    assert (known["consume_rate_before"], known["consume_rate_after"], known["elasticity"]) == (1000.0, 1000.0, 0.0)
+    assert (known["consume_rate_before"], known["consume_rate_after"], known["elasticity"]) == (
+        1000.0,
+        1000.0,
+        0.0,
+    )
 
 
 def test_windows_of_a_rebalance_and_after_are_not_busy() -> None:
@@ -128,7 +159,9 @@ def asleep(rate: float = 20.0, *, caught: bool = False) -> Any:
     life = Life().generation(10, *FEW).generation(1200).generation(2400, *FEW)
     ends = 60.0 * np.arange(1, WINDOWS + 1)
     end = rate * ends
-    committed = np.where(ends <= 1200, end, np.where(ends <= 2400, rate * 1200, end - (0 if caught else 20_000)))
+    committed = np.where(
+        ends <= 1200, end, np.where(ends <= 2400, rate * 1200, end - (0 if caught else 20_000))
+    )
     topic = series(
         partitions=12,
         floor=201,
@@ -144,7 +177,11 @@ def asleep(rate: float = 20.0, *, caught: bool = False) -> Any:
 def test_a_cold_start_waited_from_the_first_arrival_without_members() -> None:
     found = find_cold_start(asleep(), 600)
     assert found is not None
-    assert (found.waited_seconds, found.backlog_records, found.is_caught_up) == (1200.0, 288_000.0, False)
+    assert (found.waited_seconds, found.backlog_records, found.is_caught_up) == (
+        1200.0,
+        288_000.0,
+        False,
+    )
     assert (found.catch_up_seconds, found.returned_at) == (1200.0, at(2400))
 
 

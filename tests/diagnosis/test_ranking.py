@@ -11,9 +11,13 @@ from laggard.diagnosis.rules.registry import BY_CODE, CONDITIONS, EDGES, RULES
 from laggard.diagnosis.rules.rule import CAUSE, DEPLOY, LONG_REBALANCE, SYMPTOM
 
 
-def finding(code: str, *, explained: float = 0.0, confidence: float = 0.9, partitions: Sequence[int] = ()) -> Open:
+def finding(
+    code: str, *, explained: float = 0.0, confidence: float = 0.9, partitions: Sequence[int] = ()
+) -> Open:
     kind = BY_CODE[code].kind
-    return Open(code, code, kind, "warn", "orders", frozenset(partitions), "", explained, confidence)
+    return Open(
+        code, code, kind, "warn", "orders", frozenset(partitions), "", explained, confidence
+    )
 
 
 def roles_of(*codes: str, conditions: Sequence[str] = ()) -> Mapping[str, str]:
@@ -66,16 +70,25 @@ def test_a_cause_suppresses_what_follows_from_it(by: str, suppressed: str) -> No
     assert roles_of(by, suppressed) == {by: "primary", suppressed: "suppressed"}
 
 
-@pytest.mark.parametrize("cause", ["POISON_PILL_SUSPECT", "POLL_TIMEOUT_EVICTION", "SESSION_EVICTION", "CRASH_LOOP"])
-def test_capacity_that_is_lost_with_members_is_not_the_cause_whatever_it_explains(cause: str) -> None:
-    found = roles([finding(cause, explained=0.2), finding("CAPACITY_SHORTAGE", explained=1.0)], ())[0]
+@pytest.mark.parametrize(
+    "cause", ["POISON_PILL_SUSPECT", "POLL_TIMEOUT_EVICTION", "SESSION_EVICTION", "CRASH_LOOP"]
+)
+def test_capacity_that_is_lost_with_members_is_not_the_cause_whatever_it_explains(
+    cause: str,
+) -> None:
+    found = roles([finding(cause, explained=0.2), finding("CAPACITY_SHORTAGE", explained=1.0)], ())[
+        0
+    ]
     assert found == {cause: "primary", "CAPACITY_SHORTAGE": "contributing"}
 
 
 def test_capacity_is_not_spoken_of_while_the_group_is_busy_with_rebalances() -> None:
     found = roles_of("POLL_TIMEOUT_EVICTION", "CAPACITY_SHORTAGE", conditions=[LONG_REBALANCE])
     assert found == {"POLL_TIMEOUT_EVICTION": "primary", "CAPACITY_SHORTAGE": "suppressed"}
-    assert roles_of("POLL_TIMEOUT_EVICTION", "CAPACITY_SHORTAGE")["CAPACITY_SHORTAGE"] == "contributing"
+    assert (
+        roles_of("POLL_TIMEOUT_EVICTION", "CAPACITY_SHORTAGE")["CAPACITY_SHORTAGE"]
+        == "contributing"
+    )
 
 
 def test_a_deploy_suppresses_storms_but_not_poison_pills() -> None:
@@ -85,7 +98,10 @@ def test_a_deploy_suppresses_storms_but_not_poison_pills() -> None:
 
 def test_a_symptom_is_never_hidden_and_leads_only_where_no_cause_is_known() -> None:
     assert BY_CODE["DATA_LOST"].kind == SYMPTOM
-    assert roles_of("DATA_LOST", "EMPTY_WITH_LAG") == {"DATA_LOST": "symptom", "EMPTY_WITH_LAG": "primary"}
+    assert roles_of("DATA_LOST", "EMPTY_WITH_LAG") == {
+        "DATA_LOST": "symptom",
+        "EMPTY_WITH_LAG": "primary",
+    }
     assert roles_of("DATA_LOST") == {"DATA_LOST": "primary"}
 
 
@@ -99,7 +115,10 @@ def test_what_explains_clearly_more_of_the_lag_goes_before_the_order() -> None:
 def test_what_a_finding_of_the_cluster_explains_points_to_it() -> None:
     short = finding("CAPACITY_SHORTAGE")
     shared = {"SHARED_SINK": "id of the cluster's"}
-    assert roles([short], shared, shared) == ({"CAPACITY_SHORTAGE": "contributing"}, "id of the cluster's")
+    assert roles([short], shared, shared) == (
+        {"CAPACITY_SHORTAGE": "contributing"},
+        "id of the cluster's",
+    )
     # before the cluster's finding is open its condition alone is nothing to point to
     assert roles([short], shared) == ({"CAPACITY_SHORTAGE": "primary"}, "CAPACITY_SHORTAGE")
     stalled = finding("PARTITION_STALLED")  # this is not the sink's doing

@@ -35,7 +35,10 @@ SEED = 2
 def run(workload: str, seed: int) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Any]]:
     job = run_through_laggard(recall(workload, seed))
     status = next(row for row in job.tables["group_status"].to_pylist() if row["group"] == GROUP)
-    rows = {name: [row for row in each if row.get("group") == GROUP] for name, each in job.history.items()}
+    rows = {
+        name: [row for row in each if row.get("group") == GROUP]
+        for name, each in job.history.items()
+    }
     return rows, status
 
 
@@ -87,13 +90,19 @@ def codes_of(workload: str, seed: int) -> set[str]:
         ("static_expired", {"STATIC_EXPIRED"}, {"TIMEOUT_TIGHT", "NON_STICKY_MOVES"}),
         ("static_duplicate", set(), set()),
         ("rebalance_storm", {"REBALANCE_STORM"}, set()),
-        ("scale_oscillation", {"SCALE_OSCILLATION"}, {"PING_PONG", "NON_STICKY_MOVES", "REBALANCE_STORM"}),
+        (
+            "scale_oscillation",
+            {"SCALE_OSCILLATION"},
+            {"PING_PONG", "NON_STICKY_MOVES", "REBALANCE_STORM"},
+        ),
         ("straggler", {"REBALANCE_STRAGGLER"}, {"NON_STICKY_MOVES"}),
         ("interrupted_sync", set(), set()),  # one rebalance of the first two minutes, and it ended
         ("assignor_change", set(), {"NON_STICKY_MOVES"}),
     ],
 )
-def test_a_workload_is_reported_by_its_codes(workload: str, expected: set[str], possible: set[str]) -> None:
+def test_a_workload_is_reported_by_its_codes(
+    workload: str, expected: set[str], possible: set[str]
+) -> None:
     found = codes_of(workload, SEED)
     assert expected <= found <= expected | possible
 

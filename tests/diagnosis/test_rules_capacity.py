@@ -35,17 +35,27 @@ def holding(signals: Signals) -> set[str]:
     return {each.code for rule in RULES for each in rule.check(signals) if each.state == HOLDS}
 
 
-def short_group(members: int = 4, partitions: int = 12, topic: dict[str, Any] | None = None, **fields: Any) -> Signals:
+def short_group(
+    members: int = 4, partitions: int = 12, topic: dict[str, Any] | None = None, **fields: Any
+) -> Signals:
     slots = spread_over(partitions, members)
     shown = {"arrival": 220.0, "consume": 200.0, "slots": slots, "trend": "growing"} | (topic or {})
     lag = fields.pop("lag", [LAG] * partitions)
-    return signals_of(topic_signals(lag, **shown), **({"capacity": 600.0, "sub_cause": "arrival_up"} | fields))
+    return signals_of(
+        topic_signals(lag, **shown), **({"capacity": 600.0, "sub_cause": "arrival_up"} | fields)
+    )
 
 
 def starving(
-    busy: int = 4, lags: tuple[float, ...] = (LAG,) * 4, best: float = 700.0, capacity: float = 600.0, **topic: Any
+    busy: int = 4,
+    lags: tuple[float, ...] = (LAG,) * 4,
+    best: float = 700.0,
+    capacity: float = 600.0,
+    **topic: Any,
 ) -> Signals:
-    """Of the three partitions of each member the first is read at once, and the others wait; 2640/s arrive."""
+    """Of the three partitions of each member the first is read at once, and the others wait; 2640/s
+    arrive.
+    """
     lag = [0.0 if place % 3 == 0 else lags[place // 3] for place in range(12)]
     return short_group(
         topic={"shape": "mixed", "consume": [220.0, 190.0, 190.0] * 4} | topic,
@@ -65,28 +75,36 @@ def starving(
         (starving(busy=3, best=660.0), set()),
         (starving(busy=3, best=nan), set()),
         (starving(busy=3, best=300.0, capacity=nan), set()),  # what all can do is not known
-        (starving(busy=3, best=300.0, capacity=200.0), set()),  # nor where only a slow one has shown what it can
-        (starving(lags=(LAG, LAG, 8 * LAG, LAG)), {"CAPACITY_SHORTAGE"}),  # one has most of it, none has room
+        # nor where only a slow one has shown what it can
+        (starving(busy=3, best=300.0, capacity=200.0), set()),
+        # one has most of it, none has room
+        (starving(lags=(LAG, LAG, 8 * LAG, LAG)), {"CAPACITY_SHORTAGE"}),
         (starving(shape="concentrated"), {"CAPACITY_SHORTAGE"}),
         (starving(trend="flat"), set()),
         (starving(trend="draining"), set()),
     ],
 )
-def test_members_are_short_whichever_partitions_lag_where_none_has_room_or_more_arrives_than_all_could_do(
+def test_members_are_short_if_none_has_room_or_more_arrives_than_all_can_read(
     signals: Signals, expected: set[str]
 ) -> None:
     assert holding(signals) == expected
 
 
-@pytest.mark.parametrize(("hot", "expected"), [(False, {"CAPACITY_SHORTAGE"}), (True, {"HOT_PARTITION_ARRIVAL"})])
-def test_an_only_member_that_reads_some_partitions_before_the_others_is_short_of_members_if_none_is_hot(
+@pytest.mark.parametrize(
+    ("hot", "expected"), [(False, {"CAPACITY_SHORTAGE"}), (True, {"HOT_PARTITION_ARRIVAL"})]
+)
+def test_an_only_member_that_reads_partitions_in_turn_is_short_if_none_is_hot(
     *, hot: bool, expected: set[str]
 ) -> None:
-    """Three of its partitions lag, and one does not; or only one does, of which more arrives than it can do."""
+    """Three of its partitions lag, and one does not; or only one does, of which more arrives than
+    it can do.
+    """
     arrival = [20.0, 20.0, 20.0, 700.0] if hot else [200.0] * 4
     lag = [0.0, 0.0, 0.0, LAG] if hot else [0.0, LAG, 2 * LAG, 3 * LAG]
     topic = {"shape": "concentrated", "arrival": arrival, "consume": [150.0] * 4}
-    signals = short_group(members=1, partitions=4, topic=topic, lag=lag, busy=["m0"], best_capacity=600.0)
+    signals = short_group(
+        members=1, partitions=4, topic=topic, lag=lag, busy=["m0"], best_capacity=600.0
+    )
     codes = holding(replace(signals, lag_causes=attribute(signals)))
 
     assert codes & {"CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL"} == expected
@@ -124,21 +142,34 @@ def test_an_open_shortage_lasts_through_rebalances_until_no_less_is_consumed_tha
 def test_a_shortage_comes_with_the_rates_and_its_sub_cause() -> None:
     (shortage,) = found("CAPACITY_SHORTAGE", short_group())
 
-    assert (shortage.state, shortage.severity, shortage.topic, shortage.partitions) == (HOLDS, WARN, "", ())
-    assert {name: shortage.evidence[name] for name in ("arrival_rate", "consume_rate", "capacity_rate", "members")} == {
+    assert (shortage.state, shortage.severity, shortage.topic, shortage.partitions) == (
+        HOLDS,
+        WARN,
+        "",
+        (),
+    )
+    assert {
+        name: shortage.evidence[name]
+        for name in ("arrival_rate", "consume_rate", "capacity_rate", "members")
+    } == {
         "arrival_rate": 2640,
         "consume_rate": 2400,
         "capacity_rate": 600,
         "members": 4,
     }
-    assert shortage.evidence_text == {"topic": "orders", "sub_cause": "arrival_up", "in_step": "yes"}
+    assert shortage.evidence_text == {
+        "topic": "orders",
+        "sub_cause": "arrival_up",
+        "in_step": "yes",
+    }
     assert (shortage.confidence, shortage.explained) == (0.9, 1.0)
 
 
 @pytest.mark.parametrize(
     ("signals", "expected"),
     [
-        (short_group(generations=[began(4)]), [FAILS]),  # who did what its rates tell is not who is there now
+        # who did what its rates tell is not who is there now
+        (short_group(generations=[began(4)]), [FAILS]),
         (short_group(generations=[began(5)]), [HOLDS]),
         (short_group(time_in_rebalance=0.5), [HOLDS]),  # long ago by now
         (short_group(topic={"consume": 220.0}), []),
@@ -148,7 +179,8 @@ def test_a_shortage_comes_with_the_rates_and_its_sub_cause() -> None:
         (short_group(topic={"trend": "abstain"}), [ABSTAINS]),
         (short_group(topic={"consume": nan}), [ABSTAINS]),
         (short_group(is_material=False), []),
-        (short_group(topic={"stalled": dict.fromkeys(range(6), "silent")}), []),  # half of it does not drain at all
+        # half of it does not drain at all
+        (short_group(topic={"stalled": dict.fromkeys(range(6), "silent")}), []),
         (short_group(topic={"stalled": dict.fromkeys(range(5), "silent")}), [HOLDS]),
         (short_group(members=0, state="Empty"), []),
         (short_group(deploy=rolled().membership().deploy), [FAILS]),
@@ -158,12 +190,16 @@ def test_a_shortage_comes_with_the_rates_and_its_sub_cause() -> None:
         (short_group(events=[event("partitions_added", 1)]), [HOLDS]),
     ],
 )
-def test_a_shortage_is_growth_on_all_partitions_of_a_group_at_rest(signals: Signals, expected: list[str]) -> None:
+def test_a_shortage_is_growth_on_all_partitions_of_a_group_at_rest(
+    signals: Signals, expected: list[str]
+) -> None:
     assert states("CAPACITY_SHORTAGE", signals) == expected
 
 
 def test_what_is_not_known_makes_a_shortage_less_certain() -> None:
-    (shortage,) = found("CAPACITY_SHORTAGE", short_group(capacity=nan, sub_cause="", time_in_rebalance=nan))
+    (shortage,) = found(
+        "CAPACITY_SHORTAGE", short_group(capacity=nan, sub_cause="", time_in_rebalance=nan)
+    )
 
     assert shortage.confidence == pytest.approx(0.9 * 0.8**3)
     assert not {"capacity_rate", "time_in_rebalance_ratio"} & shortage.evidence.keys()
@@ -171,30 +207,49 @@ def test_what_is_not_known_makes_a_shortage_less_certain() -> None:
 
 
 @pytest.mark.parametrize(("members", "expected"), [(5, []), (6, [HOLDS]), (8, [HOLDS])])
-def test_a_group_is_at_its_ceiling_with_a_member_for_each_partition(members: int, expected: list[str]) -> None:
+def test_a_group_is_at_its_ceiling_with_a_member_for_each_partition(
+    members: int, expected: list[str]
+) -> None:
     signals = short_group(members, 6, {"arrival": 700.0, "consume": 600.0})
 
     assert states("AT_PARTITION_CEILING", signals) == expected
 
 
 def test_the_ceiling_of_range_over_several_topics_is_the_largest_of_them() -> None:
-    shown: dict[str, Any] = {"arrival": 700.0, "consume": 600.0, "trend": "growing", "slots": spread_over(6, 6)}
+    shown: dict[str, Any] = {
+        "arrival": 700.0,
+        "consume": 600.0,
+        "trend": "growing",
+        "slots": spread_over(6, 6),
+    }
     topics = [topic_signals([LAG] * 6, topic=name, **shown) for name in ("a", "b")]
     (ceiling,) = found("AT_PARTITION_CEILING", signals_of(*topics, capacity=600.0))
 
     assert (ceiling.evidence["partitions"], ceiling.evidence["members_ceiling"]) == (12, 6)
     assert ceiling.evidence_text["ceiling"] == "largest topic, by range"
-    assert found("AT_PARTITION_CEILING", signals_of(*topics, capacity=600.0, assignor="sticky")) == []
+    assert (
+        found("AT_PARTITION_CEILING", signals_of(*topics, capacity=600.0, assignor="sticky")) == []
+    )
 
 
 def days_rows(rate: float, count: int = 1440) -> dict[str, list[Row]]:
-    return {"orders": [{"window_start": END - timedelta(minutes=n + 1), "arrival_rate": rate} for n in range(count)]}
+    return {
+        "orders": [
+            {"window_start": END - timedelta(minutes=n + 1), "arrival_rate": rate}
+            for n in range(count)
+        ]
+    }
 
 
 def burst(windows: int, **fields: Any) -> Signals:
     arrivals = np.full((12, 60), 100.0)
     arrivals[:, 50 - windows : 50] = 400.0
-    topic = {"arrival": 100.0, "consume": 200.0, "trend": "draining", "history": {"arrival": arrivals}}
+    topic = {
+        "arrival": 100.0,
+        "consume": 200.0,
+        "trend": "draining",
+        "history": {"arrival": arrivals},
+    }
     return short_group(topic=topic, **({"baseline": days_rows(1200.0)} | fields))
 
 
@@ -244,13 +299,19 @@ def test_a_burst_is_reported_by_its_size_and_the_time_it_takes_to_drain() -> Non
         (burst(5, baseline={}), [ABSTAINS]),
     ],
 )
-def test_a_burst_is_three_times_the_baseline_for_half_an_hour_at_most(signals: Signals, expected: list[str]) -> None:
+def test_a_burst_is_three_times_the_baseline_for_half_an_hour_at_most(
+    signals: Signals, expected: list[str]
+) -> None:
     assert states("CAPACITY_BURST", signals) == expected
 
 
 def uneven(arrival: Sequence[float], lag: Sequence[float], **fields: Any) -> Signals:
     topic = {"shape": "concentrated", "slots": spread_over(12, 4)}
-    topic |= {name: fields.pop(name) for name in ("consume", "history", "facts", "brokers", "shape") if name in fields}
+    topic |= {
+        name: fields.pop(name)
+        for name in ("consume", "history", "facts", "brokers", "shape")
+        if name in fields
+    }
     return signals_of(topic_signals(lag, arrival=list(arrival), **topic), **fields)
 
 
@@ -277,32 +338,44 @@ def test_a_hot_partition_is_named_with_its_share_and_nobody_adds_consumers() -> 
         ({"best_capacity": 900.0}, []),
     ],
 )
-def test_a_hot_partition_needs_uneven_lag_and_a_known_best(change: dict[str, Any], expected: list[str]) -> None:
+def test_a_hot_partition_needs_uneven_lag_and_a_known_best(
+    change: dict[str, Any], expected: list[str]
+) -> None:
     signals = uneven(HOT_RATES, ONE_LAGS, **({"consume": HOT_CONSUME} | change))
 
     assert states("HOT_PARTITION_ARRIVAL", signals) == expected
 
 
 def test_a_hot_partition_of_a_compacted_topic_is_less_certain() -> None:
-    signals = uneven(HOT_RATES, ONE_LAGS, consume=HOT_CONSUME, facts={"cleanup_policy": "compact,delete"})
+    signals = uneven(
+        HOT_RATES, ONE_LAGS, consume=HOT_CONSUME, facts={"cleanup_policy": "compact,delete"}
+    )
 
-    assert [each.confidence for each in found("HOT_PARTITION_ARRIVAL", signals)] == [pytest.approx(0.6)]
+    assert [each.confidence for each in found("HOT_PARTITION_ARRIVAL", signals)] == [
+        pytest.approx(0.6)
+    ]
 
 
 def test_a_hot_partition_of_a_slow_owner_is_hot_no_less() -> None:
     """Its owner did 1.6 times as much before; more arrives than any member ever did."""
     slow: dict[str, Any] = {"consume": [rate * 0.5 for rate in HOT_CONSUME], "seen": {"m2": 850.0}}
-    (hot,) = found("HOT_PARTITION_ARRIVAL", uneven(HOT_RATES, ONE_LAGS, best_capacity=850.0, **slow))
+    (hot,) = found(
+        "HOT_PARTITION_ARRIVAL", uneven(HOT_RATES, ONE_LAGS, best_capacity=850.0, **slow)
+    )
 
     assert (hot.state, hot.partitions) == (HOLDS, (7,))
-    assert not found("HOT_PARTITION_ARRIVAL", uneven(HOT_RATES, ONE_LAGS, best_capacity=900.0, **slow))
+    assert not found(
+        "HOT_PARTITION_ARRIVAL", uneven(HOT_RATES, ONE_LAGS, best_capacity=900.0, **slow)
+    )
 
 
 def skewed(rates: Sequence[float], lag: float = 10.0, dip: int | None = None) -> Signals:
     arrivals = np.repeat(np.asarray(rates, float)[:, None], 60, axis=1)
     if dip is not None:
         arrivals[7, dip : dip + 5] = 50.0
-    return uneven(rates, [lag] * 12, history={"arrival": arrivals}, shape="none", is_material=lag > 1000)
+    return uneven(
+        rates, [lag] * 12, history={"arrival": arrivals}, shape="none", is_material=lag > 1000
+    )
 
 
 def test_arrivals_three_times_the_others_for_half_an_hour_are_an_early_warning() -> None:
@@ -347,17 +420,30 @@ def test_a_slow_member_is_the_scope_of_its_finding() -> None:
 
 
 def test_a_member_that_is_slow_over_two_topics_is_one_finding() -> None:
-    shown: dict[str, Any] = {"consume": SLOW["consume"], "slots": spread_over(12, 4), "shape": "concentrated"}
-    signals = signals_of(*(topic_signals(THREE_LAGS, topic=name, **shown) for name in ("a", "b")), busy=["m2"])
+    shown: dict[str, Any] = {
+        "consume": SLOW["consume"],
+        "slots": spread_over(12, 4),
+        "shape": "concentrated",
+    }
+    signals = signals_of(
+        *(topic_signals(THREE_LAGS, topic=name, **shown) for name in ("a", "b")), busy=["m2"]
+    )
     (slow,) = found("SLOW_MEMBER", signals)
 
-    assert (slow.explained, slow.evidence_text["partitions"]) == (1.0, "a-6, a-7, a-8; b-6, b-7, b-8")
+    assert (slow.explained, slow.evidence_text["partitions"]) == (
+        1.0,
+        "a-6, a-7, a-8; b-6, b-7, b-8",
+    )
 
 
 def test_a_deploy_vetoes_a_slow_member() -> None:
-    topic = topic_signals(THREE_LAGS, consume=SLOW["consume"], slots=spread_over(12, 4), shape="concentrated")
+    topic = topic_signals(
+        THREE_LAGS, consume=SLOW["consume"], slots=spread_over(12, 4), shape="concentrated"
+    )
 
-    assert states("SLOW_MEMBER", signals_of(topic, busy=["m2"], deploy=rolled().membership().deploy)) == [FAILS]
+    assert states(
+        "SLOW_MEMBER", signals_of(topic, busy=["m2"], deploy=rolled().membership().deploy)
+    ) == [FAILS]
 
 
 def test_one_group_is_at_most_half_sure_of_a_broker() -> None:
@@ -370,20 +456,32 @@ def test_one_group_is_at_most_half_sure_of_a_broker() -> None:
 
 def test_a_costly_partition_of_an_owner_with_nothing_else_names_the_owner_too() -> None:
     consume = [60.0 if place == 7 else 100.0 for place in range(12)]
-    topic = topic_signals(ONE_LAGS, consume=consume, slots=spread_over(12, 12), shape="concentrated")
+    topic = topic_signals(
+        ONE_LAGS, consume=consume, slots=spread_over(12, 12), shape="concentrated"
+    )
     (costly,) = found("COSTLY_PARTITION", signals_of(topic))
 
-    assert (costly.partitions, costly.confidence, costly.evidence_text["alternative"]) == ((7,), 0.5, "SLOW_MEMBER m7")
+    assert (costly.partitions, costly.confidence, costly.evidence_text["alternative"]) == (
+        (7,),
+        0.5,
+        "SLOW_MEMBER m7",
+    )
 
 
 @pytest.mark.parametrize(("back", "expected"), [(2, []), (30, [HOLDS])])
-def test_a_partition_is_not_costly_whose_owner_read_others_meanwhile(back: int, expected: list[str]) -> None:
+def test_a_partition_is_not_costly_whose_owner_read_others_meanwhile(
+    back: int, expected: list[str]
+) -> None:
     """As the neighbour of a member that crashes now and then has its partition for a while."""
     consume = [60.0 if place == 7 else 100.0 for place in range(12)]
-    topic = topic_signals(ONE_LAGS, consume=consume, slots=spread_over(12, 12), shape="concentrated")
+    topic = topic_signals(
+        ONE_LAGS, consume=consume, slots=spread_over(12, 12), shape="concentrated"
+    )
     slots = topic.frame.named("slot").copy()
     slots[8, -1 - back] = "m7"
-    signals = signals_of(replace(topic, frame=replace(topic.frame, names={**topic.frame.names, "slot": slots})))
+    signals = signals_of(
+        replace(topic, frame=replace(topic.frame, names={**topic.frame.names, "slot": slots}))
+    )
 
     assert states("COSTLY_PARTITION", signals) == expected
 
@@ -393,20 +491,28 @@ def test_a_partition_that_members_hardly_come_to_between_rebalances_is_not_costl
     ratio: float, expected: list[str]
 ) -> None:
     consume = [60.0 if place == 7 else 100.0 for place in range(12)]
-    topic = topic_signals(ONE_LAGS, consume=consume, slots=spread_over(12, 12), shape="concentrated")
+    topic = topic_signals(
+        ONE_LAGS, consume=consume, slots=spread_over(12, 12), shape="concentrated"
+    )
 
     assert states("COSTLY_PARTITION", signals_of(topic, time_in_rebalance=ratio)) == expected
 
 
 def test_a_deploy_vetoes_a_costly_partition() -> None:
     consume = [60.0 if place == 7 else 100.0 for place in range(12)]
-    topic = topic_signals(ONE_LAGS, consume=consume, slots=spread_over(12, 12), shape="concentrated")
+    topic = topic_signals(
+        ONE_LAGS, consume=consume, slots=spread_over(12, 12), shape="concentrated"
+    )
 
-    assert states("COSTLY_PARTITION", signals_of(topic, deploy=rolled().membership().deploy)) == [FAILS]
+    assert states("COSTLY_PARTITION", signals_of(topic, deploy=rolled().membership().deploy)) == [
+        FAILS
+    ]
 
 
 def balanced(slots: Sequence[str], members: Sequence[str] = (), **fields: Any) -> Signals:
-    return signals_of(topic_signals([0.0] * len(slots), slots=slots, shape="none"), members=members, **fields)
+    return signals_of(
+        topic_signals([0.0] * len(slots), slots=slots, shape="none"), members=members, **fields
+    )
 
 
 NAMES = [f"m{n}" for n in range(8)]
@@ -417,8 +523,22 @@ NAMES = [f"m{n}" for n in range(8)]
     [
         (balanced(spread_over(6, 6), NAMES), 2),
         (balanced(spread_over(6, 6), NAMES, policy=Policy(hot_standby=True)), None),
-        (balanced(spread_over(6, 6), NAMES, group_facts=[{"idle_members": 0}] * 51 + [{"idle_members": 2}] * 9), None),
-        (balanced(spread_over(6, 6), NAMES, group_facts=[{"idle_members": 0}] * 50 + [{"idle_members": 2}] * 10), 2),
+        (
+            balanced(
+                spread_over(6, 6),
+                NAMES,
+                group_facts=[{"idle_members": 0}] * 51 + [{"idle_members": 2}] * 9,
+            ),
+            None,
+        ),
+        (
+            balanced(
+                spread_over(6, 6),
+                NAMES,
+                group_facts=[{"idle_members": 0}] * 50 + [{"idle_members": 2}] * 10,
+            ),
+            2,
+        ),
         (balanced(spread_over(6, 3)), None),
         (balanced(spread_over(6, 6), NAMES, member_count=None), None),
         (balanced(spread_over(6, 6), NAMES, ceiling=0), None),  # no topic is known
@@ -428,7 +548,11 @@ NAMES = [f"m{n}" for n in range(8)]
 def test_members_beyond_the_ceiling_without_partitions_for_ten_minutes_are_idle(
     signals: Signals, idle: int | None
 ) -> None:
-    held = [each.evidence["idle_members"] for each in found("IDLE_MEMBERS", signals) if each.state == HOLDS]
+    held = [
+        each.evidence["idle_members"]
+        for each in found("IDLE_MEMBERS", signals)
+        if each.state == HOLDS
+    ]
 
     assert held == ([] if idle is None else [idle])
 
@@ -441,7 +565,9 @@ def test_idle_members_are_not_evaluated_where_history_is_missing() -> None:
 
 
 @pytest.mark.parametrize(("assignor", "idle"), [("range", [2]), ("roundrobin", [])])
-def test_eight_members_on_two_topics_of_six_are_idle_under_range_only(assignor: str, idle: list[int]) -> None:
+def test_eight_members_on_two_topics_of_six_are_idle_under_range_only(
+    assignor: str, idle: list[int]
+) -> None:
     slots = spread_over(6, 6) if assignor == "range" else NAMES[:6]
     others = slots if assignor == "range" else [*NAMES[6:], *NAMES[:4]]
     held = {"a": slots, "b": others}
@@ -454,22 +580,34 @@ def test_eight_members_on_two_topics_of_six_are_idle_under_range_only(assignor: 
 
 def test_ranges_of_two_topics_of_seven_are_six_four_and_four_partitions() -> None:
     slots = spread_over(7, 3)
-    signals = signals_of(*(topic_signals([0.0] * 7, topic=name, slots=slots, shape="none") for name in ("a", "b")))
+    signals = signals_of(
+        *(topic_signals([0.0] * 7, topic=name, slots=slots, shape="none") for name in ("a", "b"))
+    )
     (unlike,) = found("ASSIGNMENT_IMBALANCE", signals)
 
-    assert (unlike.severity, unlike.evidence["most_partitions"], unlike.evidence["fewest_partitions"]) == (INFO, 6, 4)
+    assert (
+        unlike.severity,
+        unlike.evidence["most_partitions"],
+        unlike.evidence["fewest_partitions"],
+    ) == (INFO, 6, 4)
     assert unlike.evidence_text == {"fullest_member": "m0", "assignor": "range"}
 
 
 @pytest.mark.parametrize(("rate", "expected"), [(190.0, []), (210.0, [HOLDS])])
-def test_arrivals_of_half_as_much_again_as_the_mean_are_unlike(rate: float, expected: list[str]) -> None:
+def test_arrivals_of_half_as_much_again_as_the_mean_are_unlike(
+    rate: float, expected: list[str]
+) -> None:
     # three owners: rate / ((rate + 200) / 3) is 1.46 and 1.54
-    topic = topic_signals([0.0] * 3, arrival=[rate, 100.0, 100.0], slots=["a", "b", "c"], shape="none")
+    topic = topic_signals(
+        [0.0] * 3, arrival=[rate, 100.0, 100.0], slots=["a", "b", "c"], shape="none"
+    )
 
     assert states("ASSIGNMENT_IMBALANCE", signals_of(topic)) == expected
 
 
-@pytest.mark.parametrize(("members", "hot", "expected"), [(9, 100, []), (9, 500, [HOLDS]), (8, 100, []), (7, 100, [])])
+@pytest.mark.parametrize(
+    ("members", "hot", "expected"), [(9, 100, []), (9, 500, [HOLDS]), (8, 100, []), (7, 100, [])]
+)
 def test_partitions_that_no_assignor_could_give_more_evenly_are_no_imbalance(
     members: int, hot: float, expected: list[str]
 ) -> None:
@@ -485,8 +623,12 @@ def test_a_healthy_group_gets_no_finding() -> None:
 
 
 def test_rules_have_the_numbers_of_the_catalogue_and_name_parameters_that_exist() -> None:
-    assert sorted(rule.number for rule in RULES) == [f"D{n}" for n in (*range(10, 19), 47, 48, 49, 51, 52)]
-    assert {name for rule in RULES for name in rule.thresholds} <= {*Parameters.__dataclass_fields__}
+    assert sorted(rule.number for rule in RULES) == [
+        f"D{n}" for n in (*range(10, 19), 47, 48, 49, 51, 52)
+    ]
+    assert {name for rule in RULES for name in rule.thresholds} <= {
+        *Parameters.__dataclass_fields__
+    }
     at_once = [rule.code for rule in RULES if rule.open_after == 1]
     assert at_once == ["ARRIVAL_SKEW", "IDLE_MEMBERS", "EAGER_LARGE_GROUP"]
 
@@ -502,17 +644,37 @@ def avoided(code: str) -> str:
 
 
 def test_advice_to_add_partitions_says_that_there_is_no_way_back_and_that_keys_move() -> None:
-    for word in ("never goes down", "keys move", "metadata", "rebalances", "once", "peak", "margin"):
+    for word in (
+        "never goes down",
+        "keys move",
+        "metadata",
+        "rebalances",
+        "once",
+        "peak",
+        "margin",
+    ):
         assert word in text("AT_PARTITION_CEILING")
-    assert text("AT_PARTITION_CEILING").index("cheaper") < text("AT_PARTITION_CEILING").index("add partitions")
+    assert text("AT_PARTITION_CEILING").index("cheaper") < text("AT_PARTITION_CEILING").index(
+        "add partitions"
+    )
 
 
 def test_advice_to_change_keys_says_what_breaks() -> None:
-    for word in ("breaks", "old records stay", "order per key", "new topic", "sample keys", "tenant", "constant"):
+    for word in (
+        "breaks",
+        "old records stay",
+        "order per key",
+        "new topic",
+        "sample keys",
+        "tenant",
+        "constant",
+    ):
         assert word in text("HOT_PARTITION_ARRIVAL")
 
 
-@pytest.mark.parametrize("code", ["HOT_PARTITION_ARRIVAL", "COSTLY_PARTITION", "AT_PARTITION_CEILING", "SLOW_MEMBER"])
+@pytest.mark.parametrize(
+    "code", ["HOT_PARTITION_ARRIVAL", "COSTLY_PARTITION", "AT_PARTITION_CEILING", "SLOW_MEMBER"]
+)
 def test_where_members_do_not_help_they_are_advised_against(code: str) -> None:
     assert "do not add" in avoided(code)
     assert "add members" not in text(code)
@@ -533,7 +695,8 @@ OVERTAKEN: dict[str, Any] = {
     [
         ({}, 600.0, [(11,)]),
         ({}, 950.0, []),  # an owner has shown that it can do as much: it may be slow
-        ({"arrival": [400.0] * 11 + [900.0], "consume": 400.0}, 600.0, []),  # hardly more than the others
+        # hardly more than the others
+        ({"arrival": [400.0] * 11 + [900.0], "consume": 400.0}, 600.0, []),
         ({"stalled": {11: "silent"}}, 600.0, []),  # nobody reads it
         ({"status": ["ok"] * 12, "lag": [0.0] * 12}, 600.0, []),
     ],
@@ -548,13 +711,19 @@ def test_a_hot_partition_is_found_though_retention_overtakes_its_reader(
     assert [each.partitions for each in found("HOT_PARTITION_ARRIVAL", signals)] == expected
 
 
-@pytest.mark.parametrize(("left", "places"), [(900.0, []), (1000.0, []), (1001.0, [(11,)]), (nan, [(11,)])])
+@pytest.mark.parametrize(
+    ("left", "places"), [(900.0, []), (1000.0, []), (1001.0, [(11,)]), (nan, [(11,)])]
+)
 def test_a_reader_that_retention_overtakes_between_two_commits_alone_is_not_too_slow(
     left: float, places: list[tuple[int, ...]]
 ) -> None:
-    """Its commits leave what is next to nothing, and by the next one the log starts after the last."""
+    """Its commits leave what is next to nothing, and by the next one the log starts
+    after the last.
+    """
     signals = short_group(lag=[10.0] * 12, topic=OVERTAKEN, best_capacity=600.0)
     (topic,) = signals.topics
-    signals = replace(signals, topics=[replace(topic, envelope=np.append(topic.envelope[:-1], left))])
+    signals = replace(
+        signals, topics=[replace(topic, envelope=np.append(topic.envelope[:-1], left))]
+    )
 
     assert [each.partitions for each in found("HOT_PARTITION_ARRIVAL", signals)] == places

@@ -1,4 +1,6 @@
-"""Rules D75 and D76: too many commits; commits by the clock, distinguished from commits by the work."""
+"""Rules D75 and D76: too many commits; commits by the clock, distinguished from commits by the
+work.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,11 @@ def totals(gaps_ms: Sequence[Sequence[float]], fact: Row) -> list[Row | None]:
         count += PARTITIONS * len(gaps)
         total += PARTITIONS * sum(gaps)
         squares += PARTITIONS * sum(gap * gap for gap in gaps)
-        row = {"commit_gaps_total": count, "commit_gap_ms_total": total, "commit_gap_squares_total": squares}
+        row = {
+            "commit_gaps_total": count,
+            "commit_gap_ms_total": total,
+            "commit_gap_squares_total": squares,
+        }
         rows.append(fact | row)
     return rows
 
@@ -53,14 +59,20 @@ def every(period_ms: float, jitter: float = 0.0) -> list[list[float]]:
     """Gaps by window, each within this share of the period."""
     chance = random.Random(7)
     count = round(60_000 / period_ms)
-    return [[period_ms * chance.uniform(1 - jitter, 1 + jitter) for _ in range(count)] for _ in range(WINDOWS)]
+    return [
+        [period_ms * chance.uniform(1 - jitter, 1 + jitter) for _ in range(count)]
+        for _ in range(WINDOWS)
+    ]
 
 
 @pytest.mark.parametrize(
-    ("jitter", "is_recorded"), [(0.0, True), (0.01, True), (0.08, True), (0.10, False), (1.0, False)]
+    ("jitter", "is_recorded"),
+    [(0.0, True), (0.01, True), (0.08, True), (0.10, False), (1.0, False)],
 )
 def test_gaps_that_are_alike_are_a_clock(jitter: float, is_recorded: bool) -> None:
-    """A gap drawn evenly within ± j varies by j / √3: 0.046 and 0.058 lie on either side of 0.05."""
+    """A gap drawn evenly within ± j varies by j / √3: 0.046 and 0.058 lie on either
+    side of 0.05.
+    """
     found = evaluate(every(5000, jitter), DAY_AND_NIGHT)
     assert [each.code for each in found] == (["AUTOCOMMIT_PATTERN"] if is_recorded else [])
     for each in found:
@@ -71,7 +83,8 @@ def test_gaps_that_are_alike_are_a_clock(jitter: float, is_recorded: bool) -> No
 
 
 def test_fifty_gaps_of_each_partition_are_needed() -> None:
-    few: list[list[float]] = [[]] * (WINDOWS - 5) + [[6000.0] * 10] * 5  # the first window's are not in the difference
+    # the first window's are not in the difference
+    few: list[list[float]] = [[]] * (WINDOWS - 5) + [[6000.0] * 10] * 5
     assert len(evaluate(few)) == 1
     assert evaluate([[]] * (WINDOWS - 4) + [[6000.0] * 10] * 4) == []
 
@@ -82,14 +95,19 @@ def test_the_newest_gaps_are_looked_at() -> None:
 
 
 def test_gaps_that_shrink_when_more_arrives_are_work() -> None:
-    gaps = [[500_000 / rate] * round(60_000 * rate / 500_000) for rate in [50.0] * 30 + [100.0] * 30]
+    gaps = [
+        [500_000 / rate] * round(60_000 * rate / 500_000) for rate in [50.0] * 30 + [100.0] * 30
+    ]
     (found,) = evaluate(gaps, [50.0] * 30 + [100.0] * 30)
     assert (found.state, found.guards["period_follows_arrivals"]) == ("fails", FAIL)
 
 
 def test_the_same_gaps_at_all_rates_are_surer_than_at_one() -> None:
     (sure,), (unsure,) = evaluate(every(5000), DAY_AND_NIGHT), evaluate(every(5000), STEADY)
-    assert (sure.guards["period_follows_arrivals"], unsure.guards["period_follows_arrivals"]) == (PASS, UNKNOWN)
+    assert (sure.guards["period_follows_arrivals"], unsure.guards["period_follows_arrivals"]) == (
+        PASS,
+        UNKNOWN,
+    )
     assert sure.confidence > unsure.confidence
 
 
@@ -128,11 +146,15 @@ def test_tables_of_an_older_job_say_nothing() -> None:
 
 
 def often(per_minute: Sequence[float]) -> list[float]:
-    """What D75 says of so many commits a minute of each partition in the newest windows, nothing known of those before:
-    commits per second."""
+    """What D75 says of so many commits a minute of each partition in the newest windows, nothing
+    known of those before: commits per second.
+    """
     known = [np.nan] * (WINDOWS - len(per_minute)) + list(per_minute)
     topic = topic_signals([0.0] * PARTITIONS, history={"commits": np.array([known] * PARTITIONS)})
-    return [each.evidence["commits_per_second_and_partition"] for each in commit_rate_high.check(signals_of(topic))]
+    return [
+        each.evidence["commits_per_second_and_partition"]
+        for each in commit_rate_high.check(signals_of(topic))
+    ]
 
 
 def test_commits_are_too_many_once_they_have_been_for_ten_minutes() -> None:

@@ -29,7 +29,10 @@ def evaluate(code: str, signals: Signals) -> list[Observation]:
 def session(seconds: float, heartbeat: float = 0.0) -> list[float]:
     life = Life(session=seconds).generation(10, A, B)
     return [
-        each.confidence for each in evaluate("TIMEOUT_RATIO", life.signals(policy=Policy(heartbeat_seconds=heartbeat)))
+        each.confidence
+        for each in evaluate(
+            "TIMEOUT_RATIO", life.signals(policy=Policy(heartbeat_seconds=heartbeat))
+        )
     ]
 
 
@@ -57,7 +60,11 @@ def tight(gap: float, timeout: float, consumed: float = 100.0) -> list[Observati
 
 def test_batches_that_fill_four_fifths_of_the_poll_interval_are_tight() -> None:
     (found,) = tight(420, 480)
-    assert (found.state, found.evidence["ratio"], found.subject) == ("holds", 0.875, "poll_interval")
+    assert (found.state, found.evidence["ratio"], found.subject) == (
+        "holds",
+        0.875,
+        "poll_interval",
+    )
     assert tight(240, 300) == []
     assert len(tight(250, 300)) == 1
 
@@ -66,7 +73,9 @@ def test_partitions_that_are_stalled_and_too_few_gaps_say_nothing_of_batches() -
     assert tight(420, 480, consumed=0.0) == []
     life = Life(timeout=480).generation(10, A, B)
     few = np.where(np.arange(WINDOWS) < 9, 420.0, np.nan)
-    assert evaluate("TIMEOUT_TIGHT", life.signals(topics=[series(interval=few, consumed=100.0)])) == []
+    assert (
+        evaluate("TIMEOUT_TIGHT", life.signals(topics=[series(interval=few, consumed=100.0)])) == []
+    )
 
 
 def test_commits_rarer_than_any_poll_come_from_a_timer() -> None:
@@ -75,7 +84,9 @@ def test_commits_rarer_than_any_poll_come_from_a_timer() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(45, []), (44, ["static"]), (30, ["static"])])
-def test_a_session_outlasts_the_longest_restarts_by_half(seconds: float, expected: list[str]) -> None:
+def test_a_session_outlasts_the_longest_restarts_by_half(
+    seconds: float, expected: list[str]
+) -> None:
     life = Life(session=seconds).generation(10, *IDS)
     for number, away in enumerate((20.0, 25.0, 30.0)):
         life.static_return(1000 + 100 * number, IDS[number], "new", "/10.0.0.1", away=away)
@@ -91,27 +102,41 @@ def test_subscriptions_may_differ_for_half_an_hour() -> None:
     life = Life().generation(1800, A, B, of_member={B: {"topics": ["payments"]}})
     assert evaluate("SUBSCRIPTION_DIVERGENT", life.signals(NOW)) == []
     (found,) = evaluate("SUBSCRIPTION_DIVERGENT", life.signals(NOW + 60))
-    assert (found.evidence["differ_seconds"], found.evidence_text["topics"]) == (1860, "orders | payments")
+    assert (found.evidence["differ_seconds"], found.evidence_text["topics"]) == (
+        1860,
+        "orders | payments",
+    )
 
 
 def test_a_static_member_that_outstayed_its_session_is_named_with_its_absence() -> None:
     life = Life().generation(10, *IDS).generation(3045, *IDS[:2]).generation(3070, *IDS)
     (found,) = evaluate("STATIC_EXPIRED", life.signals())
     assert (found.subject, found.severity) == ("s-2", "warn")
-    assert (found.evidence["absence_seconds"], found.evidence["session_timeout_seconds"]) == (70, 45)
+    assert (found.evidence["absence_seconds"], found.evidence["session_timeout_seconds"]) == (
+        70,
+        45,
+    )
     assert evaluate("STATIC_EXPIRED", life.signals(3070 + 1800)) == []
 
 
 def test_static_members_that_are_evicted_again_and_again_were_not_restarted() -> None:
     life = Life().generation(10, *IDS)
     for second, gone in ((2400, "s-0"), (2600, "s-2"), (2800, "s-2")):
-        life.generation(second, *[each for each in IDS if each != gone]).generation(second + 20, *IDS)
-    assert {each.subject for each in evaluate("STATIC_EXPIRED", life.signals(2700))} == {"s-0", "s-2"}
+        life.generation(second, *[each for each in IDS if each != gone]).generation(
+            second + 20, *IDS
+        )
+    assert {each.subject for each in evaluate("STATIC_EXPIRED", life.signals(2700))} == {
+        "s-0",
+        "s-2",
+    }
     assert evaluate("STATIC_EXPIRED", life.signals()) == []
 
 
 def test_a_member_that_was_taken_away_did_not_expire() -> None:
-    assert evaluate("STATIC_EXPIRED", Life().generation(10, *IDS).generation(3045, *IDS[:2]).signals()) == []
+    assert (
+        evaluate("STATIC_EXPIRED", Life().generation(10, *IDS).generation(3045, *IDS[:2]).signals())
+        == []
+    )
 
 
 def duplicate(*hosts: str, **columns: Any) -> list[Observation]:
@@ -156,12 +181,20 @@ def test_three_restarts_under_new_ids_are_unstable_ids() -> None:
 
 
 def test_names_that_somebody_changed_are_a_migration() -> None:
-    assert [each.guards for each in unstable("orders-0", "orders-1", "orders-2")] == [{"renamed_once": "fail"}]
+    assert [each.guards for each in unstable("orders-0", "orders-1", "orders-2")] == [
+        {"renamed_once": "fail"}
+    ]
 
 
 def row(day: float, **columns: Any) -> dict[str, Any]:
     begin = at(NOW - 86_400 * day)
-    known = {"started_at": begin, "ended_at": begin, "is_spike": True, "static_share": 0.0, "lag_record_seconds": 500.0}
+    known = {
+        "started_at": begin,
+        "ended_at": begin,
+        "is_spike": True,
+        "static_share": 0.0,
+        "lag_record_seconds": 500.0,
+    }
     return known | columns
 
 

@@ -53,8 +53,14 @@ def test_a_topic_that_returns_under_another_id_is_reported_once(
 def test_a_transaction_hangs_once_what_is_stable_has_stood_for_longer_than_any_may_last(
     windows: int, committed: float, moves: int, codes: list[str]
 ) -> None:
-    rows = [{"last_stable_offset": 1000 + moves * at, "log_end_offset": 1000 + 600 * at} for at in range(windows)]
+    rows = [
+        {"last_stable_offset": 1000 + moves * at, "log_end_offset": 1000 + 600 * at}
+        for at in range(windows)
+    ]
     topic = topic_signals(
-        [600.0 * windows], floor=100.0, history={"committed": committed}, facts={"windows": {0: rows}}
+        [600.0 * windows],
+        floor=100.0,
+        history={"committed": committed},
+        facts={"windows": {0: rows}},
     )
     assert [each.code for each in lso_stuck.check(signals_of(topic))] == codes

@@ -43,8 +43,12 @@ def scaled(
         envelope=np.where(ends <= 1800, 1000.0, lag), lag=1000.0, lag_min=1000.0 if busy else 0.0,
         consume=np.where(ends <= 1800, 500.0, consume), trend=trend,
     )  # fmt: skip
-    members = {slot: member(slot, material.get("fresh", 1) if slot in NEW else 1) for slot in (*OLD, *NEW)}
-    return evaluate("SCALE_OUT_FUTILE", life.signals(now, topics=[topic], members=members, is_material=True))
+    members = {
+        slot: member(slot, material.get("fresh", 1) if slot in NEW else 1) for slot in (*OLD, *NEW)
+    }
+    return evaluate(
+        "SCALE_OUT_FUTILE", life.signals(now, topics=[topic], members=members, is_material=True)
+    )
 
 
 def test_new_members_that_consume_no_more_are_futile() -> None:
@@ -73,14 +77,18 @@ def test_where_elasticity_is_unknown_members_that_lag_prove_nothing() -> None:
 
 
 @pytest.mark.parametrize(("now", "expected"), [(2099, 0), (2100, 1), (3600, 1), (3601, 0)])
-def test_a_scale_out_is_evaluated_from_five_minutes_to_half_an_hour_after(now: float, expected: int) -> None:
+def test_a_scale_out_is_evaluated_from_five_minutes_to_half_an_hour_after(
+    now: float, expected: int
+) -> None:
     assert len(scaled(now, fresh=0)) == expected
 
 
 def hours_after(
     *, scaled: Scaled | None = None, opened_ms: int | None = 1, trend: str = "flat", **columns: Any
 ) -> Signals:
-    """4 → 8 members three hours ago, with what was made of it then; 1 000/s are consumed in all since."""
+    """4 → 8 members three hours ago, with what was made of it then; 1 000/s are consumed in all
+    since.
+    """
     life = Life().generation(-9000, *OLD, *NEW)
     track = Track("SCALE_OUT_FUTILE", "", (), "", 0, opened_ms=opened_ms)
     topic = series(lag=1000.0, envelope=1000.0, lag_min=1000.0, consume=500.0, trend=trend)
@@ -95,11 +103,16 @@ def test_an_open_finding_lasts_while_the_lag_does_not_fall_and_the_members_stay(
     assert evaluate("SCALE_OUT_FUTILE", hours_after(trend="draining")) == []
     assert evaluate("SCALE_OUT_FUTILE", hours_after(is_material=False)) == []
     fewer = Life().generation(-9000, *OLD, *NEW).generation(1000, *OLD)
-    assert evaluate("SCALE_OUT_FUTILE", replace(hours_after(), membership=fewer.membership(3000))) == []
+    assert (
+        evaluate("SCALE_OUT_FUTILE", replace(hours_after(), membership=fewer.membership(3000)))
+        == []
+    )
 
 
 @pytest.mark.parametrize(("then", "is_known"), [(900.0, True), (800.0, False)])
-def test_what_members_brought_is_known_until_all_together_do_more(then: float, *, is_known: bool) -> None:
+def test_what_members_brought_is_known_until_all_together_do_more(
+    then: float, *, is_known: bool
+) -> None:
     scaled = Scaled(5, 0.1, then)
     assert newest_scale_out(hours_after(scaled=scaled)) == (scaled if is_known else None)
 
@@ -127,7 +140,9 @@ def test_four_alternating_changes_in_an_hour_are_an_oscillation() -> None:
 
 
 def test_one_member_that_crashes_again_and_again_is_no_oscillation() -> None:
-    """Now and then it restarts before its dead self is missed, so that there is one more for a while."""
+    """Now and then it restarts before its dead self is missed, so that there is one more for a
+    while.
+    """
     last, beside = OLD[-1], OLD[-1].replace("#0", "#1")
     life = Life().generation(10, *OLD)
     for number in range(35):
@@ -145,7 +160,9 @@ def test_one_member_that_crashes_again_and_again_is_no_oscillation() -> None:
 def test_members_that_poll_timeouts_evict_now_and_then_are_no_oscillation(
     reason: str, begin: float, *, is_swinging: bool
 ) -> None:
-    """A member that nobody removed rejoins; one that a scale-in killed stops its heartbeats, too."""
+    """A member that nobody removed rejoins; one that a scale-in killed stops its
+    heartbeats, too.
+    """
     life = Life(timeout=60).generation(begin - 290, *OLD)
     for number, last in enumerate(OLD[2:]):
         rest = [each for each in OLD if each != last]
@@ -168,8 +185,12 @@ def woken(empty: float = 1200, done: float = 20_000, **policy: Any) -> list[Obse
     life = Life().generation(10, *OLD[:2]).generation(2400 - empty).generation(2400, *OLD[:2])
     ends = 60.0 * np.arange(1, WINDOWS + 1)
     end = 20.0 * ends
-    committed = np.where(ends <= 2400 - empty, end, np.where(ends <= 2400, 20.0 * (2400 - empty), end - done))
-    topic = series(partitions=12, floor=201, end=end, committed=committed, lag=end - committed, produced=1200.0)
+    committed = np.where(
+        ends <= 2400 - empty, end, np.where(ends <= 2400, 20.0 * (2400 - empty), end - done)
+    )
+    topic = series(
+        partitions=12, floor=201, end=end, committed=committed, lag=end - committed, produced=1200.0
+    )
     return evaluate("SCALE_ZERO_COLD_START", life.signals(topics=[topic], policy=Policy(**policy)))
 
 
@@ -205,7 +226,11 @@ def idle(busy_minutes: int, members: int = 2, **policy: Any) -> list[Observation
         }
         for number in range(1440)
     ]
-    signals = Life().generation(10, *OLD[:members]).signals(baseline=lambda: {"orders": rows}, policy=Policy(**policy))
+    signals = (
+        Life()
+        .generation(10, *OLD[:members])
+        .signals(baseline=lambda: {"orders": rows}, policy=Policy(**policy))
+    )
     return evaluate("OVERPROVISIONED_IDLE", signals)
 
 
@@ -215,7 +240,13 @@ def test_a_day_of_windows_is_read_once_an_hour() -> None:
 
     with pytest.raises(AssertionError, match="read"):
         evaluate("OVERPROVISIONED_IDLE", Life().generation(10, *OLD[:2]).signals(baseline=reads))
-    assert evaluate("OVERPROVISIONED_IDLE", Life().generation(10, *OLD[:2]).signals(now=NOW + 60, baseline=reads)) == []
+    assert (
+        evaluate(
+            "OVERPROVISIONED_IDLE",
+            Life().generation(10, *OLD[:2]).signals(now=NOW + 60, baseline=reads),
+        )
+        == []
+    )
 
 
 def test_two_members_that_are_busy_for_an_hour_and_a_half_a_day_are_too_many() -> None:
@@ -231,7 +262,9 @@ def test_a_declared_standby_waits_on_purpose() -> None:
 
 
 def churn(commits: float, noops: float) -> list[Observation]:
-    return evaluate("COMMIT_IDLE_CHURN", Life().signals(topics=[series(commits=commits, noops=noops)]))
+    return evaluate(
+        "COMMIT_IDLE_CHURN", Life().signals(topics=[series(commits=commits, noops=noops)])
+    )
 
 
 def test_an_hour_of_commits_that_repeat_the_offset_is_churn() -> None:
@@ -243,7 +276,9 @@ def test_an_hour_of_commits_that_repeat_the_offset_is_churn() -> None:
 
 def test_a_partition_that_gets_fifty_commits_a_second_is_reported_and_one_with_ten_is_not() -> None:
     def rate(per_second: float) -> list[Observation]:
-        return evaluate("COMMIT_RATE_HIGH", Life().signals(topics=[series(commits=60 * per_second)]))
+        return evaluate(
+            "COMMIT_RATE_HIGH", Life().signals(topics=[series(commits=60 * per_second)])
+        )
 
     assert [each.evidence["commits_per_second_and_partition"] for each in rate(50)] == [50]
     assert rate(10) == []

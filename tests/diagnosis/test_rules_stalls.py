@@ -1,4 +1,6 @@
-"""Silent partitions and whose fault it is; poison pills: what stood first, in the hands of all that were evicted."""
+"""Silent partitions and whose fault it is; poison pills: what stood first, in the hands of all that
+were evicted.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def stands(frozen: dict[int, float]) -> TopicSignals:
 
 
 def chain(reasons: dict[str, object] | None = None) -> Life:
-    """Member A has partitions 0 to 3 and is evicted at 3000 s, then B, which has 0 to 5, at 3100 s."""
+    """Member A has partitions 0 to 3 and is evicted at 3000 s, then B, which has 0
+    to 5, at 3100 s.
+    """
     life = Life(timeout=60).generation(10, A, B, C, assigned=OF_THREE)
     life.generation(3000, B, C, assigned=OF_TWO, of_row=reasons or PUT_OUT)
     return life.generation(3100, C, assigned={C: range(12)}, of_row=reasons or PUT_OUT)
@@ -90,7 +94,9 @@ def test_members_that_did_not_all_have_it_did_not_stumble_over_it(frozen: dict[i
 def with_others(times: int) -> Life:
     """A and B are evicted with partition 2, and so many others that never had it."""
     others = pods(7, 8)[:times]
-    life = Life(timeout=60).generation(10, A, B, C, *others, assigned=OF_THREE | dict.fromkeys(others, ()))
+    life = Life(timeout=60).generation(
+        10, A, B, C, *others, assigned=OF_THREE | dict.fromkeys(others, ())
+    )
     for second, other in zip((3020, 3040), others, strict=False):
         others = [each for each in others if each != other]
         kept = OF_THREE | dict.fromkeys(others, ())
@@ -101,7 +107,11 @@ def with_others(times: int) -> Life:
 
 def test_one_member_that_leaves_for_another_reason_does_not_hide_the_record() -> None:
     (found,) = evaluated(with_others(1), {2: 650})
-    assert (found.partitions, found.evidence["owners_put_out"], found.evidence["evictions"]) == ((2,), 2, 2)
+    assert (found.partitions, found.evidence["owners_put_out"], found.evidence["evictions"]) == (
+        (2,),
+        2,
+        2,
+    )
 
 
 def test_where_as_many_leave_that_never_had_it_no_record_is_to_blame() -> None:
@@ -121,22 +131,29 @@ def silent(life: Life, kind: str = "silent") -> list[str]:
     """Guards that fail where partitions 0 and 1 of member A stand for 200 s, up to 3600 s."""
     topic = stands({0: 200, 1: 200})
     topic.frame.names["slot"][:2] = A
-    topic = replace(topic, stall_kind=(kind, kind, *[""] * (PARTITIONS - 2)), interval=np.full(PARTITIONS, 5.0))
+    topic = replace(
+        topic, stall_kind=(kind, kind, *[""] * (PARTITIONS - 2)), interval=np.full(PARTITIONS, 5.0)
+    )
     (found, *_) = partition_stalled.check(life.signals(topics=[topic], material_lag=1000.0))
     return [name for name, result in found.guards.items() if result == "fail"]
 
 
 @pytest.mark.parametrize(("newest", "fails"), [(3400, 0), (3540, 0), (3541, 1), (3590, 1)])
-def test_while_a_group_rebalances_again_and_again_nobody_has_time_to_stall(newest: float, fails: int) -> None:
+def test_while_a_group_rebalances_again_and_again_nobody_has_time_to_stall(
+    newest: float, fails: int
+) -> None:
     life = Life().generation(10, A, B, C).generation(newest - 400, A, B).generation(newest, A, B, C)
     assert silent(life) == ["its owner had time to read"] * fails
-    assert silent(life, "repeating") == ["its owner had time to read"] * fails  # it commits what it has as it goes
+    # it commits what it has as it goes
+    assert silent(life, "repeating") == ["its owner had time to read"] * fails
 
 
 def test_who_repeats_one_commit_and_moves_others_between_rebalances_had_time() -> None:
     life = Life().generation(10, A, B, C).generation(3590, A, B, C)
     topic = stands({0: 200})
-    topic = replace(topic, stall_kind=("repeating", *[""] * (PARTITIONS - 1)), interval=np.full(PARTITIONS, 5.0))
+    topic = replace(
+        topic, stall_kind=("repeating", *[""] * (PARTITIONS - 1)), interval=np.full(PARTITIONS, 5.0)
+    )
     topic.frame.names["slot"][:2] = A
     topic.frame.numbers["consumed"][1:] = 600.0
     (found, *_) = partition_stalled.check(life.signals(topics=[topic], material_lag=1000.0))
@@ -144,14 +161,23 @@ def test_who_repeats_one_commit_and_moves_others_between_rebalances_had_time() -
 
 
 @pytest.mark.parametrize(("session", "fails"), [(45, 0), (119, 0), (121, 1)])
-def test_who_died_since_the_newest_rebalance_is_missed_a_session_later(session: float, fails: int) -> None:
+def test_who_died_since_the_newest_rebalance_is_missed_a_session_later(
+    session: float, fails: int
+) -> None:
     life = Life(session=session).generation(10, A, B, C).generation(3480, A, B, C)
     assert silent(life) == ["its owner had time to read"] * fails
 
 
 def test_the_owner_is_inspected_and_restarted_before_any_record_is_skipped() -> None:
     advice = " ".join(BY_CODE["PARTITION_STALLED"].advice)
-    words = ("silent", "thread dump", "restart that one member", "repeating", "read the record", "skip")
+    words = (
+        "silent",
+        "thread dump",
+        "restart that one member",
+        "repeating",
+        "read the record",
+        "skip",
+    )
     places = [advice.index(word) for word in words]
     assert places == sorted(places)
 
@@ -161,7 +187,8 @@ def test_what_a_member_had_that_dies_again_and_again_is_not_stalled() -> None:
     for second in (3300, 3350, 3400):
         life.generation(second, B, C).generation(second + 20, A, B, C)
     assert silent(life) == ["its owner does not start again and again"]
-    assert silent(life, "repeating") == ["its owner does not start again and again"]  # each life begins elsewhere
+    # each life begins elsewhere
+    assert silent(life, "repeating") == ["its owner does not start again and again"]
     other = Life().generation(10, A, B, C)
     for second in (3300, 3350, 3400):
         other.generation(second, A, C).generation(second + 20, A, B, C)
@@ -169,10 +196,14 @@ def test_what_a_member_had_that_dies_again_and_again_is_not_stalled() -> None:
 
 
 @pytest.mark.parametrize(("commits", "count"), [(3.0, 2), (0.0, 0)])
-def test_nobody_repeats_a_commit_in_an_empty_group_that_does_not_commit(commits: float, count: int) -> None:
+def test_nobody_repeats_a_commit_in_an_empty_group_that_does_not_commit(
+    commits: float, count: int
+) -> None:
     topic = stands({0: 200, 1: 200})
     kinds = ("repeating", "repeating", *[""] * (PARTITIONS - 2))
     topic = replace(topic, stall_kind=kinds, interval=np.full(PARTITIONS, 5.0))
     topic.frame.numbers["commits"][:, -1] = commits
-    signals = Life().generation(10, A, B, C).signals(topics=[topic], material_lag=1000.0, member_count=0)
+    signals = (
+        Life().generation(10, A, B, C).signals(topics=[topic], material_lag=1000.0, member_count=0)
+    )
     assert len(partition_stalled.check(signals)) == count

@@ -20,7 +20,9 @@ LAGS = st.lists(st.integers(0, 50), min_size=2, max_size=9).filter(any)
 
 
 def shape(*lags: float, is_material: bool = True) -> Shape:
-    return raw_shape(np.array(lags), np.arange(len(lags)), is_material=is_material, parameters=PARAMETERS)
+    return raw_shape(
+        np.array(lags), np.arange(len(lags)), is_material=is_material, parameters=PARAMETERS
+    )
 
 
 FIXTURES = {
@@ -37,7 +39,9 @@ FIXTURES = {
 }
 
 
-@pytest.mark.parametrize(("lags", "gini", "n_eff", "rho", "raw"), FIXTURES.values(), ids=FIXTURES.keys())
+@pytest.mark.parametrize(
+    ("lags", "gini", "n_eff", "rho", "raw"), FIXTURES.values(), ids=FIXTURES.keys()
+)
 def test_the_fixtures_of_the_specification(
     lags: tuple[int, ...], gini: float, n_eff: float, rho: float, raw: str
 ) -> None:
@@ -51,16 +55,21 @@ def test_the_numbers_are_what_their_definitions_say(lags: list[int]) -> None:
     n, total = len(lags), sum(lags)
     found = measure(np.array(lags, float), np.arange(n))
     differences = sum(abs(a - b) for a, b in combinations(lags, 2))
-    assert found.gini == pytest.approx(differences / ((n - 1) * total))  # mean difference over its largest value
+    # mean difference over its largest value
+    assert found.gini == pytest.approx(differences / ((n - 1) * total))
     assert found.n_eff == pytest.approx(total**2 / sum(lag**2 for lag in lags))
     assert found.rho == pytest.approx(found.n_eff / n)
     assert found.top1_share == found.top_decile_share == pytest.approx(max(lags) / total)
     shares = [lag / total for lag in lags if lag]
-    assert found.entropy == pytest.approx(-sum(share * np.log(share) for share in shares) / np.log(n), abs=1e-12)
+    assert found.entropy == pytest.approx(
+        -sum(share * np.log(share) for share in shares) / np.log(n), abs=1e-12
+    )
 
 
 @given(LAGS)
-def test_the_top_set_is_the_smallest_with_seventy_percent_and_the_first_of_its_size(lags: list[int]) -> None:
+def test_the_top_set_is_the_smallest_with_seventy_percent_and_the_first_of_its_size(
+    lags: list[int],
+) -> None:
     found = measure(np.array(lags, float), np.arange(len(lags))).top
     enough = (
         chosen
@@ -130,7 +139,16 @@ def test_lag_that_is_not_material_has_no_shape_but_its_numbers() -> None:
 def test_one_partition_is_single_and_has_no_numbers() -> None:
     found = shape(np.nan, 40)
     assert (found.raw, found.top) == ("single", (1,))
-    assert np.isnan([found.gini, found.n_eff, found.rho, found.top1_share, found.top_decile_share, found.entropy]).all()
+    assert np.isnan(
+        [
+            found.gini,
+            found.n_eff,
+            found.rho,
+            found.top1_share,
+            found.top_decile_share,
+            found.entropy,
+        ]
+    ).all()
 
 
 @pytest.mark.parametrize("lags", [(), (np.nan, np.nan), (0, 0, 0), (-3, 0)])
@@ -169,7 +187,8 @@ EVEN, UNEVEN, NOTHING = (Shape(name, name) for name in ("spread", "mixed", "none
         ([hot(1, 2, 3), hot(2, 3, 4, 5), hot(3, 2, 1)], "mixed"),  # 2 of 5
         ([hot(1, 2), hot(3), hot(1, 2)], "mixed"),
         ([hot(1), hot(2, 1), hot(1)], "mixed"),  # a single hot one has to stay on top
-        ([hot(3, 2, 1), hot(1, 2), hot(4, 3, 2)], "mixed"),  # the middle one is like the first, not like the newest
+        # the middle one is like the first, not like the newest
+        ([hot(3, 2, 1), hot(1, 2), hot(4, 3, 2)], "mixed"),
         ([hot(1, 2, 3), hot(2, 3, 4), hot(4, 5, 3)], "mixed"),  # drifted away from the newest
         ([EVEN], "mixed"),
         ([EVEN] * 2, "spread"),

@@ -1,4 +1,6 @@
-"""True if a member or one of its partitions is slow, known by what it does once it is left with fewer."""
+"""True if a member or one of its partitions is slow, known by what it does once it is left with
+fewer.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +18,29 @@ LAG = 50_000.0
 MOVED = 40  # the window of the rebalance
 
 
-def left_with(after: float, *, until: int = MOVED, busy: float = LAG, taken: tuple[int, ...] = ()) -> Signals:
-    """m2 drained 150 records/s of partitions 6 to 8, and `after` since it has only 7 and 8, and those `taken`."""
+def left_with(
+    after: float, *, until: int = MOVED, busy: float = LAG, taken: tuple[int, ...] = ()
+) -> Signals:
+    """m2 drained 150 records/s of partitions 6 to 8, and `after` since it has only 7 and 8, and
+    those `taken`.
+    """
     slots = np.array([[f"m{place // 3}"] * WINDOWS for place in range(12)], object)
     slots[6, until:] = "m1"
     for place in taken:
         slots[place, until:] = "m2"
     held = slots == "m2"
-    consume = np.where(held, np.where(np.arange(WINDOWS) < until, 150.0, after) / held.sum(axis=0), 100.0)
+    consume = np.where(
+        held, np.where(np.arange(WINDOWS) < until, 150.0, after) / held.sum(axis=0), 100.0
+    )
     lag = [LAG if place in {7, 8} else 10.0 for place in range(12)]
     lowest = np.where(held, busy, 10.0)
     history: dict[str, Any] = {"slot": slots, "consume": consume, "lag_min": lowest, "lag": lowest}
     topic = topic_signals(
-        lag, slots=list(slots[:, -1]), consume=consume[:, -1].tolist(), history=history, shape="concentrated"
+        lag,
+        slots=list(slots[:, -1]),
+        consume=consume[:, -1].tolist(),
+        history=history,
+        shape="concentrated",
     )
     return signals_of(topic, busy=["m2"], capacity={"m2": after})
 
@@ -40,7 +52,9 @@ def test_what_a_member_did_before_and_after_is_the_median_of_busy_windows() -> N
 
 
 @pytest.mark.parametrize(("after", "expected"), [(127.5, True), (127.6, False), (150, False)])
-def test_a_slow_member_keeps_its_pace_and_one_with_costly_records_loses_it(after: float, expected: bool) -> None:
+def test_a_slow_member_keeps_its_pace_and_one_with_costly_records_loses_it(
+    after: float, expected: bool
+) -> None:
     found = shed(left_with(after), "m2")
     assert found is not None
     assert found.is_slower is expected
@@ -69,7 +83,9 @@ def test_too_little_tells_nothing(signals: Signals) -> None:
 
 
 def test_members_that_all_do_as_much_are_held_up_by_what_they_share() -> None:
-    """Of eight members at one sink those with two partitions fall behind, and the others drain the past."""
+    """Of eight members at one sink those with two partitions fall behind, and the others drain the
+    past.
+    """
     slots = [f"m{place // 2}" if place < 8 else f"m{place - 4}" for place in range(12)]
     consume = [55.0 if place in {0, 2} else 60.0 if place < 8 else 125.0 for place in range(12)]
     lag = [LAG if place in {0, 2} else 10.0 for place in range(12)]

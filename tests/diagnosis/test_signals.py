@@ -16,7 +16,9 @@ from tables.fixtures import NOW
 EVERY, RATE = 10, 200.0  # windows from commit to commit, records/s
 
 
-@pytest.mark.parametrize(("growth", "material", "shape"), [(10_000.0, True, "spread"), (0.0, False, "none")])
+@pytest.mark.parametrize(
+    ("growth", "material", "shape"), [(10_000.0, True, "spread"), (0.0, False, "none")]
+)
 def test_a_backlog_that_grows_under_a_slow_rhythm_of_commits_has_a_shape(
     growth: float, material: bool, shape: str
 ) -> None:
@@ -38,13 +40,16 @@ def test_a_backlog_that_grows_under_a_slow_rhythm_of_commits_has_a_shape(
     ("window", "rate"),
     [
         ({"commits": 6, "consumed": 1200, "consume_rate": 3.0}, 10.0),
-        ({"commits": None, "consumed": 12_000, "consume_rate": 20.0}, 10.0),  # as much as since the answer before
+        # as much as since the answer before
+        ({"commits": None, "consumed": 12_000, "consume_rate": 20.0}, 10.0),
         ({"commits": None, "consumed": None, "consume_rate": 20.0}, None),
         ({"commits": None, "consumed": 12_000, "consume_rate": None}, None),
         ({"commits": 6, "consumed": None, "consume_rate": 20.0}, None),
     ],
 )
-def test_what_a_member_did_is_by_the_time_in_which_it_was_done(window: Row, rate: float | None) -> None:
+def test_what_a_member_did_is_by_the_time_in_which_it_was_done(
+    window: Row, rate: float | None
+) -> None:
     row = {"window_start": NOW, "window_end": NOW + timedelta(minutes=1), "members": 2} | window
     found = compute.rate_per_member(row)
     assert rate == (None if isnan(found) else found)

@@ -14,14 +14,24 @@ from laggard.diagnosis.signals.forecast import drain_seconds
 from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.statistics import percentile
 from laggard.diagnosis.verdict.reasons import autoscaler_settings
-from laggard.diagnosis.verdict.sizing import Load, Sizing, lasting, lower_bound, packed, size, slowest_drain
+from laggard.diagnosis.verdict.sizing import (
+    Load,
+    Sizing,
+    lasting,
+    lower_bound,
+    packed,
+    size,
+    slowest_drain,
+)
 from laggard.rebalance.assignors import ASSIGNORS, Member, assign
 
 
 def sized(lag: Any, members: int = 4, **fields: Any) -> Sizing:
     topic = {name: fields.pop(name) for name in ("arrival", "status") if name in fields}
     slots = spread_over(len(lag), members)
-    return size(signals_of(topic_signals(lag, slots=slots, **topic), **({"capacity": 600.0} | fields)))
+    return size(
+        signals_of(topic_signals(lag, slots=slots, **topic), **({"capacity": 600.0} | fields))
+    )
 
 
 def shares(assignor: str, members: int, topics: Any) -> list[int]:
@@ -41,7 +51,9 @@ def shares(assignor: str, members: int, topics: Any) -> list[int]:
         (3, 9, [3, 3, 3]),
     ],
 )
-def test_members_beyond_the_partitions_get_nothing(members: int, partitions: int, expected: Any) -> None:
+def test_members_beyond_the_partitions_get_nothing(
+    members: int, partitions: int, expected: Any
+) -> None:
     for assignor in ("range", "roundrobin", "sticky", "uniform"):
         assert sorted(shares(assignor, members, {"orders": partitions}), reverse=True) == expected
 
@@ -70,9 +82,12 @@ def test_work_is_arrivals_and_the_lag_spread_over_the_drain_target() -> None:
 
 @pytest.mark.parametrize(
     ("lag", "desired"),
-    [(0.0, 6), (18_000.0, 6), (18_001.0, 12), (200_000.0, 12)],  # w = 240 is 0.4 c: two fill a member
+    # w = 240 is 0.4 c: two fill a member
+    [(0.0, 6), (18_000.0, 6), (18_001.0, 12), (200_000.0, 12)],
 )
-def test_a_steady_shortage_wants_six_members_while_two_partitions_fit_one(lag: Any, desired: int) -> None:
+def test_a_steady_shortage_wants_six_members_while_two_partitions_fit_one(
+    lag: Any, desired: int
+) -> None:
     found = sized([lag] * 12, arrival=220.0)
 
     assert (found.members_desired, found.target_unreachable) == (desired, False)
@@ -88,14 +103,19 @@ def test_where_no_partition_fits_a_member_the_ceiling_is_wanted_and_misses_the_t
 
 
 def test_never_above_the_ceiling_of_a_range_over_two_topics() -> None:
-    topics = [topic_signals([50_000.0] * 6, topic=name, arrival=200.0, slots=spread_over(6, 3)) for name in ("a", "b")]
-    by_range, by_turns = (size(signals_of(*topics, capacity=300.0, assignor=name)) for name in ("range", "roundrobin"))
+    topics = [
+        topic_signals([50_000.0] * 6, topic=name, arrival=200.0, slots=spread_over(6, 3))
+        for name in ("a", "b")
+    ]
+    by_range, by_turns = (
+        size(signals_of(*topics, capacity=300.0, assignor=name)) for name in ("range", "roundrobin")
+    )
 
     assert (by_range.members_desired, by_range.target_unreachable) == (6, True)
     assert by_turns.members_desired == 12
 
 
-def test_a_count_that_divides_the_partitions_is_preferred_when_one_more_lowers_the_largest_load() -> None:
+def test_a_count_that_divides_the_partitions_is_preferred_if_one_more_lowers_the_load() -> None:
     # 12 partitions of 100/s, room 480: 3 members have 4 each and fit; of 11 members one has 2
     assert sized([0.0] * 12, arrival=100.0).members_desired == 3
     # room 300: 4 members have 3 each; 5 would not lower it below 3
@@ -106,9 +126,14 @@ def test_a_count_that_divides_the_partitions_is_preferred_when_one_more_lowers_t
     assert sized([0.0] * 15, arrival=100.0, capacity=525.0).members_desired == 5
 
 
-def smallest_by_search(work: list[int], room: float, ceiling: int, assignor: str, owned: Any) -> int | None:
+def smallest_by_search(
+    work: list[int], room: float, ceiling: int, assignor: str, owned: Any
+) -> int | None:
     for count in range(1, ceiling + 1):
-        members = [Member(f"{n:05}", frozenset({"orders"}), owned=owned.get(n, ()), generation=1) for n in range(count)]
+        members = [
+            Member(f"{n:05}", frozenset({"orders"}), owned=owned.get(n, ()), generation=1)
+            for n in range(count)
+        ]
         given = assign(assignor, members, {"orders": len(work)})
         if max(sum(work[place] for _, place in held) for held in given.values()) <= room + 1e-9:
             return count
@@ -124,7 +149,9 @@ def test_the_smallest_number_that_fits_is_the_one_a_plain_search_finds(
     rates: list[int], members: int, assignor: str
 ) -> None:
     topic = topic_signals(
-        [0.0] * len(rates), arrival=[float(rate) for rate in rates], slots=spread_over(len(rates), members)
+        [0.0] * len(rates),
+        arrival=[float(rate) for rate in rates],
+        slots=spread_over(len(rates), members),
     )
     signals = signals_of(topic, capacity=500.0, assignor=assignor)
     owned = {n: signals.members[slot].partitions for n, slot in enumerate(sorted(signals.members))}
@@ -140,11 +167,16 @@ def test_the_smallest_number_that_fits_is_the_one_a_plain_search_finds(
 
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=5))
-def test_packing_lies_between_the_bound_and_eleven_ninths_of_the_best_packing(work: list[int]) -> None:
+def test_packing_lies_between_the_bound_and_eleven_ninths_of_the_best_packing(
+    work: list[int],
+) -> None:
     best = min(
         len(set(bins))
         for bins in product(range(len(work)), repeat=len(work))
-        if all(sum(w for w, b in zip(work, bins, strict=True) if b == which) <= 60 for which in set(bins))
+        if all(
+            sum(w for w, b in zip(work, bins, strict=True) if b == which) <= 60
+            for which in set(bins)
+        )
     )
 
     assert lower_bound(work, 60) <= best <= packed(work, 60) <= 11 / 9 * best + 6 / 9
@@ -159,7 +191,9 @@ def test_without_a_capacity_nothing_is_wanted() -> None:
 
 
 def test_a_partition_that_is_not_known_counts_as_the_median_and_is_counted() -> None:
-    found = sized([9_000.0] * 11 + [np.nan], arrival=[100.0] * 11 + [np.nan], status=["ok"] * 11 + ["stale"])
+    found = sized(
+        [9_000.0] * 11 + [np.nan], arrival=[100.0] * 11 + [np.nan], status=["ok"] * 11 + ["stale"]
+    )
 
     assert (found.partitions_estimated, found.work) == (1, pytest.approx(12 * 110))
 
@@ -169,7 +203,8 @@ def test_an_assignor_that_is_not_known_deals_partitions_out() -> None:
 
 
 def test_moves_are_those_of_the_groups_own_assignor() -> None:
-    # 4 x 3 to 6 x 2: sticky moves one of each; ranges shift all but 0 1 of m0, 3 of m1, and none of the rest
+    # 4 x 3 to 6 x 2: sticky moves one of each; ranges shift all but 0 1 of m0, 3 of m1, and none of
+    # the rest
     assert sized([0.0] * 12, arrival=220.0, assignor="sticky").moved_partitions == 4
     assert sized([0.0] * 12, arrival=220.0, assignor="cooperative-sticky").moved_partitions == 4
     ranges = [set(range(3 * n, 3 * n + 3)) & set(range(2 * n, 2 * n + 2)) for n in range(4)]
@@ -183,7 +218,12 @@ def test_a_member_that_gets_more_than_it_can_do_never_drains() -> None:
 
 @pytest.mark.parametrize(
     ("lag", "arrival", "consume", "seconds"),
-    [(14_400_000, 1000, 2000, 14_400), (0, 1000, 0, 0), (10, 1000, 1020, inf), (10, 1000, 900, inf)],
+    [
+        (14_400_000, 1000, 2000, 14_400),
+        (0, 1000, 0, 0),
+        (10, 1000, 1020, inf),
+        (10, 1000, 900, inf),
+    ],
 )
 def test_a_backlog_of_four_hours_that_takes_four_to_drain_is_consumed_at_twice_the_arrivals(
     lag: Any, arrival: float, consume: float, seconds: float
@@ -198,7 +238,10 @@ def test_rates_that_are_not_known_give_no_drain() -> None:
 def test_an_autoscaler_gets_what_a_member_does_within_the_slo() -> None:
     rebalances = [REBALANCE | {"pause_p95_seconds": seconds} for seconds in (12.0, None)]
     signals = signals_of(
-        topic_signals([0.0]), capacity=500.0, policy=Policy(slo_time_lag_seconds=60.0), rebalances=rebalances
+        topic_signals([0.0]),
+        capacity=500.0,
+        policy=Policy(slo_time_lag_seconds=60.0),
+        rebalances=rebalances,
     )
     assert autoscaler_settings(signals) == {
         "autoscaler_lag_per_member_records": 30_000.0,
@@ -209,7 +252,11 @@ def test_an_autoscaler_gets_what_a_member_does_within_the_slo() -> None:
 
 
 def test_percentiles_are_values_by_nearest_rank() -> None:
-    assert [percentile(range(1, 21), 95), percentile([7.0], 95), percentile([1.0, np.nan, 3.0], 50)] == [19, 7, 1]
+    assert [
+        percentile(range(1, 21), 95),
+        percentile([7.0], 95),
+        percentile([1.0, np.nan, 3.0], 50),
+    ] == [19, 7, 1]
 
 
 def timed(signals: Signals) -> float:

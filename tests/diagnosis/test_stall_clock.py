@@ -1,4 +1,6 @@
-"""One reader whose group rebalances, stops, is rewound and returns, drawn at random: only one that hangs is stalled."""
+"""One reader whose group rebalances, stops, is rewound and returns, drawn at random: only one that
+hangs is stalled.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,8 @@ class Reader:
                 is_due = False
             else:
                 position = min(end, position + SPEED * RATE)
-                has_to_go = is_rebalanced and second != self.away.stop  # who comes has nothing to commit yet
+                # who comes has nothing to commit yet
+                has_to_go = is_rebalanced and second != self.away.stop
                 is_due = has_to_go or second - timer >= self.interval
             timer = second if is_due or is_rebalanced or is_away else timer
             if is_due:
@@ -59,28 +62,53 @@ class Reader:
             if second % WINDOW == WINDOW - 1:
                 frozen = min(second - progressed, second - committed // RATE)
                 interval = median_low(gaps[-GAPS:]) if len(gaps) >= 3 else np.nan
-                row = (committed, frozen, commits, interval, "" if is_away else "m0", second - newest)
+                row = (
+                    committed,
+                    frozen,
+                    commits,
+                    interval,
+                    "" if is_away else "m0",
+                    second - newest,
+                )
                 for name, value in zip(names, row, strict=True):
                     self.windows[name].append(value)
                 commits = 0
 
     def kinds(self) -> dict[int, str]:
         """The kind of stall in each window in which somebody reads."""
-        return {number: self._kind(number) for number in range(WARM, WINDOWS) if self.windows["owner"][number]}
+        return {
+            number: self._kind(number)
+            for number in range(WARM, WINDOWS)
+            if self.windows["owner"][number]
+        }
 
     def _kind(self, number: int) -> str:
         last = slice(0, number + 1)
         committed = np.array(self.windows["committed"][last], float)
         owners = self.windows["owner"][last]
-        history = {name: np.array(self.windows[name][last], float) for name in ("frozen", "commits", "interval")}
+        history = {
+            name: np.array(self.windows[name][last], float)
+            for name in ("frozen", "commits", "interval")
+        }
         lag = RATE * WINDOW * np.arange(1, number + 2) - committed
-        history |= {"committed": committed, "consumed": np.diff(committed, prepend=0), "lag": lag, "lag_min": lag}
+        history |= {
+            "committed": committed,
+            "consumed": np.diff(committed, prepend=0),
+            "lag": lag,
+            "lag_min": lag,
+        }
         history |= {"produced": float(RATE * WINDOW), "repeats": 0.0, "noops": 0.0}
         history |= {"owner": np.array(owners, object), "slot": np.array(owners, object)}
-        frame = topic_signals([lag[-1]], arrival=float(RATE), history=history, windows=number + 1).frame
+        frame = topic_signals(
+            [lag[-1]], arrival=float(RATE), history=history, windows=number + 1
+        ).frame
         settled = float(self.windows["settled"][number])
         return stall.stalls(
-            frame, has_members=True, window_seconds=WINDOW, parameters=Parameters(), settled_seconds=settled
+            frame,
+            has_members=True,
+            window_seconds=WINDOW,
+            parameters=Parameters(),
+            settled_seconds=settled,
         )[0]
 
 
@@ -98,7 +126,9 @@ def draw_reader(seed: int) -> Reader:
     if away and hangs_at < inf:  # a stop would end what hangs
         hangs_at = max(hangs_at, away.stop + 200.0)
     rewind = chance.choice((0, 0, 50_000)) if away else 0
-    reader = Reader(chance.choice((5, 20, 60, 120, 180)), rebalances, away, rewind, min(hangs_at, end * 2.0))
+    reader = Reader(
+        chance.choice((5, 20, 60, 120, 180)), rebalances, away, rewind, min(hangs_at, end * 2.0)
+    )
     reader.run()
     return reader
 
@@ -107,7 +137,11 @@ def test_a_reader_that_does_not_hang_is_never_stalled() -> None:
     wrong = {}
     for seed in range(READERS):
         reader = draw_reader(seed)
-        found = [number for number, kind in reader.kinds().items() if kind and (number + 1) * WINDOW < reader.hangs_at]
+        found = [
+            number
+            for number, kind in reader.kinds().items()
+            if kind and (number + 1) * WINDOW < reader.hangs_at
+        ]
         wrong |= {seed: (reader.interval, found)} if found else {}
     assert wrong == {}
 
@@ -119,6 +153,10 @@ def test_a_reader_that_hangs_is_stalled_after_three_commit_intervals() -> None:
         due = reader.hangs_at + 3 * reader.interval + 4 * WINDOW
         if due > WINDOW * WINDOWS:
             continue
-        first = min((number + 1) * WINDOW for number, kind in [*reader.kinds().items(), (WINDOWS, "never")] if kind)
+        first = min(
+            (number + 1) * WINDOW
+            for number, kind in [*reader.kinds().items(), (WINDOWS, "never")]
+            if kind
+        )
         late |= {seed: (reader.interval, reader.hangs_at, first)} if first > due else {}
     assert late == {}

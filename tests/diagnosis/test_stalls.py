@@ -15,7 +15,10 @@ from laggard.diagnosis.verdict.sizing import Sizing
 
 
 def kinds(
-    lag: float, frozen_seconds: float, produced: dict[int, float], windows: list[dict[str, Any]] | None = None
+    lag: float,
+    frozen_seconds: float,
+    produced: dict[int, float],
+    windows: list[dict[str, Any]] | None = None,
 ) -> tuple[str, ...]:
     """Of one owned partition; `produced` is records by window, 1 the newest."""
     arrived = np.zeros(WINDOWS)
@@ -29,13 +32,16 @@ def kinds(
 @pytest.mark.parametrize(
     ("lag", "produced", "expected"),
     [
-        (1, {4: 5000.0}, ""),  # the last records, and the marker behind them: they came before the stop
+        # the last records, and the marker behind them: they came before the stop
+        (1, {4: 5000.0}, ""),
         (1, {2: 1.0}, "repeating"),  # one came since
         (20, {4: 5000.0}, "repeating"),  # so many are no marker
         (20, {}, ""),  # nothing arrived at all
     ],
 )
-def test_a_marker_at_the_end_of_an_idle_log_is_no_stall(lag: float, produced: dict[int, float], expected: str) -> None:
+def test_a_marker_at_the_end_of_an_idle_log_is_no_stall(
+    lag: float, produced: dict[int, float], expected: str
+) -> None:
     assert kinds(lag, 200.0, produced) == (expected,)
 
 
@@ -50,13 +56,16 @@ def test_a_marker_at_the_end_of_an_idle_log_is_no_stall(lag: float, produced: di
         (None, 9000, "repeating"),
     ],
 )
-def test_a_reader_at_the_last_stable_offset_is_held_by_a_transaction(stable: Any, end: int, expected: str) -> None:
+def test_a_reader_at_the_last_stable_offset_is_held_by_a_transaction(
+    stable: Any, end: int, expected: str
+) -> None:
     rows = [{"last_stable_offset": stable, "log_end_offset": end}]
     assert kinds(8500, 200.0, {1: 5000.0}, rows) == (expected,)
 
 
 @pytest.mark.parametrize(
-    ("kind", "codes", "verdict"), [("held", [], "NO_BROKER"), ("repeating", ["PARTITION_STALLED"], "NO_STALLED")]
+    ("kind", "codes", "verdict"),
+    [("held", [], "NO_BROKER"), ("repeating", ["PARTITION_STALLED"], "NO_STALLED")],
 )
 def test_more_members_do_not_help_where_a_transaction_holds_the_readers(
     kind: str, codes: list[str], verdict: str
@@ -69,13 +78,25 @@ def test_more_members_do_not_help_where_a_transaction_holds_the_readers(
 
 @pytest.mark.parametrize(
     ("interval", "frozen_seconds", "expected"),
-    [(np.nan, 299, ""), (np.nan, 300, "silent"), (5.0, 299, "silent"), (120.0, 299, ""), (120.0, 360, "silent")],
+    [
+        (np.nan, 299, ""),
+        (np.nan, 300, "silent"),
+        (5.0, 299, "silent"),
+        (120.0, 299, ""),
+        (120.0, 360, "silent"),
+    ],
 )
-def test_a_first_batch_may_take_all_of_the_poll_interval(interval: float, frozen_seconds: float, expected: str) -> None:
+def test_a_first_batch_may_take_all_of_the_poll_interval(
+    interval: float, frozen_seconds: float, expected: str
+) -> None:
     arrived = {"frozen": frozen_seconds, "produced": 6000.0, "consumed": 0.0, "repeats": 0.0}
     frame = topic_signals([9000.0], interval=interval, history=arrived).frame
     found = stall.stalls(
-        frame, has_members=True, window_seconds=60, parameters=Parameters(), poll_interval_seconds=300.0
+        frame,
+        has_members=True,
+        window_seconds=60,
+        parameters=Parameters(),
+        poll_interval_seconds=300.0,
     )
     assert found == (expected,)
 
@@ -84,25 +105,43 @@ def test_a_first_batch_may_take_all_of_the_poll_interval(interval: float, frozen
 def test_before_the_interval_is_known_a_silence_that_has_ended_is_one_that_may_come_again(
     frozen_seconds: float, expected: str
 ) -> None:
-    """Commits come each seven minutes, and the poll interval is five: three such silences are too many."""
+    """Commits come each seven minutes, and the poll interval is five: three such silences are too
+    many.
+    """
     age = np.arange(WINDOWS - 1, -1, -1)
-    frozen = np.where(age <= 22, np.maximum(0.0, frozen_seconds - 60.0 * age), 420.0 - 60.0 * ((age - 22) % 7))
+    frozen = np.where(
+        age <= 22, np.maximum(0.0, frozen_seconds - 60.0 * age), 420.0 - 60.0 * ((age - 22) % 7)
+    )
     has_moved = age == 21
-    history = {"frozen": np.where(age == 22, 420.0, frozen), "consumed": np.where(has_moved, 9000.0, 0.0)}
-    frame = topic_signals([9000.0], interval=np.nan, history=history | {"produced": 6000.0, "repeats": 0.0}).frame
+    history = {
+        "frozen": np.where(age == 22, 420.0, frozen),
+        "consumed": np.where(has_moved, 9000.0, 0.0),
+    }
+    frame = topic_signals(
+        [9000.0], interval=np.nan, history=history | {"produced": 6000.0, "repeats": 0.0}
+    ).frame
     found = stall.stalls(
-        frame, has_members=True, window_seconds=60, parameters=Parameters(), poll_interval_seconds=300.0
+        frame,
+        has_members=True,
+        window_seconds=60,
+        parameters=Parameters(),
+        poll_interval_seconds=300.0,
     )
     assert found == (expected,)
 
 
 def turns(
-    frozen_seconds: float | None = None, caught_up: int | None = None, other: int | None = None, *, reset: bool = False
+    frozen_seconds: float | None = None,
+    caught_up: int | None = None,
+    other: int | None = None,
+    *,
+    reset: bool = False,
 ) -> list[str]:
-    """Kinds of three partitions that their owner works on in turn, each moving 30 s before the end of every third
-    window, with three times 5000 records to read. The first one stands for so long instead; all was read so many
-    windows ago; the first one has another owner since so many windows; before it stood it had none, and its
-    offset was reset after it had stood for long."""
+    """Kinds of three partitions that their owner works on in turn, each moving 30 s before the end
+    of every third window, with three times 5000 records to read. The first one stands for so long
+    instead; all was read so many windows ago; the first one has another owner since so many
+    windows; before it stood it had none, and its offset was reset after it had stood for long.
+    """
     window, number = np.arange(WINDOWS), np.arange(3)[:, None]
     since = (window - number) % 3
     frozen, committed = 30.0 + 60.0 * since, 10.0 * (window - since)
@@ -120,11 +159,22 @@ def turns(
         slot[:, begin - 1] = ""
         frozen[0, :begin] = 1200.0 + 60.0 * window[:begin]
         committed[0, :begin] = -1000.0
-    commits = {"commits": 4.0, "noops": np.where(np.diff(committed, axis=1, prepend=0.0) > 0, 3.0, 4.0)}
-    history = {"frozen": frozen, "committed": committed, "lag_min": lag, "slot": slot, "repeats": 8.0} | commits
+    commits = {
+        "commits": 4.0,
+        "noops": np.where(np.diff(committed, axis=1, prepend=0.0) > 0, 3.0, 4.0),
+    }
+    history = {
+        "frozen": frozen,
+        "committed": committed,
+        "lag_min": lag,
+        "slot": slot,
+        "repeats": 8.0,
+    } | commits
     frame = topic_signals([5000.0] * 3, history=history, slots=["m0"] * 3).frame
     floor = np.full(3, 100.0)
-    found = stall.stalls(frame, has_members=True, window_seconds=60, parameters=Parameters(), floor=floor)
+    found = stall.stalls(
+        frame, has_members=True, window_seconds=60, parameters=Parameters(), floor=floor
+    )
     return list(found)
 
 
@@ -157,10 +207,11 @@ def stands(
     behind: float = 5000.0,
     session: float = 45.0,
 ) -> str:
-    """Kind of a partition that stands, its owner having committed it so often in each window but the newest.
+    """Kind of a partition that stands, its owner having committed it so often in each window but
+    the newest.
 
-    The owner's other partition was committed so often in the newest one, and moved with so many commits of each
-    window; their lag was so high at the end of the window before.
+    The owner's other partition was committed so often in the newest one, and moved with so many
+    commits of each window; their lag was so high at the end of the window before.
     """
     each = np.full((2, WINDOWS), commits)
     each[:, -1] = other
@@ -168,7 +219,14 @@ def stands(
     lag = np.full((2, WINDOWS), 5000.0)
     lag[:, -2] = behind
     frozen = np.array([[frozen_seconds], [5.0]])
-    history = {"frozen": frozen, "commits": each, "noops": noops, "lag": lag, "lag_min": lag, "repeats": 9.0}
+    history = {
+        "frozen": frozen,
+        "commits": each,
+        "noops": noops,
+        "lag": lag,
+        "lag_min": lag,
+        "repeats": 9.0,
+    }
     frame = topic_signals([5000.0] * 2, interval=5.0, history=history, slots=["m0", "m0"]).frame
     (kind, _) = stall.stalls(
         frame, has_members=True, window_seconds=60, parameters=Parameters(), session_seconds=session
@@ -183,7 +241,10 @@ def test_a_member_that_commits_nothing_at_all_may_be_in_its_first_long_batch() -
 
 
 def test_a_member_that_commits_nothing_at_all_may_have_died_and_is_missed_a_session_later() -> None:
-    assert [stands(seconds, 12.0, other=0.0, session=120.0) for seconds in (179.0, 180.0)] == ["", "repeating"]
+    assert [stands(seconds, 12.0, other=0.0, session=120.0) for seconds in (179.0, 180.0)] == [
+        "",
+        "repeating",
+    ]
     assert stands(60.0, 12.0, session=120.0) == "repeating"
 
 
@@ -193,8 +254,14 @@ def test_batches_that_take_long_by_now_are_no_stall_though_the_median_gap_is_sti
 
 def test_a_partition_waits_for_its_turn_where_not_every_commit_moves_the_others() -> None:
     """Commits 30 s apart, of which one in two moves the owner's other partition."""
-    assert [stands(seconds, 2.0, other=2.0, moves=1.0) for seconds in (179.0, 180.0)] == ["", "repeating"]
-    assert [stands(seconds, 2.0, other=2.0, moves=2.0) for seconds in (89.0, 90.0)] == ["", "repeating"]
+    assert [stands(seconds, 2.0, other=2.0, moves=1.0) for seconds in (179.0, 180.0)] == [
+        "",
+        "repeating",
+    ]
+    assert [stands(seconds, 2.0, other=2.0, moves=2.0) for seconds in (89.0, 90.0)] == [
+        "",
+        "repeating",
+    ]
 
 
 def test_what_was_all_read_a_minute_ago_has_not_stood_for_a_minute() -> None:
@@ -203,7 +270,9 @@ def test_what_was_all_read_a_minute_ago_has_not_stood_for_a_minute() -> None:
 
 
 def lost(life: int, moved: int, end: float = 9000.0) -> tuple[list[str], dict[str, float]]:
-    """A partition below its log start, whose lag was last known, and whose offset last moved, so many windows ago."""
+    """A partition below its log start, whose lag was last known, and whose offset last moved, so
+    many windows ago.
+    """
     ago = np.arange(WINDOWS)[::-1]
     history = {
         "frozen": np.where(ago >= life, 60.0 * np.maximum(0, moved - 1 - ago), np.nan),
@@ -217,7 +286,9 @@ def lost(life: int, moved: int, end: float = 9000.0) -> tuple[list[str], dict[st
     status = ["below_log_start"]
     plain = topic_signals([np.nan], status=status, history=history)
     group = signals_of(plain).frame
-    topic, _ = compute.topic_signals(plain.frame, group, TrendState("", 0), Parameters(), has_members=True)
+    topic, _ = compute.topic_signals(
+        plain.frame, group, TrendState("", 0), Parameters(), has_members=True
+    )
     found = partition_stalled.check(signals_of(topic))
     return [each.code for each in found], dict(found[0].evidence) if found else {}
 

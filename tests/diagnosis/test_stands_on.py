@@ -1,4 +1,6 @@
-"""Partitions that stand through changes of owners, and groups that stop as a whole, drawn at random."""
+"""Partitions that stand through changes of owners, and groups that stop as a whole, drawn at
+random.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,22 @@ class Standing:
     partitions: int = 4
     interval: int = 5
     stands: dict[int, tuple[int, int]] = field(default_factory=dict)  # in seconds, by partition
-    unowned: tuple[int, ...] = ()  # minutes in which nobody has partition 0; each time another member gets it
+    # minutes in which nobody has partition 0; each time another member gets it
+    unowned: tuple[int, ...] = ()
 
     def evaluate(self) -> Evaluation:
         """Record it as the job does, and evaluate each window."""
         shape = (self.partitions, MINUTES)
-        group = Fluid(np.full(shape, RATE), np.full((self.members, MINUTES), 1e6), self.seed, interval=self.interval)
+        group = Fluid(
+            np.full(shape, RATE),
+            np.full((self.members, MINUTES), 1e6),
+            self.seed,
+            interval=self.interval,
+        )
         for row in group.lag_rows:
-            minute = round((row["window_start"] - group.lag_rows[0]["window_start"]).total_seconds() / WINDOW)
+            minute = round(
+                (row["window_start"] - group.lag_rows[0]["window_start"]).total_seconds() / WINDOW
+            )
             self._stand(row, WINDOW * (minute + 1))
             if row["partition"] == 0:
                 self._own(row, minute)
@@ -42,10 +52,20 @@ class Standing:
         """Change the row of a partition that stands at the end of the window, or did until then."""
         since, until = self.stands.get(row["partition"], (0, 0))
         if since < end <= until:
-            row |= {"lag": round(RATE * (end - since)), "lag_min": round(RATE * max(0, end - WINDOW - since))}
-            row |= {"frozen_seconds": float(end - since), "time_lag_seconds": float(end - since), "lag_envelope": None}
+            row |= {
+                "lag": round(RATE * (end - since)),
+                "lag_min": round(RATE * max(0, end - WINDOW - since)),
+            }
+            row |= {
+                "frozen_seconds": float(end - since),
+                "time_lag_seconds": float(end - since),
+                "lag_envelope": None,
+            }
             row |= {"consumed": max(0, round(RATE * (since - end + WINDOW)))}
-            row |= {"commits": round(max(0, since - end + WINDOW) / self.interval), "lag_max": row["lag"]}
+            row |= {
+                "commits": round(max(0, since - end + WINDOW) / self.interval),
+                "lag_max": row["lag"],
+            }
         elif end - WINDOW < until <= end:
             row["consumed"] = round(RATE * (end - since))
         row["committed_offset"] = row["log_end_offset"] - row["lag"]
@@ -61,7 +81,11 @@ class Standing:
             row |= dict.fromkeys(("owner", "slot", "client_id", "client_host"))
             return
         owner = sum(each < minute for each in self.unowned) % self.members
-        row |= {"owner": f"m{owner}-id", "slot": f"app/10.0.0.{owner}#0", "client_host": f"/10.0.0.{owner}"}
+        row |= {
+            "owner": f"m{owner}-id",
+            "slot": f"app/10.0.0.{owner}#0",
+            "client_host": f"/10.0.0.{owner}",
+        }
 
 
 def lives(evaluation: Evaluation, code: str) -> list[list[str]]:
@@ -83,9 +107,13 @@ def test_a_partition_that_changes_hands_without_moving_is_one_finding_until_it_m
             chance.choice((2, 3, 4)),
         )
         first = begin // WINDOW + 3 * interval // WINDOW + 5
-        unowned = tuple(first + chance.randint(0, 2) + 7 * turn for turn in range(chance.randint(1, 3)))
+        unowned = tuple(
+            first + chance.randint(0, 2) + 7 * turn for turn in range(chance.randint(1, 3))
+        )
         end = WINDOW * (unowned[-1] + chance.randint(2, 7))
-        drawn = Standing(seed, members, members * chance.randint(2, 4), interval, {0: (begin, end)}, unowned)
+        drawn = Standing(
+            seed, members, members * chance.randint(2, 4), interval, {0: (begin, end)}, unowned
+        )
         found = drawn.evaluate()
         if lives(found, "PARTITION_STALLED") != [["opened", "closed"]]:
             wrong[seed] = interval, begin, unowned, end, lives(found, "PARTITION_STALLED")
@@ -107,10 +135,15 @@ def test_a_group_that_stops_as_a_whole_has_no_stalled_partition() -> None:
         members, interval = chance.choice((2, 3, 4)), chance.choice((5, 20, 60, 120))
         partitions = members * chance.randint(2, 4)
         begin, end = chance.randrange(1200, 1500), chance.randrange(2400, 3000)
-        commits = [chance.randrange(interval) for _ in range(members)]  # after which each commits last and first
+        # after which each commits last and first
+        commits = [chance.randrange(interval) for _ in range(members)]
         stands = {part: commits[part * members // partitions] for part in range(partitions)}
         drawn = Standing(
-            seed, members, partitions, interval, {part: (begin + at, end + at) for part, at in stands.items()}
+            seed,
+            members,
+            partitions,
+            interval,
+            {part: (begin + at, end + at) for part, at in stands.items()},
         )
         found = drawn.evaluate()
         codes = {row["code"] for row in found.findings}

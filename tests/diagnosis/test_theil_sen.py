@@ -1,4 +1,6 @@
-"""Slopes against brute force, the test against its textbook numbers, and what partitions have in common."""
+"""Slopes against brute force, the test against its textbook numbers, and what partitions have in
+common.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +37,15 @@ def brute_force(seconds: list[float], values: list[float]) -> tuple[float, float
     sizes = [[value for _, value in points].count(each) for each in {value for _, value in points}]
     variance = (n * (n - 1) * (2 * n + 5) - sum(t * (t - 1) * (2 * t + 5) for t in sizes)) / 18
     z = (abs(score) - 1) / sqrt(variance) if score else 0.0
-    return lower_median([rise / (b[0] - a[0]) for rise, (a, b) in zip(rises, pairs, strict=True)]), erfc(z / sqrt(2))
+    return lower_median(
+        [rise / (b[0] - a[0]) for rise, (a, b) in zip(rises, pairs, strict=True)]
+    ), erfc(z / sqrt(2))
 
 
 @given(st.lists(SERIES, min_size=1, max_size=4))
-def test_every_series_is_fitted_by_the_definitions_alone_or_beside_others(rows: list[list[float]]) -> None:
+def test_every_series_is_fitted_by_the_definitions_alone_or_beside_others(
+    rows: list[list[float]],
+) -> None:
     width = max(len(row) for row in rows)
     values = np.array([[nan] * (width - len(row)) + row for row in rows])
     seconds = np.cumsum(np.arange(1.0, width + 1))  # not evenly spaced
@@ -48,7 +54,9 @@ def test_every_series_is_fitted_by_the_definitions_alone_or_beside_others(rows: 
     for i, row in enumerate(values.tolist()):
         assert found.points[i] == sum(not isnan(value) for value in row)
         if found.points[i] < 2:
-            assert np.isnan([found.slope[i], found.low[i], found.high[i], found.p[i], found.span[i], alone[i]]).all()
+            assert np.isnan(
+                [found.slope[i], found.low[i], found.high[i], found.p[i], found.span[i], alone[i]]
+            ).all()
             continue
         slope, p = brute_force(seconds.tolist(), row)
         assert (found.slope[i], found.p[i]) == pytest.approx((slope, p))
@@ -57,17 +65,26 @@ def test_every_series_is_fitted_by_the_definitions_alone_or_beside_others(rows: 
 
 
 @pytest.mark.parametrize(("points", "p"), [(4, 0.089), (5, 0.027), (6, 0.0085)])
-def test_a_strictly_monotone_series_takes_six_points_to_pass_one_percent(points: int, p: float) -> None:
-    found = fit(MINUTES[:points], np.array([np.arange(points) ** 2.0, -(np.arange(points) ** 3.0)]), 2).p
+def test_a_strictly_monotone_series_takes_six_points_to_pass_one_percent(
+    points: int, p: float
+) -> None:
+    found = fit(
+        MINUTES[:points], np.array([np.arange(points) ** 2.0, -(np.arange(points) ** 3.0)]), 2
+    ).p
     assert found == pytest.approx([p, p], abs=0.0006)
 
 
 def test_the_interval_of_a_slope_follows_sens_ranks() -> None:
-    # ten points have 45 pairs; 1.96 √125 = 21.9, so the ranks are (45 - 21.9) / 2 = 11.5 and (45 + 21.9) / 2 + 1 = 34.5
+    # ten points have 45 pairs; 1.96 √125 = 21.9, so the ranks are (45 - 21.9) / 2 = 11.5 and (45 +
+    # 21.9) / 2 + 1 = 34.5
     values = np.random.default_rng(1).normal(size=10)
-    ordered = sorted((b - a) / (j - i) for (i, a), (j, b) in combinations(enumerate(values.tolist()), 2))
+    ordered = sorted(
+        (b - a) / (j - i) for (i, a), (j, b) in combinations(enumerate(values.tolist()), 2)
+    )
     found = fit(np.arange(10.0), values[None], 6)
-    assert (found.low[0], found.slope[0], found.high[0]) == pytest.approx((ordered[10], ordered[22], ordered[34]))
+    assert (found.low[0], found.slope[0], found.high[0]) == pytest.approx(
+        (ordered[10], ordered[22], ordered[34])
+    )
 
 
 def test_the_interval_holds_the_true_slope_in_95_percent_of_the_cases() -> None:
@@ -102,7 +119,9 @@ def test_slopes_of_fifty_partitions_over_an_hour_cost_little() -> None:
 
 def test_one_point_has_no_slope_whatever_the_parameter() -> None:
     assert np.isnan(fit(MINUTES[:1], np.ones((1, 1)), 1).p).all()
-    assert np.isnan(slopes(MINUTES[:1], np.ones((1, 1)), replace(PARAMETERS, trend_min_points=1))).all()
+    assert np.isnan(
+        slopes(MINUTES[:1], np.ones((1, 1)), replace(PARAMETERS, trend_min_points=1))
+    ).all()
 
 
 # in step

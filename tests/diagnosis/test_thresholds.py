@@ -1,4 +1,6 @@
-"""Numbers that decide are declared: by `fixed` beside what they decide, or as a parameter that may be configured."""
+"""Numbers that decide are declared: by `fixed` beside what they decide, or as a parameter that may
+be configured.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ from laggard.rebalance.posterior import claim_reason
 DIAGNOSIS = Path(laggard.diagnosis.__file__).parent
 LIB = DIAGNOSIS.parent
 UNDECLARED = 20  # at most: pairs ("fewer than two members"), sizes of blocks and of texts, rounding
-DECLARATIONS = {"fixed", "_of", "Rule", "Reason", "Condition"}  # calls whose numbers are declared by them
+# calls whose numbers are declared by them
+DECLARATIONS = {"fixed", "_of", "Rule", "Reason", "Condition"}
 OF_NO_RULE = {  # fixed thresholds that are in the params of no finding, and what each decides
     "update_ms": "when an open finding gets another row",
     "clearly_more": "which finding is the primary one",
@@ -47,23 +50,40 @@ OF_NO_RULE = {  # fixed thresholds that are in the params of no finding, and wha
     "scale_in_utilisation": "laggard_group_desired_consumers",
 }
 RECORDED = frozenset(  # signals that are recorded, counted or summed up without a threshold
-    {"frame", "parameters", "topics", "state", "member_count", "ceiling", "lag", "time_in_rebalance", "memory"}
+    {
+        "frame",
+        "parameters",
+        "topics",
+        "state",
+        "member_count",
+        "ceiling",
+        "lag",
+        "time_in_rebalance",
+        "memory",
+    }
     | {"membership", "rosters", "current", "place_of", "changes", "subscriptions_differ_since"}
     | {"is_ok", "interval", "slot", "client_id", "host", "partitions"}
 )
-BOUNDS = {"min", "max", "minimum", "maximum", "clip"}  # calls whose numbers decide as those of a comparison do
+# calls whose numbers decide as those of a comparison do
+BOUNDS = {"min", "max", "minimum", "maximum", "clip"}
 FACTORS = {-1, 0, 1, 1000, 3600}  # nothing, one, the newest, and units of time
 
 
 def undeclared(source: str) -> Iterator[tuple[int, float]]:
-    """Line and value of each number in a comparison, a bound, a default, or at the level of a module or a class.
+    """Line and value of each number in a comparison, a bound, a default, or at the level of a
+    module or a class.
 
-    Numbers in declarations, places in subscripts, arguments of decorators and `FACTORS` are left out.
+    Numbers in declarations, places in subscripts, arguments of decorators and `FACTORS` are left
+    out.
     """
     tree = ast.parse(source)
     above = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and type(node.value) in (int, float) and node.value not in FACTORS:
+        if (
+            isinstance(node, ast.Constant)
+            and type(node.value) in (int, float)
+            and node.value not in FACTORS
+        ):
             chain = [node, *_ancestors(node, above)]
             if not _is_declared(chain) and _decides(chain):
                 yield node.lineno, node.value
@@ -91,7 +111,11 @@ def _decides(chain: list[ast.AST]) -> bool:
     is_inside = any(isinstance(each, ast.FunctionDef | ast.Lambda) for each in chain)
     outer = chain[1]
     is_bound = isinstance(outer, ast.Call) and ast.unparse(outer.func).rpartition(".")[2] in BOUNDS
-    return not is_inside or is_bound or any(isinstance(each, ast.Compare | ast.arguments) for each in chain)
+    return (
+        not is_inside
+        or is_bound
+        or any(isinstance(each, ast.Compare | ast.arguments) for each in chain)
+    )
 
 
 def test_numbers_that_decide_are_declared() -> None:
@@ -110,10 +134,19 @@ def test_numbers_that_decide_are_declared() -> None:
         ("class A:\n    size: int = 7", [7]),
         ("def f(seconds=600.0):\n    return seconds > 0.5 * 1000", [600.0, 0.5]),
         ("def f(a):\n    return max(2, min(len(a) / 2, 9)) + np.maximum(a, 0.25)", [2, 9, 0.25]),
-        ("LIMIT = fixed('limit', 3, 'windows')\ndef f(a):\n    return a[-3:] * 2 if len(a) > 1 else a", []),
+        (
+            (
+                "LIMIT = fixed('limit', 3, 'windows')\ndef f(a):\n    return a[-3:] * 2 if "
+                "len(a) > "
+                "1 else a"
+            ),
+            [],
+        ),
     ],
 )
-def test_numbers_are_counted_in_comparisons_defaults_constants_and_bounds(source: str, found: list[float]) -> None:
+def test_numbers_are_counted_in_comparisons_defaults_constants_and_bounds(
+    source: str, found: list[float]
+) -> None:
     assert sorted(value for _, value in undeclared(source)) == sorted(found)
 
 
@@ -123,7 +156,11 @@ def test_a_fixed_threshold_has_the_name_of_its_constant() -> None:
     for file in DIAGNOSIS.rglob("*.py"):
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
             call = node.value if isinstance(node, ast.Assign) else None
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "fixed":
+            if (
+                isinstance(call, ast.Call)
+                and isinstance(call.func, ast.Name)
+                and call.func.id == "fixed"
+            ):
                 name = ast.unparse(node.targets[0]).lstrip("_").lower()
                 if [ast.unparse(call.args[0])] != [repr(name)]:
                     odd.append(f"{file.name}: {name}")
@@ -142,14 +179,25 @@ def test_a_finding_keeps_all_thresholds_that_its_rule_could_reach() -> None:
     stopped = params_of(BY_CODE["COMMIT_RATE_HIGH"], Parameters())
     opening = {"open_after": 1.0, "close_after": 5.0, "abstain_after": 10.0}
     assert stopped == {"commit_windows": 10.0, "commits_per_second": 10.0} | opening
-    own, called = {"storm_count", "storm_ratio"}, {"deploy_share", "merge_seconds", "min_matured_records"}
+    own, called = (
+        {"storm_count", "storm_ratio"},
+        {"deploy_share", "merge_seconds", "min_matured_records"},
+    )
     assert own | called <= set(thresholds_of(BY_CODE["REBALANCE_STORM"]))
-    looked_at = {"stall_ci", "min_lag_records", "trend_p", "min_group_lag_records", "capacity_percent"}
+    looked_at = {
+        "stall_ci",
+        "min_lag_records",
+        "trend_p",
+        "min_group_lag_records",
+        "capacity_percent",
+    }
     assert looked_at <= set(thresholds_of(BY_CODE["CAPACITY_SHORTAGE"]))
 
 
 def test_a_finding_keeps_the_thresholds_of_the_conditions_that_suppress_it() -> None:
-    assert {"catch_up_seconds", "rewind_seconds"} <= set(thresholds_of(BY_CODE["CAPACITY_SHORTAGE"]))
+    assert {"catch_up_seconds", "rewind_seconds"} <= set(
+        thresholds_of(BY_CODE["CAPACITY_SHORTAGE"])
+    )
     assert {"catch_up_seconds", "rewind_seconds"}.isdisjoint(thresholds_of(BY_CODE["CRASH_LOOP"]))
     assert "deploy_suspect_share" in thresholds_of(BY_CODE["CRASH_LOOP"])  # a deploy hides it
 
@@ -186,7 +234,9 @@ def by_default(value, limit=DEFAULT_S): return value > limit
 
 @pytest.fixture
 def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """A module of the diagnosis whose thresholds are named by what a function uses, and not by the function."""
+    """A module of the diagnosis whose thresholds are named by what a function uses, and not by the
+    function.
+    """
     for name in ("span_s", "listed_s", "chosen_s", "bound_s", "default_s"):
         monkeypatch.setitem(FIXED, name, Fixed(7.0, "s"))  # taken out again at the end
     (tmp_path / "probe.py").write_text(PROBE, encoding="utf-8")
@@ -228,7 +278,11 @@ def test_every_fixed_threshold_is_reached_by_a_rule_or_decides_something_else() 
 
 
 def test_every_signal_says_what_computes_it() -> None:
-    names = {each.name for one in (Signals, Membership, TopicSignals, MemberSignals) for each in fields(one)}
+    names = {
+        each.name
+        for one in (Signals, Membership, TopicSignals, MemberSignals)
+        for each in fields(one)
+    }
     assert names == COMPUTED_BY.keys() | RECORDED
     assert COMPUTED_BY.keys().isdisjoint(RECORDED)
 
@@ -243,7 +297,8 @@ def test_the_version_of_a_rule_changes_with_its_declaration_and_its_thresholds()
     rule = BY_CODE["COMMITS_STOPPED"]
     known = version_of(rule, Parameters())
     assert version_of(replace(rule, says="In other words."), Parameters()) == known
-    assert version_of(rule, replace(Parameters(), stall_min_seconds=90.0)) == known  # it cannot reach that one
+    # it cannot reach that one
+    assert version_of(rule, replace(Parameters(), stall_min_seconds=90.0)) == known
     others = [
         version_of(replace(rule, version=2), Parameters()),
         version_of(replace(rule, rank=71), Parameters()),
@@ -258,7 +313,8 @@ def test_every_rule_has_a_falsifier_of_its_own() -> None:
     falsifiers = [rule.falsifier for rule in RULES]
     assert not any("guard" in each for each in falsifiers)
     shared = {each for each in falsifiers if falsifiers.count(each) > 1}
-    assert shared == {BY_CODE["CAPACITY_SHORTAGE"].falsifier}  # at the partition ceiling it is the same shortage
+    # at the partition ceiling it is the same shortage
+    assert shared == {BY_CODE["CAPACITY_SHORTAGE"].falsifier}
 
 
 def test_a_loss_found_by_a_jump_is_in_all_that_its_rule_says_of_itself() -> None:
@@ -285,7 +341,9 @@ def _read_attributes() -> set[str]:
     """Names of all attributes that code outside the configuration and the declarations reads."""
     files = [each for each in LIB.rglob("*.py") if "config" not in each.relative_to(LIB).parts]
     trees: list[ast.AST] = [
-        ast.parse(each.read_text(encoding="utf-8")) for each in files if each.name != "parameters.py"
+        ast.parse(each.read_text(encoding="utf-8"))
+        for each in files
+        if each.name != "parameters.py"
     ]
     declared = ast.parse((LIB / "diagnosis/parameters.py").read_text(encoding="utf-8")).body
     trees += [
@@ -295,17 +353,23 @@ def _read_attributes() -> set[str]:
         for each in ast.walk(node)
         if isinstance(each, ast.FunctionDef)
     ]
-    return {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    return {
+        node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)
+    }
 
 
 def test_somebody_reads_every_documented_key() -> None:
-    named = {key.rpartition(".")[2] for key in keys() if "." in key} | {each.name for each in fields(Policy)}
+    named = {key.rpartition(".")[2] for key in keys() if "." in key} | {
+        each.name for each in fields(Policy)
+    }
     named |= {each.name for each in fields(RebalanceParameters)}
     assert sorted(named - _read_attributes()) == []
 
 
 def test_no_module_has_a_copy_of_a_default() -> None:
-    """Constants of cli/, exporter/, rebalance/ and stream/ that have the name and the value of a threshold."""
+    """Constants of cli/, exporter/, rebalance/ and stream/ that have the name and the value of a
+    threshold.
+    """
     known = {name: each.value for name, each in FIXED.items()} | {
         each.name: each.default for each in fields(Parameters)
     }

@@ -1,4 +1,6 @@
-"""Groups whose truth changes at a known minute, drawn at random: the verdict has to follow what is physically so."""
+"""Groups whose truth changes at a known minute, drawn at random: the verdict has to follow what is
+physically so.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +19,22 @@ Drawn = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], float]
 
 def verdicts(group: Fluid, first: int) -> list[str]:
     """Verdicts of the windows from the first on."""
-    return [row["scale_verdict"] for row in evaluate(group.tables(), first=12).windows][first - 12 :]
+    return [row["scale_verdict"] for row in evaluate(group.tables(), first=12).windows][
+        first - 12 :
+    ]
 
 
 def drawn(chance: random.Random, members: int, each: int, minutes: int) -> Drawn:
-    """Arrivals and capacities of a group with half of what it can do to do, and the capacity of a member."""
+    """Arrivals and capacities of a group with half of what it can do to do, and the capacity of a
+    member.
+    """
     capacity = chance.uniform(100, 800)
     uneven = np.array([chance.uniform(0.9, 1.1) for _ in range(members * each)])[:, None]
     arrival = np.repeat(0.5 * capacity / each * uneven, minutes, axis=1)
     return arrival, np.full((members, minutes), capacity), capacity
 
 
-def test_the_verdict_on_a_shortage_does_not_wait_until_each_member_has_shown_what_it_can_do() -> None:
+def test_the_verdict_on_a_shortage_does_not_wait_for_the_capacity_of_each_member() -> None:
     unknown = []
     for seed in range(GROUPS):
         chance = random.Random(f"short {seed}")
@@ -59,7 +65,9 @@ def test_lag_of_a_partition_that_stands_shows_no_capacity() -> None:
         arrival, capacity, one = drawn(chance, chance.choice((2, 3, 4)), chance.choice((2, 3)), 40)
         paused = np.zeros_like(arrival, bool)
         paused[chance.randrange(len(arrival)), BEGIN:] = True
-        found = evaluate(Fluid(arrival, capacity, chance.randrange(1000), paused=paused).tables(), first=BEGIN)
+        found = evaluate(
+            Fluid(arrival, capacity, chance.randrange(1000), paused=paused).tables(), first=BEGIN
+        )
         known = [row["capacity"] for row in found.windows if row["capacity"] is not None]
 
         assert all(each > 0.9 * one for each in known), (seed, known)

@@ -29,7 +29,9 @@ def evaluated(
     tick: float = 10.0,
 ) -> tuple[Trend, TrendState]:
     seconds = MINUTES[: len(envelope)]
-    return trend_of(seconds, envelope, envelope + lag_max, arrival, interval, tick, before, PARAMETERS)
+    return trend_of(
+        seconds, envelope, envelope + lag_max, arrival, interval, tick, before, PARAMETERS
+    )
 
 
 def line(rate: float, windows: int = 60) -> Floats:
@@ -129,7 +131,9 @@ def test_a_burst_that_drains_is_draining_when_the_hour_before_was_quiet() -> Non
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("windows", range(3, 9))
 def test_lag_that_changed_once_has_no_trend(windows: int, sign: int) -> None:
-    """As where commits are seen later from now on. Half below and half above would rank as a line does."""
+    """As where commits are seen later from now on. Half below and half above would rank as a line
+    does.
+    """
     envelope = np.full(60, 1e6)
     envelope[-windows:] += sign * 30_000
     assert evaluated(envelope)[0].name == "flat"
@@ -137,10 +141,14 @@ def test_lag_that_changed_once_has_no_trend(windows: int, sign: int) -> None:
 
 @pytest.mark.parametrize("windows", range(4, 9))
 def test_lag_that_changed_once_and_wavers_has_a_trend_by_chance_only(windows: int) -> None:
-    """Two-sided 5 %, and what the height of the step is off by chance; with the step in it a quarter had one."""
+    """Two-sided 5 %, and what the height of the step is off by chance; with the step in it a
+    quarter had one.
+    """
     chance = np.random.default_rng(windows)
     step = np.where(np.arange(60) >= 60 - windows, 30_000.0, 0.0)
-    grown = [evaluated(1e6 + step + chance.normal(0, 2000, 60))[0].name == "growing" for _ in range(400)]
+    grown = [
+        evaluated(1e6 + step + chance.normal(0, 2000, 60))[0].name == "growing" for _ in range(400)
+    ]
     assert sum(grown) <= 0.15 * len(grown)
 
 
@@ -170,7 +178,8 @@ def test_commits_that_swing_half_an_interval_around_a_flat_envelope_are_a_sawtoo
     assert evaluated(flat, lag_max=14_999.0, interval=300.0)[0].name == "flat"
     assert evaluated(flat, lag_max=9.0, arrival=1.0)[0].name == "flat"
     assert evaluated(flat, lag_max=10.0, arrival=1.0)[0].name == "sawtooth"
-    assert evaluated(flat, lag_max=15_000.0, interval=nan)[0].name == "flat"  # no commit interval known
+    # no commit interval known
+    assert evaluated(flat, lag_max=15_000.0, interval=nan)[0].name == "flat"
 
 
 def test_growth_goes_before_a_sawtooth() -> None:
@@ -178,7 +187,8 @@ def test_growth_goes_before_a_sawtooth() -> None:
 
 
 def test_the_swing_is_the_median_of_the_windows_with_both_numbers() -> None:
-    # of the newest eleven windows four have no commit and four of the others swing: the lower median of seven does
+    # of the newest eleven windows four have no commit and four of the others swing: the lower
+    # median of seven does
     lag_max = np.full(60, 0.0)
     lag_max[-4:] = 15_000.0
     envelope = np.zeros(60)
@@ -250,17 +260,22 @@ def test_series_are_evaluated_each_for_itself() -> None:
     before = [[NEW, UP, DOWN, TrendState("growing", 1)][i % 4] for i in range(150)]
     together = trends_of(MINUTES, envelope, lag_max, arrival, interval, 10.0, before, PARAMETERS)
     one_by_one = [
-        trend_of(MINUTES, envelope[i], lag_max[i], arrival[i], interval[i], 10.0, before[i], PARAMETERS)
+        trend_of(
+            MINUTES, envelope[i], lag_max[i], arrival[i], interval[i], 10.0, before[i], PARAMETERS
+        )
         for i in range(150)
     ]
-    assert [str(each) for each in together] == [str(each) for each in one_by_one]  # as text NaN is equal to NaN
+    # as text NaN is equal to NaN
+    assert [str(each) for each in together] == [str(each) for each in one_by_one]
     names = {trend.name for trend, _ in together}
     assert names == {"growing", "draining", "flat", "sawtooth", "abstain"}
 
 
 def test_no_partitions_have_no_trends() -> None:
     nothing = np.empty((0, 60))
-    assert trends_of(MINUTES, nothing, nothing, np.empty(0), np.empty(0), 10.0, [], PARAMETERS) == []
+    assert (
+        trends_of(MINUTES, nothing, nothing, np.empty(0), np.empty(0), 10.0, [], PARAMETERS) == []
+    )
 
 
 def test_nothing_is_infinite() -> None:

@@ -31,9 +31,16 @@ def group(
     members_without: list[str] | None = None,
     **fields: Any,
 ) -> Signals:
-    """Twelve partitions at 220/s, four members that do 600/s: the steady shortage of which the answer is six."""
+    """Twelve partitions at 220/s, four members that do 600/s: the steady shortage of which the
+    answer is six.
+    """
     lags = [LAG] * 12 if lag is None else lag
-    shown = {"arrival": 220.0, "consume": 200.0, "slots": spread_over(len(lags), members), "trend": "growing"}
+    shown = {
+        "arrival": 220.0,
+        "consume": 200.0,
+        "slots": spread_over(len(lags), members),
+        "trend": "growing",
+    }
     busy = [f"m{n}" for n in range(members)]
     return signals_of(
         topic_signals(lags, **(shown | (topic or {}))),
@@ -57,7 +64,9 @@ def test_a_steady_shortage_is_answered_with_six_members() -> None:
     found = verdict(group())
 
     assert (found.code, found.members_desired) == ("YES", 6)
-    assert {name: found.numbers[name] for name in ("members", "members_ceiling", "members_lower_bound")} == {
+    assert {
+        name: found.numbers[name] for name in ("members", "members_ceiling", "members_lower_bound")
+    } == {
         "members": 4,
         "members_ceiling": 12,
         "members_lower_bound": 6,
@@ -73,7 +82,9 @@ def test_a_steady_shortage_is_answered_with_six_members() -> None:
         ({"lag_min": 1000.0}, "growing", "YES"),  # with long commit intervals growth alone tells
     ],
 )
-def test_lag_that_was_worked_off_in_between_needs_nobody(history: dict[str, Any], trends: str, expected: str) -> None:
+def test_lag_that_was_worked_off_in_between_needs_nobody(
+    history: dict[str, Any], trends: str, expected: str
+) -> None:
     signals = group(topic={"trend": "flat", "history": history})
     topic = replace(signals.topics[0], trends=[Trend(trends)] * 12)
     assert answer(replace(signals, topics=[topic]))[0] == expected
@@ -81,11 +92,16 @@ def test_lag_that_was_worked_off_in_between_needs_nobody(history: dict[str, Any]
 
 def test_a_large_even_backlog_is_helped_by_members_though_it_misses_the_target() -> None:
     # every w_p = 1400/s is above c, and still: 25 minutes at twelve members, 150 at six
-    signals = group([900_000.0] * 12, 6, {"arrival": 400.0, "consume": 500.0}, capacity=1000.0, busy=())
+    signals = group(
+        [900_000.0] * 12, 6, {"arrival": 400.0, "consume": 500.0}, capacity=1000.0, busy=()
+    )
     found = verdict(signals)
 
     assert (found.code, found.members_desired) == ("YES_PARTIAL", 12)
-    assert (found.numbers["drain_at_desired_seconds"], found.numbers["drain_at_members_seconds"]) == (1500, 9000)
+    assert (
+        found.numbers["drain_at_desired_seconds"],
+        found.numbers["drain_at_members_seconds"],
+    ) == (1500, 9000)
 
 
 HOT = {
@@ -93,7 +109,8 @@ HOT = {
     "consume": [200.0] * 11 + [400.0],
     "shape": "concentrated",
 }
-NEW = {"arrival": np.where(np.arange(60) < 60 - 9, nan, np.array(HOT["arrival"])[:, None])}  # seen for 9 windows
+# seen for 9 windows
+NEW = {"arrival": np.where(np.arange(60) < 60 - 9, nan, np.array(HOT["arrival"])[:, None])}
 EMPTY: dict[str, Any] = {"member_count": 0, "state": "Empty"}
 READ, UNREAD = {"history": {"consumed": 9000.0}}, {"history": {"consumed": 0.0}}
 REPEATED = {"history": {"consumed": 0.0, "commits": 1.0}}
@@ -110,9 +127,11 @@ ANSWERS = [
         group([10.0] * 12, topic=UNREAD | {"trend": "flat"}, **EMPTY),
     ),  # below the floor
     (reasons.NO_MEMBERS, 1, group(topic=UNREAD, **EMPTY)),
-    (reasons.READER_UNKNOWN, None, group(topic=READ, **EMPTY)),  # a reader that commits and never joins
+    # a reader that commits and never joins
+    (reasons.READER_UNKNOWN, None, group(topic=READ, **EMPTY)),
     (reasons.NO_LAG, 1, group([10.0] * 12, topic=READ | {"trend": "flat"}, **EMPTY)),
-    (reasons.NO_LAG, 1, group([1.0] * 12, topic=REPEATED | {"trend": "flat"}, **EMPTY)),  # behind a marker, say
+    # behind a marker, say
+    (reasons.NO_LAG, 1, group([1.0] * 12, topic=REPEATED | {"trend": "flat"}, **EMPTY)),
     (reasons.REBALANCES, 4, group(time_in_rebalance=0.2)),
     (reasons.STALLED, 4, group(topic={"stalled": dict.fromkeys(range(6), "silent")})),
     (reasons.HOT_PARTITION, 4, group([10.0] * 11 + [90_000.0], topic=HOT)),
@@ -120,7 +139,8 @@ ANSWERS = [
     (reasons.PARTITIONS_TOO_FEW, 4, group(topic={"arrival": 700.0, "consume": 200.0})),
     (reasons.DRAINING, 4, group(topic={"trend": "draining", "consume": 240.0})),
     (reasons.AT_CEILING, 12, group(members=12, topic={"arrival": 700.0, "consume": 600.0})),
-    (reasons.ENOUGH_MEMBERS, 12, group(members=12)),  # no more could get a partition, and no more are needed
+    # no more could get a partition, and no more are needed
+    (reasons.ENOUGH_MEMBERS, 12, group(members=12)),
     (reasons.LOAD_UNKNOWN, None, group(capacity=nan)),
     (reasons.READER_UNKNOWN, None, group(member_count=None)),
     (reasons.LOAD_UNKNOWN, None, group(topic={"shape": "none"})),
@@ -138,7 +158,11 @@ def test_each_reason_answers(reason: reasons.Reason, desired: int | None, signal
 
 def test_reasons_have_names_of_their_own_and_one_verdict_per_row_of_the_page() -> None:
     assert len({each.name for each in REASONS}) == len(REASONS)
-    assert len({(each.row, each.verdict) for each in REASONS}) == len({each.row for each in REASONS}) == 16
+    assert (
+        len({(each.row, each.verdict) for each in REASONS})
+        == len({each.row for each in REASONS})
+        == 16
+    )
 
 
 def blamed(code: str, share: float, **fields: Any) -> Observation:
@@ -159,7 +183,8 @@ THERE, NOBODY = {"members": 4, "group_state": "Stable"}, {"members": 0, "group_s
     [
         ([THERE] * 3, 150.0, "NOT_NEEDED"),  # one of several members comes and goes
         ([THERE, THERE, NOBODY], 30.0, "NO_REBALANCE_FIRST"),  # all are gone
-        ([NOBODY, NOBODY, THERE], 150.0, "NO_REBALANCE_FIRST"),  # all came a moment ago, and have committed nothing yet
+        # all came a moment ago, and have committed nothing yet
+        ([NOBODY, NOBODY, THERE], 150.0, "NO_REBALANCE_FIRST"),
         ([NOBODY, NOBODY, THERE], 30.0, "NOT_NEEDED"),  # what was unread then is read
     ],
 )
@@ -187,7 +212,10 @@ def test_a_record_that_nobody_reads_says_nothing_of_the_others() -> None:
 def test_little_lag_is_no_lag_after_one_restart_of_all_members() -> None:
     topic = {"trend": "flat", "history": {"frozen": 150.0, "consumed": 0.0}}
     assert (
-        answer(group([10.0] * 12, topic=topic, group_facts=[THERE] * 57 + [NOBODY, NOBODY, THERE]))[0] == "NOT_NEEDED"
+        answer(group([10.0] * 12, topic=topic, group_facts=[THERE] * 57 + [NOBODY, NOBODY, THERE]))[
+            0
+        ]
+        == "NOT_NEEDED"
     )
 
 
@@ -199,11 +227,15 @@ def test_little_lag_is_no_lag_after_one_restart_of_all_members() -> None:
         (Observation("OFFSET_BEYOND_END", topic="orders", partitions=tuple(range(6))), "NO_BROKER"),
         (Observation("OFFSET_BEYOND_END", topic="orders", partitions=tuple(range(5))), "YES"),
         (blamed("BROKER_CORRELATED", 0.49), "YES"),
-        (blamed("COSTLY_PARTITION", 0.5), "UNKNOWN"),  # it has not lasted for long enough to be a finding
+        # it has not lasted for long enough to be a finding
+        (blamed("COSTLY_PARTITION", 0.5), "UNKNOWN"),
         (blamed("COSTLY_PARTITION", 0.49), "YES"),
         (Observation("SHARED_SINK"), "NO_DOWNSTREAM"),
         (Observation("COMMITS_STOPPED"), "NO_STALLED"),
-        (Observation("PARTITION_UNOWNED", topic="orders", partitions=tuple(range(6))), "NO_STALLED"),
+        (
+            Observation("PARTITION_UNOWNED", topic="orders", partitions=tuple(range(6))),
+            "NO_STALLED",
+        ),
         (Observation("PARTITION_UNOWNED", topic="others", partitions=tuple(range(6))), "YES"),
         (blamed("SLOW_MEMBER", 0.9, subject="m2"), "YES"),  # the others are busy, too
         (Observation("SCALE_OUT_FUTILE"), "YES"),
@@ -221,8 +253,12 @@ def test_a_costly_partition_decides_once_it_has_lasted(share: float, code: str) 
 
 
 @pytest.mark.parametrize(("rate", "code"), [(260.0, "NO_COSTLY_PARTITION"), (200.0, "YES")])
-def test_lag_that_is_soon_gone_by_itself_does_not_hide_a_costly_partition(rate: float, code: str) -> None:
-    """It is a fifth of all lag, and half of what does not drain: seven of twelve partitions do, in 425 s."""
+def test_lag_that_is_soon_gone_by_itself_does_not_hide_a_costly_partition(
+    rate: float, code: str
+) -> None:
+    """It is a fifth of all lag, and half of what does not drain: seven of twelve partitions do, in
+    425 s.
+    """
     track = Track("COSTLY_PARTITION", "orders", (0,), "", since_ms=1, opened_ms=2)
     consumed = np.full((12, 60), 200.0)
     consumed[5:] = rate
@@ -236,7 +272,9 @@ def test_lag_that_is_soon_gone_by_itself_does_not_hide_a_costly_partition(rate: 
 
 
 def test_what_retention_has_not_yet_deleted_counts_as_left() -> None:
-    """One partition of twenty is stalled and lags by 9 000; of another records are deleted, and 50 000 are left."""
+    """One partition of twenty is stalled and lags by 9 000; of another records are deleted, and 50
+    000 are left.
+    """
     status = ["ok"] * 19 + ["below_log_start"]
     for left, code in ((50_000.0, False), (5_000.0, True)):
         history = {"start": 1_000.0, "end": 1_000.0 + left}
@@ -246,11 +284,18 @@ def test_what_retention_has_not_yet_deleted_counts_as_left() -> None:
 
 
 @pytest.mark.parametrize(
-    ("busy", "code"), [(["m2"], "NO_UNHEALTHY_MEMBER"), (["m2", "m0"], "NO_UNHEALTHY_MEMBER"), (["m0", "m1"], "YES")]
+    ("busy", "code"),
+    [(["m2"], "NO_UNHEALTHY_MEMBER"), (["m2", "m0"], "NO_UNHEALTHY_MEMBER"), (["m0", "m1"], "YES")],
 )
 def test_a_slow_member_decides_while_most_others_are_not_busy(busy: list[str], code: str) -> None:
-    assert verdict(group(busy=busy), conditions=(blamed("SLOW_MEMBER", 0.9, subject="m2"),)).code == code
-    assert verdict(group(busy=busy), conditions=(blamed("SLOW_HOST", 0.9, subject="host-of-m2"),)).code == code
+    assert (
+        verdict(group(busy=busy), conditions=(blamed("SLOW_MEMBER", 0.9, subject="m2"),)).code
+        == code
+    )
+    assert (
+        verdict(group(busy=busy), conditions=(blamed("SLOW_HOST", 0.9, subject="host-of-m2"),)).code
+        == code
+    )
 
 
 def test_a_batch_that_came_since_the_newest_commits_does_not_outweigh_a_stall() -> None:
@@ -263,14 +308,17 @@ def test_a_batch_that_came_since_the_newest_commits_does_not_outweigh_a_stall() 
 
 
 @pytest.mark.parametrize(("arrival", "code"), [(100.0, "NO_UNHEALTHY_MEMBER"), (195.0, "YES")])
-def test_others_that_will_soon_be_done_with_a_batch_are_not_short(arrival: float, code: str) -> None:
+def test_others_that_will_soon_be_done_with_a_batch_are_not_short(
+    arrival: float, code: str
+) -> None:
     """51 000 records of a member take 170 s with 300 records/s to spare, and an hour with 15."""
     signals = group(topic={"arrival": arrival, "trend": "sawtooth"})
     assert verdict(signals, conditions=(blamed("SLOW_MEMBER", 0.9, subject="m2"),)).code == code
 
 
 @pytest.mark.parametrize(
-    ("elasticity", "code"), [(0.29, "NO_DOWNSTREAM"), (0.3, "YES"), (nan, "YES"), (-0.5, "NO_DOWNSTREAM")]
+    ("elasticity", "code"),
+    [(0.29, "NO_DOWNSTREAM"), (0.3, "YES"), (nan, "YES"), (-0.5, "NO_DOWNSTREAM")],
 )
 def test_a_scale_out_that_brought_nothing_is_not_repeated(elasticity: float, code: str) -> None:
     assert verdict(group(), elasticity=elasticity).code == code
@@ -281,14 +329,19 @@ def test_a_group_that_drains_too_slowly_is_given_members() -> None:
     draining = {"trend": "draining", "consume": 235.0}
 
     assert verdict(group(topic=draining)).code == "YES"
-    assert verdict(group(topic=draining, policy=Policy(drain_target_seconds=1200))).code == "NOT_NEEDED_DRAINING"
+    assert (
+        verdict(group(topic=draining, policy=Policy(drain_target_seconds=1200))).code
+        == "NOT_NEEDED_DRAINING"
+    )
 
 
 @pytest.mark.parametrize(
     ("newest", "lag", "interval", "code"),
     [
-        ([220.0, 260.0, 260.0], LAG, 5.0, "NOT_NEEDED_DRAINING"),  # 17 000 at 40/s: 425 s, though no trend tells it yet
-        ([220.0, 220.0, 250.0], LAG, 5.0, "YES"),  # 1 133 s: over both windows 15/s more are read than arrive
+        # 17 000 at 40/s: 425 s, though no trend tells it yet
+        ([220.0, 260.0, 260.0], LAG, 5.0, "NOT_NEEDED_DRAINING"),
+        # 1 133 s: over both windows 15/s more are read than arrive
+        ([220.0, 220.0, 250.0], LAG, 5.0, "YES"),
         ([220.0, 260.0, 260.0], 40_000.0, 5.0, "YES"),  # 1 000 s
     ],
 )
@@ -321,13 +374,16 @@ def test_a_second_commit_in_a_window_is_no_fall(rate: float, code: str) -> None:
 @pytest.mark.parametrize(
     ("ago", "code"),
     [
-        ([660, 480, 300], "NO_REBALANCE_FIRST"),  # every three minutes, and the next one may be on its way
+        # every three minutes, and the next one may be on its way
+        ([660, 480, 300], "NO_REBALANCE_FIRST"),
         ([900, 720, 540, 361], "YES"),  # twice as long ago
         ([1500, 1100, 601], "YES"),  # however rare they were
         ([260, 250, 180], "NO_REBALANCE_FIRST"),  # three windows at least
     ],
 )
-def test_rebalances_block_scaling_for_as_long_as_the_next_one_may_come(ago: list[int], code: str) -> None:
+def test_rebalances_block_scaling_for_as_long_as_the_next_one_may_come(
+    ago: list[int], code: str
+) -> None:
     signals = group()
     rows = [GENERATION | {"record_timestamp": END - timedelta(seconds=each)} for each in ago]
     signals = replace(signals, frame=replace(signals.frame, generations=rows))
@@ -336,7 +392,9 @@ def test_rebalances_block_scaling_for_as_long_as_the_next_one_may_come(ago: list
 
 
 def test_a_hot_partition_that_wanders_is_answered_without_a_number() -> None:
-    """Each is hot for four minutes, so that a mean over five windows has it at less than it gets."""
+    """Each is hot for four minutes, so that a mean over five windows has it at less
+    than it gets.
+    """
     arrival = np.full((12, 60), 40.0)
     for window in range(60):
         arrival[(window // 4) % 3, window] = 800.0
@@ -350,20 +408,31 @@ def test_a_partition_that_seems_hot_is_named_once_it_was_seen_for_long_enough() 
     seen = np.where(np.arange(60) < 60 - 10, nan, np.array(HOT["arrival"])[:, None])
 
     assert (
-        verdict(group([10.0] * 11 + [90_000.0], topic=HOT | {"history": {"arrival": seen}})).code == "NO_HOT_PARTITION"
+        verdict(group([10.0] * 11 + [90_000.0], topic=HOT | {"history": {"arrival": seen}})).code
+        == "NO_HOT_PARTITION"
     )
 
 
 def test_a_new_partition_that_one_member_can_do_does_not_delay_the_answer() -> None:
     """It gets 500 records/s, more than the others, and a member has done 600."""
-    mild = {"arrival": [220.0] * 11 + [500.0], "consume": [200.0] * 12, "shape": "mixed", "history": NEW}
+    mild = {
+        "arrival": [220.0] * 11 + [500.0],
+        "consume": [200.0] * 12,
+        "shape": "mixed",
+        "history": NEW,
+    }
 
-    assert verdict(group([LAG] * 12, topic=mild)).reason in {reasons.TARGET_MISSED, reasons.TOO_FEW_MEMBERS}
+    assert verdict(group([LAG] * 12, topic=mild)).reason in {
+        reasons.TARGET_MISSED,
+        reasons.TOO_FEW_MEMBERS,
+    }
 
 
 def test_what_the_best_member_could_do_and_the_others_not_is_not_known() -> None:
     """Each partition gets 700 records/s; three members do 600 and one 900."""
-    unlike = group(topic={"arrival": 700.0}, capacity={"m0": 900.0, "m1": 600.0, "m2": 600.0, "m3": 600.0})
+    unlike = group(
+        topic={"arrival": 700.0}, capacity={"m0": 900.0, "m1": 600.0, "m2": 600.0, "m3": 600.0}
+    )
     found = verdict(unlike)
 
     assert (found.reason, found.numbers["capacity_known"]) == (reasons.LOAD_UNKNOWN, 0)
@@ -390,14 +459,17 @@ def loads(draw: st.DrawFn) -> dict[str, Any]:
     extra = [f"m{n}" for n in range(members)]
     assignor = draw(st.sampled_from(["range", "sticky", "roundrobin", None]))
     return {
-        "lag": lags, "members": members, "topic": topic, "members_without": extra, "capacity": capacities,
+        "lag": lags, "members": members, "topic": topic, "members_without": extra,
+        "capacity": capacities,
         "assignor": assignor, "busy": (),
     }  # fmt: skip
 
 
 @settings(max_examples=300, deadline=None)
 @given(loads())
-def test_more_members_are_never_the_answer_where_the_lag_does_not_drain_with_them(load: dict[str, Any]) -> None:
+def test_more_members_are_never_the_answer_where_the_lag_does_not_drain_with_them(
+    load: dict[str, Any],
+) -> None:
     view = group(**load)
     found = verdict(view)
     if found.code.startswith("YES"):
@@ -408,25 +480,35 @@ def test_more_members_are_never_the_answer_where_the_lag_does_not_drain_with_the
 
 
 def test_lag_that_is_even_is_not_blamed_on_a_hot_partition() -> None:
-    assert verdict(group([90_000.0] * 12, topic=HOT | {"shape": "spread"})).code != "NO_HOT_PARTITION"
+    assert (
+        verdict(group([90_000.0] * 12, topic=HOT | {"shape": "spread"})).code != "NO_HOT_PARTITION"
+    )
 
 
 def test_a_hot_partition_comes_with_the_lag_that_ideal_packing_leaves() -> None:
     numbers = verdict(group([10.0] * 11 + [90_000.0], topic=HOT)).numbers
 
-    assert (numbers["hot_partitions"], numbers["hot_arrival_rate"], numbers["best_capacity_rate"]) == (1, 900, 800)
+    assert (
+        numbers["hot_partitions"],
+        numbers["hot_arrival_rate"],
+        numbers["best_capacity_rate"],
+    ) == (1, 900, 800)
     assert numbers["residual_records"] == 90_000 + (900 - 600) * 900
 
 
 def test_lag_of_an_empty_group_needs_members_and_no_more() -> None:
     # ends 9 / 9 / 12, committed 9 / 3 / 0
-    topic = topic_signals([0.0, 6.0, 12.0], arrival=0.0, floor=1.0, slots=["", "", ""], shape="concentrated")
+    topic = topic_signals(
+        [0.0, 6.0, 12.0], arrival=0.0, floor=1.0, slots=["", "", ""], shape="concentrated"
+    )
 
     assert answer(signals_of(topic, state="Empty", member_count=0)) == ("NO_MEMBERS", 1)
 
 
 def test_more_members_than_partitions_are_not_asked_for() -> None:
-    signals = group([700_000.0] * 6, 6, {"arrival": 700.0, "consume": 600.0}, members_without=["m6", "m7"])
+    signals = group(
+        [700_000.0] * 6, 6, {"arrival": 700.0, "consume": 600.0}, members_without=["m6", "m7"]
+    )
 
     assert (signals.member_count, answer(signals)) == (8, ("NO_IDLE", 6))
 
@@ -439,7 +521,9 @@ def test_a_simple_committer_is_evaluated_by_what_is_known_of_it() -> None:
 
 
 @pytest.mark.parametrize("ago", range(5))
-@pytest.mark.parametrize(("lag", "reason"), [(10.0, reasons.NO_LAG), (1500.0, reasons.READER_UNKNOWN)])
+@pytest.mark.parametrize(
+    ("lag", "reason"), [(10.0, reasons.NO_LAG), (1500.0, reasons.READER_UNKNOWN)]
+)
 def test_a_reader_that_never_joins_is_there_between_two_of_its_commits(
     ago: int, lag: float, reason: reasons.Reason
 ) -> None:
@@ -453,17 +537,27 @@ def test_a_reader_that_never_joins_is_there_between_two_of_its_commits(
     "row",
     [{"members": 2}, None],  # those who left had read; who read in a gap is not known
 )
-def test_what_members_read_before_they_left_is_no_sign_of_another_reader(row: dict[str, Any] | None) -> None:
+def test_what_members_read_before_they_left_is_no_sign_of_another_reader(
+    row: dict[str, Any] | None,
+) -> None:
     facts = [row] * 57 + [{"members": 0}] * 3
 
-    assert answer(group(topic=_every_five_minutes(4), group_facts=facts, **EMPTY))[0] == "NO_MEMBERS"
+    assert (
+        answer(group(topic=_every_five_minutes(4), group_facts=facts, **EMPTY))[0] == "NO_MEMBERS"
+    )
     assert answer(group(topic=_every_five_minutes(1), group_facts=facts, **EMPTY))[0] == "UNKNOWN"
 
 
 def _every_five_minutes(ago: int) -> dict[str, Any]:
     """A topic of which the newest commit is so many windows old."""
     consumed = np.where(np.arange(60)[::-1] % 5 == ago, 120_000.0, 0.0)  # 400 records/s
-    return {"history": {"consumed": consumed}, "trend": "flat", "interval": 300.0, "consume": 400.0, "arrival": 100.0}
+    return {
+        "history": {"consumed": consumed},
+        "trend": "flat",
+        "interval": 300.0,
+        "consume": 400.0,
+        "arrival": 100.0,
+    }
 
 
 def test_numbers_that_are_not_known_are_left_out_and_never_is_a_number() -> None:
@@ -496,7 +590,9 @@ def of_groups(draw: st.DrawFn) -> Signals:
         "consume": mostly(200.0, 0.0, 240.0, nan),
         "shape": mostly("spread", "", "none", "single", "mixed", "concentrated"),
         "trend": mostly("growing", "flat", "draining", "abstain"),
-        "status": mostly(["ok"] * 12, ["stale"] * 12, ["no_commit"] * 3 + ["ok"] * 9, ["stale"] * 2 + ["ok"] * 10),
+        "status": mostly(
+            ["ok"] * 12, ["stale"] * 12, ["no_commit"] * 3 + ["ok"] * 9, ["stale"] * 2 + ["ok"] * 10
+        ),
         "stalled": dict.fromkeys(range(mostly(0, 3, 9)), "silent"),
         "slots": spread_over(12, members),
     }
@@ -514,11 +610,22 @@ def of_groups(draw: st.DrawFn) -> Signals:
     )
 
 
-CODES = [*RESTLESS, "BROKER_CORRELATED", "COSTLY_PARTITION", "SLOW_MEMBER", "SHARED_SINK", "COMMITS_STOPPED"]
+CODES = [
+    *RESTLESS,
+    "BROKER_CORRELATED",
+    "COSTLY_PARTITION",
+    "SLOW_MEMBER",
+    "SHARED_SINK",
+    "COMMITS_STOPPED",
+]
 
 
 @settings(max_examples=250)
-@given(of_groups(), st.sampled_from([(), (), (), *((code,) for code in CODES)]), st.sampled_from([nan, nan, 0.1, 0.9]))
+@given(
+    of_groups(),
+    st.sampled_from([(), (), (), *((code,) for code in CODES)]),
+    st.sampled_from([nan, nan, 0.1, 0.9]),
+)
 def test_no_path_adds_members_without_a_shape_or_into_a_rebalance(
     signals: Signals, codes: tuple[str, ...], elasticity: float
 ) -> None:

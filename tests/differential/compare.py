@@ -1,6 +1,7 @@
 """laggard and Kafka on the same bytes: python -m differential.compare --records 100000 --seed 7.
 
-What the two say must be equal, or the listed differences must explain both answers to the last field.
+What the two say must be equal, or the listed differences must explain both answers to the last
+field.
 """
 
 import argparse
@@ -61,7 +62,8 @@ class Report:
     def __str__(self) -> str:
         asked, agreed = self.asked.total(), self.agreed.total()
         return (
-            f"{asked} asked = {agreed} alike + {asked - agreed - self.unexplained} differ as listed "
+            f"{asked} asked = {agreed} alike + {asked - agreed - self.unexplained} differ as "
+            "listed "
             f"+ {self.unexplained} unexplained; {self.seconds:.0f} s"
         )
 
@@ -75,7 +77,8 @@ class Report:
 def vector_questions() -> list[Question]:
     records = [Question("record", (vector.key, vector.value)) for vector in vectors.RECORDS]
     return records + [
-        Question(blob["kind"], (bytes.fromhex(blob["hex"]),)) for blob in vectors.VECTORS["consumer_protocol"]
+        Question(blob["kind"], (bytes.fromhex(blob["hex"]),))
+        for blob in vectors.VECTORS["consumer_protocol"]
     ]
 
 
@@ -106,8 +109,11 @@ def _blob_pieces(kind: str, blob: bytes) -> list[Piece]:
     if fields.get("version") is None or fields.get("partial"):
         return [("raw", blob)]
     rest = reading.SUBSCRIPTION_REST[min(fields["version"], 3)]
-    layout = {**reading.SUBSCRIPTION_PREFIX, **rest} if kind == "subscription" else reading.ASSIGNMENT
-    written = {"version": "int16", **layout, "user_data": "bytes"}  # the encoder writes null for None anyway
+    layout = (
+        {**reading.SUBSCRIPTION_PREFIX, **rest} if kind == "subscription" else reading.ASSIGNMENT
+    )
+    # the encoder writes null for None anyway
+    written = {"version": "int16", **layout, "user_data": "bytes"}
     return list(encoder.pieces(written, fields, flexible=False))
 
 
@@ -122,11 +128,15 @@ def compare(kafka: Kafka, questions: Sequence[Question], report: Report) -> list
 
 
 def _complete(answer: Answer, report: Report) -> None:
-    """Give the fields that came after Kafka 4.2 their defaults, as laggard does where their tag is absent."""
+    """Give the fields that came after Kafka 4.2 their defaults, as laggard does where their tag is
+    absent.
+    """
     record_type = answer.get("record_type")
     if record_type not in reading.LATER_TAGS or "value" not in answer:
         return
-    added = set(_add_later(answer["value"], layouts.VALUES[record_type, 0], reading.LATER_TAGS[record_type]))
+    added = set(
+        _add_later(answer["value"], layouts.VALUES[record_type, 0], reading.LATER_TAGS[record_type])
+    )
     report.missing_tags |= {(record_type, name) for name in added}
 
 
@@ -167,7 +177,9 @@ def _without_error(answer: Answer) -> Answer:
 
 
 def _causes(question: Question, kafkas: Answer, met: set[str]) -> Iterable[str]:
-    """Those of the differences without which the answer would not be Kafka's; all, where each of several is enough."""
+    """Those of the differences without which the answer would not be Kafka's; all, where each of
+    several is enough.
+    """
     alone = [name for name in met if _without_error(question.read(NAMES - {name}, set())) != kafkas]
     return alone or met
 
@@ -191,7 +203,10 @@ def _print_summary(report: Report, seed: int) -> None:
     print(f"{'good' if report.is_good else 'BAD'} (seed {seed}): {report}")
     for kind, asked in sorted(report.asked.items()):
         print(f"  {asked:>8} {kind}s, {report.agreed[kind]} alike")
-    print("  Kafka:", ", ".join(f"{number} {outcome}" for outcome, number in sorted(report.outcomes.items())))
+    print(
+        "  Kafka:",
+        ", ".join(f"{number} {outcome}" for outcome, number in sorted(report.outcomes.items())),
+    )
     for difference in DIFFERENCES:
         print(f"  {report.differences[difference.name]:>8} {difference.name}")
     for problem in report.problems:
@@ -199,7 +214,9 @@ def _print_summary(report: Report, seed: int) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Compare laggard's decoder with Kafka's own classes.")
+    parser = argparse.ArgumentParser(
+        description="Compare laggard's decoder with Kafka's own classes."
+    )
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=7)
     options = parser.parse_args()

@@ -8,7 +8,8 @@ class Difference:
     """One kind of bytes that the two read differently."""
 
     name: str
-    kafka: str  # what Kafka does, and the class that does it; `generated` is coordinator.group.generated
+    # what Kafka does, and the class that does it; `generated` is coordinator.group.generated
+    kafka: str
     reason: str  # why laggard does something else
 
 
@@ -26,13 +27,16 @@ DIFFERENCES = (
     ),
     Difference(
         "no_classic_member",
-        "ConsumerGroupMemberMetadataValue: classicMemberMetadata is an empty struct where its tag is absent",
+        "ConsumerGroupMemberMetadataValue: classicMemberMetadata is an empty struct where its "
+        "tag is absent",
         "brokers write an explicit null for the same members; absent and null mean one thing",
     ),
     Difference(
         "no_assignment_epochs",
-        "StreamsGroupCurrentMemberAssignmentValue.TaskIds: assignmentEpochs is an empty list where its tag is absent",
-        "brokers before 4.2 wrote none: null, for an empty list would say that there are no partitions",
+        "StreamsGroupCurrentMemberAssignmentValue.TaskIds: assignmentEpochs is an empty list "
+        "where its tag is absent",
+        "brokers before 4.2 wrote none: null, for an empty list would say that there are no "
+        "partitions",
     ),
     Difference(
         "encoded_surrogate_in_metadata",
@@ -52,8 +56,10 @@ DIFFERENCES = (
     ),
     Difference(
         "tag_of_a_later_release",
-        "an unknown tag to 4.2, Readable.readUnknownTaggedField: kept as bytes, the content not looked at",
-        "4.3 and 4.4 write assignment_timestamp, assignment_epochs (type 8) and two epochs of type 17",
+        "an unknown tag to 4.2, Readable.readUnknownTaggedField: kept as bytes, the content not "
+        "looked at",
+        "4.3 and 4.4 write assignment_timestamp, assignment_epochs (type 8) and two epochs of "
+        "type 17",
     ),
     # damage that Kafka does not see, since it trusts what its brokers wrote
     Difference(
@@ -104,7 +110,8 @@ DIFFERENCES = (
     # blobs of classic members
     Difference(
         "empty_assignment",
-        "ConsumerProtocol.deserializeVersion: underflow; but the coordinator stores zero bytes for 'nothing'",
+        "ConsumerProtocol.deserializeVersion: underflow; but the coordinator stores zero bytes "
+        "for 'nothing'",
         "an assignment of nothing is no error",
     ),
 )

@@ -8,13 +8,21 @@ import layouts
 from differential.question import Question
 
 TOPIC_ID = "MKXx1fIkQy2J9jXHhK8m1w"
-COMMIT = {"offset": 1, "leader_epoch": 2, "metadata": "xyz", "commit_timestamp": 3, "topic_id": TOPIC_ID}
+COMMIT = {
+    "offset": 1,
+    "leader_epoch": 2,
+    "metadata": "xyz",
+    "commit_timestamp": 3,
+    "topic_id": TOPIC_ID,
+}
 COMMIT_KEY = encoder.commit_key("g", "t", 0)
 GOOD_COMMIT = encoder.commit_value(4, COMMIT)
 
 
 def a_key(record_type: int) -> bytes:
-    return encoder.record_key(record_type, dict.fromkeys(layouts.KEYS[record_type], "k") | {"partition": 0})
+    return encoder.record_key(
+        record_type, dict.fromkeys(layouts.KEYS[record_type], "k") | {"partition": 0}
+    )
 
 
 def a_record(record_type: int, value: bytes | None) -> Question:
@@ -25,7 +33,11 @@ def with_fields(record_type: int, **changed: Any) -> bytes:
     plain = {"string": "s", "string?": None, "bytes": b""}
     layout = layouts.VALUES[record_type, 0]
     fields = {
-        name: kind.default if isinstance(kind, layouts.Tag) else plain.get(kind, 0) if isinstance(kind, str) else []
+        name: kind.default
+        if isinstance(kind, layouts.Tag)
+        else plain.get(kind, 0)
+        if isinstance(kind, str)
+        else []
         for name, kind in layout.items()
     }
     return encoder.record_value(record_type, 0, fields | changed)
@@ -48,7 +60,9 @@ EXAMPLES = {
     "tag_size": a_record(1, GOOD_COMMIT.replace(b"\1\0\x10", b"\1\0\x0f")),
     "tag_count_past_int32": a_record(11, SHARE_GROUP_WITHOUT_TAGS + encoder.uvarint(2**31)),
     "length_below_minus_one": Question("subscription", (struct.pack(">hii", 0, 0, -2),)),
-    "compact_length_past_int32": a_record(10, b"\0\0" + encoder.uvarint(2**32 - 1) + with_fields(10)[3:]),
+    "compact_length_past_int32": a_record(
+        10, b"\0\0" + encoder.uvarint(2**32 - 1) + with_fields(10)[3:]
+    ),
     "varint_past_32_bits": a_record(11, SHARE_GROUP_WITHOUT_TAGS + encoder.uvarint(2**32)),
     "struct_marker": a_record(19, with_fields(19, user_endpoint=None).replace(b"\xff", b"\xfe")),
     "invalid_utf8": Question("record", (b"\0\2\0\1\xff", None)),

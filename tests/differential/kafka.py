@@ -30,7 +30,9 @@ class Kafka:
 
     def ask(self, lines: Sequence[str]) -> list[dict[str, Any]]:
         """One answer per line, in the same order."""
-        asker = threading.Thread(target=self._write, args=("".join(f"{line}\n" for line in lines).encode(),))
+        asker = threading.Thread(
+            target=self._write, args=("".join(f"{line}\n" for line in lines).encode(),)
+        )
         asker.start()  # beside the reading: a pipe holds less than a batch
         answers = [json.loads(self._read()) for _ in lines]
         asker.join()
@@ -61,7 +63,9 @@ def running_kafka() -> Iterator[Kafka]:
     class_path = ":".join(str(path) for path in broker_jars())
     command = [find_java(), *TOOL_JVM, "-Xmx256m", "-cp", class_path, str(PROGRAM)]
     with tempfile.NamedTemporaryFile() as said:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said)
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said
+        )
         try:
             yield Kafka(process, Path(said.name))
         finally:

@@ -20,7 +20,9 @@ class Question:
     parts: tuple[bytes | None, ...]
 
     def __str__(self) -> str:
-        return " ".join([self.kind, *("null" if part is None else part.hex() for part in self.parts)])
+        return " ".join(
+            [self.kind, *("null" if part is None else part.hex() for part in self.parts)]
+        )
 
     def laggard(self) -> Answer:
         """What the decoder under test says, with the kind of its error."""

@@ -1,7 +1,8 @@
 """The records read once more, from the format's description, as laggard must or as Kafka 4.2 does.
 
-Each point where the two part asks `differs`: with no difference allowed this is laggard's reading, with all of them
-Kafka's. So an answer that the listed differences do not explain to the last field is a failure.
+Each point where the two part asks `differs`: with no difference allowed this is laggard's reading,
+with all of them Kafka's. So an answer that the listed differences do not explain to the last field
+is a failure.
 """
 
 import base64
@@ -32,7 +33,10 @@ LATER_TAGS = {
 }
 # the difference, and what Kafka has for an absent tag, where we have null
 KAFKA_DEFAULTS: dict[tuple[int, str], tuple[str, Any]] = {
-    (5, "classic_member_metadata"): ("no_classic_member", {"session_timeout_ms": 0, "supported_protocols": []}),
+    (5, "classic_member_metadata"): (
+        "no_classic_member",
+        {"session_timeout_ms": 0, "supported_protocols": []},
+    ),
     (22, "assignment_epochs"): ("no_assignment_epochs", []),
 }
 
@@ -59,7 +63,9 @@ class FaultError(Exception):
 class Reading:
     """One key, value or blob, and the differences met in it."""
 
-    def __init__(self, buffer: bytes, allowed: frozenset[str], met: set[str], record_type: int = -1) -> None:
+    def __init__(
+        self, buffer: bytes, allowed: frozenset[str], met: set[str], record_type: int = -1
+    ) -> None:
         self.buffer = buffer
         self.at = 0
         self.allowed = allowed
@@ -80,7 +86,9 @@ class Reading:
 
     @property
     def past_the_end(self) -> str:
-        """What laggard calls a read past the end; inside a tag it is the stated size that is wrong."""
+        """What laggard calls a read past the end; inside a tag it is the stated
+        size that is wrong.
+        """
         return "truncated" if self.tag_end is None else "bad_tag"
 
     def need(self, size: int) -> None:
@@ -120,7 +128,10 @@ class Reading:
         else:
             length = self.uvarint() - 1
             if length >= INT32_MAX + 1 and is_nullable:
-                self.differs("compact_length_past_int32", self.past_the_end if limit is None else "bad_length")
+                self.differs(
+                    "compact_length_past_int32",
+                    self.past_the_end if limit is None else "bad_length",
+                )
                 return None
         if length < -1 or (limit is not None and length > limit):
             raise FaultError("bad_length")
@@ -137,7 +148,9 @@ class Reading:
             return encoded.decode()
         except UnicodeDecodeError:
             is_kafkas = not is_metadata and self.differs("invalid_utf8", "bad_utf8")
-        if SURROGATE.search(encoded) and (is_kafkas or self.differs("encoded_surrogate_in_metadata")):
+        if SURROGATE.search(encoded) and (
+            is_kafkas or self.differs("encoded_surrogate_in_metadata")
+        ):
             encoded = SURROGATE.sub(b"\xff", encoded)  # a byte that gives one U+FFFD by itself
         return encoded.decode(errors="replace")
 
@@ -207,7 +220,9 @@ class Reading:
             previous = number
             size = self.uvarint()
             name, tag = known.get(number, ("", None))
-            is_later = name in LATER_TAGS.get(self.record_type, ()) and self.differs("tag_of_a_later_release")
+            is_later = name in LATER_TAGS.get(self.record_type, ()) and self.differs(
+                "tag_of_a_later_release"
+            )
             if tag is None or is_later:
                 self.take(size)
             else:
@@ -230,7 +245,9 @@ class Reading:
             self.differs("trailing_bytes", "trailing_bytes")
 
 
-def read_record(key: bytes | None, value: bytes | None, allowed: frozenset[str], met: set[str]) -> Answer:
+def read_record(
+    key: bytes | None, value: bytes | None, allowed: frozenset[str], met: set[str]
+) -> Answer:
     """One record, with the differences that were allowed and met added to `met`."""
     answer: Answer = {}
     try:
@@ -244,7 +261,9 @@ def read_record(key: bytes | None, value: bytes | None, allowed: frozenset[str],
     return {"outcome": "record", **answer, "value_version": version, "value": fields}
 
 
-def _read_key(key: bytes | None, allowed: frozenset[str], met: set[str]) -> tuple[int, dict[str, Any]]:
+def _read_key(
+    key: bytes | None, allowed: frozenset[str], met: set[str]
+) -> tuple[int, dict[str, Any]]:
     if key is None:
         raise FaultError("null_key")
     reading = Reading(key, allowed, met)
@@ -256,7 +275,9 @@ def _read_key(key: bytes | None, allowed: frozenset[str], met: set[str]) -> tupl
     return record_type, fields
 
 
-def _read_value(record_type: int, value: bytes, allowed: frozenset[str], met: set[str]) -> tuple[int, dict[str, Any]]:
+def _read_value(
+    record_type: int, value: bytes, allowed: frozenset[str], met: set[str]
+) -> tuple[int, dict[str, Any]]:
     reading = Reading(value, allowed, met, record_type)
     version = reading.number("int16")
     is_known = 0 <= version <= NEWEST_VERSION.get(record_type, 0)
@@ -281,7 +302,12 @@ def read_subscription(blob: bytes, allowed: frozenset[str], met: set[str]) -> An
         rest = {"owned_partitions": [], "generation_id": -1, "rack_id": None}
         prefix = reading.struct(SUBSCRIPTION_PREFIX)
         try:
-            return {**prefix, **rest, **reading.struct(SUBSCRIPTION_REST[min(version, 3)]), "partial": False}
+            return {
+                **prefix,
+                **rest,
+                **reading.struct(SUBSCRIPTION_REST[min(version, 3)]),
+                "partial": False,
+            }
         except FaultError:
             return {**prefix, **rest, "partial": True}
 
@@ -290,12 +316,18 @@ def read_subscription(blob: bytes, allowed: frozenset[str], met: set[str]) -> An
 
 def read_assignment(blob: bytes, allowed: frozenset[str], met: set[str]) -> Answer:
     if not blob and not Reading(blob, allowed, met).differs("empty_assignment"):
-        return {"outcome": "record", "value": {"version": None, "assigned_partitions": [], "user_data": None}}
+        return {
+            "outcome": "record",
+            "value": {"version": None, "assigned_partitions": [], "user_data": None},
+        }
     return _read_blob(blob, allowed, met, lambda reading, _version: reading.struct(ASSIGNMENT))
 
 
 def _read_blob(
-    blob: bytes, allowed: frozenset[str], met: set[str], read: Callable[[Reading, int], dict[str, Any]]
+    blob: bytes,
+    allowed: frozenset[str],
+    met: set[str],
+    read: Callable[[Reading, int], dict[str, Any]],
 ) -> Answer:
     reading = Reading(blob, allowed, met)
     try:

@@ -1,4 +1,6 @@
-"""laggard's decoder and the classes Kafka's own coordinator and clients read with, on the same bytes."""
+"""laggard's decoder and the classes Kafka's own coordinator and clients read with, on the same
+bytes.
+"""
 
 import re
 from collections.abc import Iterator
@@ -29,13 +31,18 @@ def kafka() -> Iterator[Kafka]:
         try:
             program.ask(["types"])
         except NoCompilerError:
-            pytest.skip("java has no compiler here (Debian: apt-get install openjdk-17-jdk-headless)")
+            pytest.skip(
+                "java has no compiler here (Debian: apt-get install openjdk-17-jdk-headless)"
+            )
         yield program
 
 
 def test_types_and_their_newest_versions_are_kafkas(kafka: Kafka) -> None:
     (types,) = kafka.ask(["types"])
-    ours = {str(number): [constant(record.name), record.newest] for number, record in RECORD_TYPES.items()}
+    ours = {
+        str(number): [constant(record.name), record.newest]
+        for number, record in RECORD_TYPES.items()
+    }
     assert ours.pop("24")
     ours["0"][1] = 0  # the difference `legacy_key_with_newer_value`
     assert ours == types
@@ -46,15 +53,23 @@ def constant(name: str) -> str:
 
 
 def test_kafka_gives_the_verdict_that_each_record_vector_says(kafka: Kafka) -> None:
-    answers = kafka.ask([str(Question("record", (vector.key, vector.value))) for vector in vectors.RECORDS])
-    for vector, written, answer in zip(vectors.RECORDS, vectors.VECTORS["records"], answers, strict=True):
+    answers = kafka.ask(
+        [str(Question("record", (vector.key, vector.value))) for vector in vectors.RECORDS]
+    )
+    for vector, written, answer in zip(
+        vectors.RECORDS, vectors.VECTORS["records"], answers, strict=True
+    ):
         verdict = written.get("kafka", {}).get("verdict", vector.expect["outcome"])
-        assert answer["outcome"] in (("unsupported", "malformed") if verdict == "error" else (verdict,)), vector.name
+        assert answer["outcome"] in (
+            ("unsupported", "malformed") if verdict == "error" else (verdict,)
+        ), vector.name
 
 
 def test_kafka_gives_the_verdict_that_each_blob_vector_says(kafka: Kafka) -> None:
     blobs = vectors.VECTORS["consumer_protocol"]
-    answers = kafka.ask([str(Question(blob["kind"], (bytes.fromhex(blob["hex"]),))) for blob in blobs])
+    answers = kafka.ask(
+        [str(Question(blob["kind"], (bytes.fromhex(blob["hex"]),))) for blob in blobs]
+    )
     for blob, answer in zip(blobs, answers, strict=True):
         is_error = blob.get("kafka", {}).get("verdict") == "error" or "error" in blob["expect"]
         is_refused = answer["outcome"] == "malformed" or answer["value"].get("partial") is True
@@ -102,7 +117,9 @@ def test_damaged_records_and_blobs_are_read_alike_or_as_the_list_explains(kafka:
     assert report.is_good
     assert report.asked.total() == len(compare.vector_questions()) + len(EXAMPLES) + 110_000
     assert report.record_types == layouts.KEYS.keys() - {0, 24}
-    assert report.missing_tags == {(number, name) for number, names in reading.LATER_TAGS.items() for name in names}
+    assert report.missing_tags == {
+        (number, name) for number, names in reading.LATER_TAGS.items() for name in names
+    }
 
 
 def test_a_slip_of_the_decoder_is_seen(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,14 @@ PAGE = (DOCS / "admin-source.md").read_text(encoding="utf-8")
 
 
 def test_the_table_of_null_columns_is_what_is_declared() -> None:
-    rows = [line.strip("| ").split(" | ") for line in PAGE.partition("<!-- null columns -->")[2].splitlines()[3:]]
+    rows = [
+        line.strip("| ").split(" | ")
+        for line in PAGE.partition("<!-- null columns -->")[2].splitlines()[3:]
+    ]
     named = {
-        tuple(re.findall(r"`([\w.]+)`", row[0])): re.findall(r"`([\w.]+)`", row[1]) for row in rows if len(row) == 2
+        tuple(re.findall(r"`([\w.]+)`", row[0])): re.findall(r"`([\w.]+)`", row[1])
+        for row in rows
+        if len(row) == 2
     }
     assert named == {(name,): sorted(columns) for name, columns in UNKNOWN.items()} | {EMPTY: []}
 

@@ -15,7 +15,10 @@ from laggard.config.sections import keys
 from laggard.exporter.families import FAMILIES
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *(path for path in (ROOT / "docs").rglob("*.md") if path.parent.name != "decisions")]
+PAGES = [
+    ROOT / "README.md",
+    *(path for path in (ROOT / "docs").rglob("*.md") if path.parent.name != "decisions"),
+]
 SECTIONS = {key.partition(".")[0] for key in keys()}
 SAMPLES = ("_bucket", "_count", "_sum", "_gcount", "_gsum")
 each_page = pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -31,7 +34,9 @@ def commands(text: str) -> Iterator[str]:
 
 
 def words_of(command: str) -> list[str]:
-    """Words of a command up to a pipe, a redirection or a comment; none if a quotation goes on in the next line."""
+    """Words of a command up to a pipe, a redirection or a comment; none if a quotation goes on in
+    the next line.
+    """
     lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     try:
@@ -51,9 +56,13 @@ def test_its_commands_are_accepted(path: Path) -> None:
 
 @each_page
 def test_its_targets_of_make_exist(path: Path) -> None:
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    targets = set(
+        re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    )
     named = {
-        command.split()[1] for command in commands(path.read_text(encoding="utf-8")) if command.startswith("make ")
+        command.split()[1]
+        for command in commands(path.read_text(encoding="utf-8"))
+        if command.startswith("make ")
     }
     assert {each for each in named if re.fullmatch(r"[a-z-]+", each)} - targets == set()
 
@@ -64,5 +73,7 @@ def test_its_keys_and_metrics_exist(path: Path) -> None:
     named = re.findall(rf"`((?:{'|'.join(sorted(SECTIONS))})\.[a-z_]+)`", text)
     metrics = {each.name for each in FAMILIES}
     shown = set(re.findall(r"`(laggard_[a-z_]+[a-z])[`{]", text))
-    assert [key for key in named if key not in keys() and not (ROOT / "docker" / "k8s" / key).exists()] == []
+    assert [
+        key for key in named if key not in keys() and not (ROOT / "docker" / "k8s" / key).exists()
+    ] == []
     assert {name for name in shown if name not in metrics and not name.endswith(SAMPLES)} == set()

@@ -1,4 +1,6 @@
-"""The page that compares says of each tool when it was read, and links to what shows a claim about laggard."""
+"""The page that compares says of each tool when it was read, and links to what shows a claim about
+laggard.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,19 @@ import re
 from pathlib import Path
 
 PAGE = (Path(__file__).parents[2] / "docs" / "comparison.md").read_text(encoding="utf-8")
-ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line.startswith("| ")]
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in PAGE.splitlines()
+    if line.startswith("| ")
+]
 READ = [row for row in ROWS if len(row) == 4][1:]
 CLAIMS = [row for row in ROWS if len(row) == 8 and row[1] != "laggard"]
 
 
 def test_every_other_tool_is_read_at_a_commit_and_a_date() -> None:
-    assert [row[0] for row in READ[1:]] == re.findall(r"^\| \| laggard \| (.+) \|$", PAGE, re.MULTILINE)[0].split(" | ")
+    assert [row[0] for row in READ[1:]] == re.findall(
+        r"^\| \| laggard \| (.+) \|$", PAGE, re.MULTILINE
+    )[0].split(" | ")
     for pattern in (r"`[0-9a-f]{7}`", r"\b20\d\d-\d\d-\d\d\b"):
         assert [row[0] for row in READ[1:] if not re.search(pattern, row[1])] == []
 

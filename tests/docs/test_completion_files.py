@@ -17,6 +17,8 @@ def test_the_completion_of_a_shell_is_that_of_the_parser(shell: str) -> None:
     assert (COMPLETION / f"laggard.{shell}").read_text(encoding="utf-8") == completion(shell), WRITE
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 13), reason="argparse writes usage otherwise from 3.13 on")
+@pytest.mark.skipif(
+    sys.version_info >= (3, 13), reason="argparse writes usage otherwise from 3.13 on"
+)
 def test_the_texts_of_help_are_the_golden_ones() -> None:
     assert help_texts() == HELP.read_text(encoding="utf-8"), WRITE

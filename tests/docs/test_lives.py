@@ -1,4 +1,6 @@
-"""The pages on the life of a commit and of a finding name files, functions and callers that exist."""
+"""The pages on the life of a commit and of a finding name files, functions and
+callers that exist.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,17 @@ def defined(path: str) -> set[str]:
     """Functions, classes and constants of a file."""
     nodes = list(ast.walk(tree(path)))
     kinds = (ast.FunctionDef, ast.ClassDef)
-    names = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    names = {
+        node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
     return names | {node.name for node in nodes if isinstance(node, kinds)}
 
 
 def used(path: str) -> set[str]:
     nodes = list(ast.walk(tree(path)))
-    names = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    names = {
+        node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
     return names | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
 
 
@@ -43,7 +49,9 @@ def test_each_step_is_a_function_of_its_file_that_its_caller_uses(page: str) -> 
     rows = re.findall(r"^\| `", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.MULTILINE)
     assert len(found) == len(rows) > 20
     assert [(path, name) for path, name, _ in found if name not in defined(path)] == []
-    assert [(caller, name) for _, name, caller in found if caller and name not in used(caller)] == []
+    assert [
+        (caller, name) for _, name, caller in found if caller and name not in used(caller)
+    ] == []
 
 
 @pytest.mark.parametrize("page", PAGES)

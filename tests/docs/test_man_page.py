@@ -12,7 +12,9 @@ from laggard.cli.main import VERBS
 from man_page import PAGE, exit_codes, man_page
 from patience import patient
 
-pytestmark = pytest.mark.skipif(sys.version_info >= (3, 13), reason="argparse writes usage otherwise from 3.13 on")
+pytestmark = pytest.mark.skipif(
+    sys.version_info >= (3, 13), reason="argparse writes usage otherwise from 3.13 on"
+)
 
 
 def test_the_man_page_is_that_of_the_parser() -> None:

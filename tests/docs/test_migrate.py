@@ -1,4 +1,6 @@
-"""The pages on moving from another tool name what is served, and their configurations and queries work."""
+"""The pages on moving from another tool name what is served, and their configurations and queries
+work.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def blocks(text: str, language: str) -> list[str]:
 
 def test_every_name_of_other_tools_is_on_one_page_beside_a_metric_that_is_there() -> None:
     assert {tool.key for tool in TOOLS} == set(KEYS)
-    assert sorted(each.name for tool in TOOLS for each in families(tool)) == sorted(each.name for each in COMPAT)
+    assert sorted(each.name for tool in TOOLS for each in families(tool)) == sorted(
+        each.name for each in COMPAT
+    )
     assert {each.name for each in COMPAT} == set(OWN)
     assert {own for own in OWN.values() if own} <= {each.name for each in FAMILIES}
 
@@ -41,8 +45,14 @@ def test_a_page_is_what_is_declared(tool: Tool) -> None:
 @by_tool
 def test_a_page_names_metrics_and_keys_that_are_there(tool: Tool) -> None:
     own = {each.name for each in FAMILIES}
-    assert [name for name in re.findall(r"`(laggard_[a-z_]+)[`{]", TEXTS[tool]) if name not in own] == []
-    assert [key for key in re.findall(r"`((?:job|metrics|exporter)\.\w+)`", TEXTS[tool]) if key not in keys()] == []
+    assert [
+        name for name in re.findall(r"`(laggard_[a-z_]+)[`{]", TEXTS[tool]) if name not in own
+    ] == []
+    assert [
+        key
+        for key in re.findall(r"`((?:job|metrics|exporter)\.\w+)`", TEXTS[tool])
+        if key not in keys()
+    ] == []
 
 
 @by_tool
@@ -81,11 +91,19 @@ def test_its_queries_find_what_differs_and_what_one_side_lacks(tool: Tool, tmp_p
         return "{" + ", ".join(f'{name}="{group}"' for name in sorted(names)) + extra + "}"
 
     cluster = f', {tool.added}="prod"' if tool.added else ""
-    values = {"same": (5000, 5010), "apart": (5000, 7000), "few": (3, 40), "old": (9, None), "new": (None, 8)}
+    values = {
+        "same": (5000, 5010),
+        "apart": (5000, 7000),
+        "few": (3, 40),
+        "old": (9, None),
+        "new": (None, 8),
+    }
     series = [
         {"series": f"{name}{labels(group, extra)}", "values": f"{value}x130"}
         for group, pair in values.items()
-        for name, value, extra in zip((tool.lag, TRIAL + tool.lag), pair, ("", cluster), strict=True)
+        for name, value, extra in zip(
+            (tool.lag, TRIAL + tool.lag), pair, ("", cluster), strict=True
+        )
         if value is not None
     ]
     expected = {differs: [("apart", 2000)], theirs_only: [("old", 9)], ours_only: [("new", 8)]}
@@ -96,12 +114,16 @@ def test_its_queries_find_what_differs_and_what_one_side_lacks(tool: Tool, tmp_p
             {
                 "expr": f"({query}) + 0",
                 "eval_time": "2h",
-                "exp_samples": [{"labels": labels(group), "value": value} for group, value in found],
+                "exp_samples": [
+                    {"labels": labels(group), "value": value} for group, value in found
+                ],
             }
             for query, found in expected.items()
         ],
     }
-    (tmp_path / "queries.test.yaml").write_text(yaml.safe_dump({"rule_files": [], "tests": [test]}), encoding="utf-8")
+    (tmp_path / "queries.test.yaml").write_text(
+        yaml.safe_dump({"rule_files": [], "tests": [test]}), encoding="utf-8"
+    )
     command = [promtool(), "test", "rules", str(tmp_path / "queries.test.yaml")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -86,30 +86,48 @@ def test_the_page_of_the_schemas_names_each_with_its_commands() -> None:
 def test_the_page_of_the_api_names_every_path_and_error() -> None:
     page = (DOCS / "api.md").read_text(encoding="utf-8")
     assert [path for path in openapi()["paths"] if f"`{path}`" not in page] == []
-    assert [code for code in CODES.values() if code not in ("internal", "not_found") and f"`{code}`" not in page] == []
+    assert [
+        code
+        for code in CODES.values()
+        if code not in ("internal", "not_found") and f"`{code}`" not in page
+    ] == []
 
 
 def test_the_page_of_exit_codes_has_every_code_and_verb() -> None:
     page = (DOCS / "exit-codes.md").read_text(encoding="utf-8")
-    codes = {value for name, value in vars(errors).items() if name.isupper() and isinstance(value, int)}
-    assert {int(code) for code in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)} == codes | {FOUND, 2, BAD_INPUT}
+    codes = {
+        value for name, value in vars(errors).items() if name.isupper() and isinstance(value, int)
+    }
+    assert {int(code) for code in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)} == codes | {
+        FOUND,
+        2,
+        BAD_INPUT,
+    }
     verbs = page.partition("| verb |")[2].partition("## ")[0]
-    assert set(re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`[^|]+) \|", verbs, re.MULTILINE)))) == set(VERBS)
+    assert set(
+        re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`[^|]+) \|", verbs, re.MULTILINE)))
+    ) == set(VERBS)
 
 
 def test_every_metric_is_listed() -> None:
-    assert set(re.findall(r"^\| `(laggard_\w+)`", METRICS, re.MULTILINE)) == {each.name for each in FAMILIES}
+    assert set(re.findall(r"^\| `(laggard_\w+)`", METRICS, re.MULTILINE)) == {
+        each.name for each in FAMILIES
+    }
 
 
 def test_every_code_has_its_section_and_says_what_it_is_not() -> None:
     assert set(re.findall(r"^### ([A-Z_]+)$", DIAGNOSIS, re.MULTILINE)) == set(BY_CODE)
     assert DIAGNOSIS.count("- Is not: ") == len(BY_CODE)
-    assert [rule.code for rule in BY_CODE.values() if not (rule.is_not and rule.how and rule.says)] == []
+    assert [
+        rule.code for rule in BY_CODE.values() if not (rule.is_not and rule.how and rule.says)
+    ] == []
 
 
 def test_every_parameter_is_listed() -> None:
     table = DIAGNOSIS.partition("<!-- parameters")[2].partition("<!-- end of parameters")[0]
-    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == [each.name for each in fields(Parameters)]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == [
+        each.name for each in fields(Parameters)
+    ]
 
 
 def test_the_verdicts_stand_in_the_order_in_which_they_are_tried() -> None:
@@ -128,7 +146,11 @@ def test_the_verdicts_stand_in_the_order_in_which_they_are_tried() -> None:
         (OPENED, UPDATED, CLOSED, "cleared", "falsified", "retired", "unknown"),
         ("steady", "capacity_down", "arrival_up", "both"),
         ("partial", "stale", "blocked", "bootstrap", "sparse"),
-        tuple(each.name for each in FAMILIES if each.name.startswith(("laggard_finding", "laggard_group_scale"))),
+        tuple(
+            each.name
+            for each in FAMILIES
+            if each.name.startswith(("laggard_finding", "laggard_group_scale"))
+        ),
     ],
     ids=lambda names: names[0],
 )

@@ -1,4 +1,6 @@
-"""The blocks of docs/read-elsewhere.md run as they stand there, and the notebook runs without a browser."""
+"""The blocks of docs/read-elsewhere.md run as they stand there, and the notebook runs without a
+browser.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,19 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "read-elsewhere.md").read_text(encoding="utf-8")
 BLOCKS = dict(re.findall(r"^## (\w[\w-]*).*?```python\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL))
 EXPECTED = {
-    "delta-rs": [{"group": "g", "lag": 100, "lag_known": 100}, {"group": "h", "lag": None, "lag_known": 40}],
+    "delta-rs": [
+        {"group": "g", "lag": 100, "lag_known": 100},
+        {"group": "h", "lag": None, "lag_known": 40},
+    ],
     "DuckDB": [("g", "orders", 9, 1), ("h", "orders", 4, 0)],
     "polars": [
-        {"group": "g", "cause": "member_join", "rebalances": 2, "delayed": 70, "delayed_unknown": 1},
+        {
+            "group": "g",
+            "cause": "member_join",
+            "rebalances": 2,
+            "delayed": 70,
+            "delayed_unknown": 1,
+        },
         {"group": "h", "cause": "unknown", "rebalances": 1, "delayed": 0, "delayed_unknown": 1},
     ],
     "Spark": [{"group": "g", "max(lag)": 9}, {"group": "h", "max(lag)": 4}],
@@ -52,7 +63,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def answer(name: str, root: Path, **given: Any) -> Any:
     found: dict[str, Any] = {"tables": str(root), **given}
-    exec(compile(BLOCKS[name], "docs/read-elsewhere.md", "exec"), found)  # noqa: S102 - the page's own text
+    # the page's own text
+    exec(compile(BLOCKS[name], "docs/read-elsewhere.md", "exec"), found)  # noqa: S102
     return found["answer"]
 
 
@@ -109,8 +121,16 @@ if "chart" in found:
 def test_the_notebook_runs_without_a_browser(tmp_path: Path, is_set: bool, said: str) -> None:
     write_tables(tmp_path / "tables", tables())  # two clusters have a group of one name
     shutil.copy(ROOT / "docs" / "notebooks" / "lag.py", tmp_path)  # marimo writes beside it
-    env = os.environ | {"PYTHONPATH": str(ROOT / "lib"), "LAGGARD_TABLES": str(tmp_path / "tables") if is_set else ""}
+    env = os.environ | {
+        "PYTHONPATH": str(ROOT / "lib"),
+        "LAGGARD_TABLES": str(tmp_path / "tables") if is_set else "",
+    }
     done = subprocess.run(
-        [sys.executable, "-c", RUN, str(tmp_path)], env=env, capture_output=True, text=True, check=False, cwd=tmp_path
+        [sys.executable, "-c", RUN, str(tmp_path)],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
     )
     assert (done.returncode, done.stdout.strip()) == (0, said), done.stderr

@@ -58,18 +58,26 @@ def test_links_and_anchors_of_all_pages_hold() -> None:
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
     page = tmp_path / "a.md"
-    page.write_text("# One two\n[a](b.md) [b](#one-two) [c](#three) [d](https://example.org) `[e](f.md)`\n")
+    page.write_text(
+        "# One two\n[a](b.md) [b](#one-two) [c](#three) [d](https://example.org) `[e](f.md)`\n"
+    )
     assert broken(page) == ["b.md", "#three"]
 
 
 def test_links_from_page_to_page_name_files() -> None:
     """The site has no page for a folder, other than GitHub."""
-    found = [(path.name, link) for path in PAGES for link in links(path) if (path.parent / link).is_dir()]
+    found = [
+        (path.name, link) for path in PAGES for link in links(path) if (path.parent / link).is_dir()
+    ]
     assert found == []
 
 
 def test_every_page_is_in_the_reading_order() -> None:
     listed = {(DOCS / link.partition("#")[0]).resolve() for link in links(DOCS / "index.md")}
-    left = {path for path in DOCS.rglob("*.md") if path.parent.name not in BY_FOLDER} - listed - {DOCS / "index.md"}
+    left = (
+        {path for path in DOCS.rglob("*.md") if path.parent.name not in BY_FOLDER}
+        - listed
+        - {DOCS / "index.md"}
+    )
     assert left == set(), "link to each of these from docs/index.md"
     assert {DOCS / folder / "README.md" for folder in BY_FOLDER} <= listed

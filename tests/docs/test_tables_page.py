@@ -25,16 +25,23 @@ def test_the_page_of_views_is_what_the_file_says() -> None:
 
 
 def test_every_column_stands_under_its_table() -> None:
-    sections = dict(zip(*[iter(re.split(r"^## (\w+)$", TEXT, flags=re.MULTILINE)[1:])] * 2, strict=True))
-    listed = {name: tuple(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) for name, text in sections.items()}
+    sections = dict(
+        zip(*[iter(re.split(r"^## (\w+)$", TEXT, flags=re.MULTILINE)[1:])] * 2, strict=True)
+    )
+    listed = {
+        name: tuple(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+        for name, text in sections.items()
+    }
     assert listed == {name: table.names for name, table in TABLES.items()}
 
 
 def test_numbers_carry_their_unit() -> None:
     columns = {column.name: column for table in TABLES.values() for column in table.columns}
     names = (
-        "lag", "lag_seconds", "lag_record_seconds", "log_end_offset", "arrival_rate", "slope", "session_timeout_ms",
-        "gini", "retention_bytes", "stage_seconds_total", "polled_at", "members", "topic", "paused_partition_seconds",
+        "lag", "lag_seconds", "lag_record_seconds", "log_end_offset", "arrival_rate", "slope",
+        "session_timeout_ms",
+        "gini", "retention_bytes", "stage_seconds_total", "polled_at", "members", "topic",
+        "paused_partition_seconds",
     )  # fmt: skip
     assert [unit(columns[name]) for name in names] == [
         "records", "s", "record-seconds", "offset", "records/s", "records/s", "ms",

@@ -1,4 +1,6 @@
-"""One broker and one history that all tests read: a first run, a kill and a stop under traffic, a run after each."""
+"""One broker and one history that all tests read: a first run, a kill and a stop under traffic, a
+run after each.
+"""
 
 import shutil
 import time
@@ -36,7 +38,8 @@ from laggard.tables.schemas import TABLES
 
 TOPICS = {"orders": 4, "payments": 2, "quiet": 2, "doomed": 1, "shadow": 3}
 RECORDS = 40
-ODD_COMMITS = (2**63 - 1, 2**53 + 11, -1, 3)  # of group odd, by partition of orders: a broker takes any int64
+# of group odd, by partition of orders: a broker takes any int64
+ODD_COMMITS = (2**63 - 1, 2**53 + 11, -1, 3)
 LONG_AGO = datetime(2000, 1, 1, tzinfo=timezone.utc)
 EXPIRES_AFTER = 15.0  # seconds; some ticks also on a busy machine
 
@@ -50,17 +53,21 @@ class Paused:
     described: dict[tuple[str, str, int], Described]
     dumped: list[Dumped]
     topic_deleted_at: datetime
-    statuses: list[dict[tuple[str, str, int], Row]]  # partition_status of every tick since a topic was deleted
+    # partition_status of every tick since a topic was deleted
+    statuses: list[dict[tuple[str, str, int], Row]]
     scraped: dict[str, Any]
     scraped_view: View
     second_job: tuple[int, str, float]
     expiring: str  # group whose commit was seen to expire
-    audited: dict[str, int]  # rows that `laggard audit` checked while job, exporter and coordinators were asked
+    # rows that `laggard audit` checked while job, exporter and coordinators were asked
+    audited: dict[str, int]
 
 
 @dataclass
 class Resumed:
-    """What was seen after the job was killed in a batch, stopped by SIGTERM, and started without a checkpoint."""
+    """What was seen after the job was killed in a batch, stopped by SIGTERM, and started without a
+    checkpoint.
+    """
 
     place: Place
     traffic: Traffic
@@ -72,7 +79,8 @@ class Resumed:
     batches: list[Row]
     described: dict[tuple[str, str, int], Described]
     dumped: list[Dumped]
-    scrapes_while_down: list[tuple[float, dict[str, Any]]] = field(default_factory=list)  # least age of data, samples
+    # least age of data, samples
+    scrapes_while_down: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
 
 
 @dataclass
@@ -141,17 +149,24 @@ def paused(world: World) -> Paused:
     world.traffic.start()
     run.wait_for(lambda batch: _window_count(place, batch) >= 2, "two closed windows", 60)
     world.traffic.pause()
-    run.wait_for(lambda batch: expiring not in place.view(batch).groups, "its end", 2 * EXPIRES_AFTER)
+    run.wait_for(
+        lambda batch: expiring not in place.view(batch).groups, "its end", 2 * EXPIRES_AFTER
+    )
     batch = run.tick_after(now())
     described, dumped = describe_groups(broker), dump_offsets_topic(broker)
     statuses = _statuses_since(place, topic_deleted_at)
     scraped = world.exporter.scrape_when_ready()
     [scraped_id] = scraped.get("laggard_batch_id", {(): -1.0}).values()
-    scraped_row = next(row for row in place.rows("batches") if row["batch_id"] == scraped_id and row["kind"] == "tick")
+    scraped_row = next(
+        row
+        for row in place.rows("batches")
+        if row["batch_id"] == scraped_id and row["kind"] == "tick"
+    )
     scraped_view = View(str(place.tables), scraped_row)
     audited = place.audit("--live", "--url", world.exporter.url.removesuffix("/metrics"))
     return Paused(
-        place, place.view(batch), described, dumped, topic_deleted_at, statuses, scraped, scraped_view, second_job,
+        place, place.view(batch), described, dumped, topic_deleted_at, statuses, scraped,
+        scraped_view, second_job,
         expiring, audited,
     )  # fmt: skip
 
@@ -166,7 +181,9 @@ def resumed(world: World, paused: Paused) -> Resumed:
     world.run.tick_after(before)
     killed_after = world.run.kill_in_a_batch()
     world.run = Run(place)
-    world.run.wait_for(lambda batch: batch.batch_id > killed_after["batch_id"] + 2, "ticks after the kill")
+    world.run.wait_for(
+        lambda batch: batch.batch_id > killed_after["batch_id"] + 2, "ticks after the kill"
+    )
     stopped = world.run.stop()
     last_before = place.view().batch
     scrapes: list[tuple[float, dict[str, Any]]] = []
@@ -180,29 +197,44 @@ def resumed(world: World, paused: Paused) -> Resumed:
         return age > MAX_AGE + 2
 
     wait_until(is_silent, 30, "data older than the limit")
-    write_done(str(place.tables), dict.fromkeys(TABLES, LONG_AGO))  # maintenance is due at the first tick
+    # maintenance is due at the first tick
+    write_done(str(place.tables), dict.fromkeys(TABLES, LONG_AGO))
     world.run = run = Run(place)
-    run.wait_for(lambda batch: batch.batch_id > last_before["batch_id"] + 2, "ticks after the restart")
+    run.wait_for(
+        lambda batch: batch.batch_id > last_before["batch_id"] + 2, "ticks after the restart"
+    )
     run.tick_after(now())
-    wait_until(lambda: LONG_AGO not in read_done(str(place.tables)).values(), 60, "maintenance", place.tail)
+    wait_until(
+        lambda: LONG_AGO not in read_done(str(place.tables)).values(), 60, "maintenance", place.tail
+    )
     traffic.pause()
     quiet_from = now()
     run.tick_after(quiet_from)
     windows = _window_count(place, place.newest())
-    batch = run.wait_for(lambda found: _window_count(place, found) >= windows + 1, "one more window", 60)
+    batch = run.wait_for(
+        lambda found: _window_count(place, found) >= windows + 1, "one more window", 60
+    )
     described, dumped = describe_groups(world.broker), dump_offsets_topic(world.broker)
     view = place.view(batch)
     # the rules follow the ticks at their own pace
-    wait_until(lambda: _evaluated_to(place) > last_before["polled_at"], 60, "the rules after the stop", place.tail)
+    wait_until(
+        lambda: _evaluated_to(place) > last_before["polled_at"],
+        60,
+        "the rules after the stop",
+        place.tail,
+    )
     stopped_again = run.stop()
     return Resumed(
-        place, traffic, stopped, stopped_again, killed_after, last_before, view, place.rows("batches"), described,
+        place, traffic, stopped, stopped_again, killed_after, last_before, view,
+        place.rows("batches"), described,
         dumped, scrapes,
     )  # fmt: skip
 
 
 def _await_expiring_commit(world: World, run: Run) -> str:
-    """Commit what will expire, as another group when a busy job was too late to see it; gives the one that it saw."""
+    """Commit what will expire, as another group when a busy job was too late to see it; gives the
+    one that it saw.
+    """
     committed_at, number = 0.0, 0
 
     def is_seen(batch: Any) -> bool:
@@ -211,7 +243,9 @@ def _await_expiring_commit(world: World, run: Run) -> str:
         if not is_there and time.monotonic() - committed_at > EXPIRES_AFTER:
             committed_at, number = time.monotonic(), number + 1
             commits = {at("orders", 2): 5}
-            commit_with_retention(world.broker.bootstrap_servers, f"expiring-{number}", commits, EXPIRES_AFTER)
+            commit_with_retention(
+                world.broker.bootstrap_servers, f"expiring-{number}", commits, EXPIRES_AFTER
+            )
         return is_there
 
     run.wait_for(is_seen, "a commit that will expire")
@@ -222,12 +256,20 @@ def _make_groups(world: World) -> None:
     servers, members = world.broker.bootstrap_servers, world.members
     produce(
         servers,
-        {at(topic, number): RECORDS for topic, count in TOPICS.items() if topic != "shadow" for number in range(count)},
+        {
+            at(topic, number): RECORDS
+            for topic, count in TOPICS.items()
+            if topic != "shadow"
+            for number in range(count)
+        },
     )
     [live_a] = members.join("live", "orders", "live-a")
     members.join("live", "orders", "live-b", session_timeout_ms=90_000)
-    [other] = members.join("other", "payments", "other-a", session_timeout_ms=120_000, group_instance_id="other-1")
-    members.commit(live_a, {min(live_a.assignment()): 13})  # its other partitions are never committed
+    [other] = members.join(
+        "other", "payments", "other-a", session_timeout_ms=120_000, group_instance_id="other-1"
+    )
+    # its other partitions are never committed
+    members.commit(live_a, {min(live_a.assignment()): 13})
     members.commit(other, {at("payments", 1): RECORDS})
     for group in ("empty", "leaving"):
         [consumer] = members.join(group, "payments", f"{group}-a")
@@ -255,5 +297,10 @@ def _window_count(place: Place, batch: Any) -> int:
 
 
 def _statuses_since(place: Place, moment: datetime) -> list[dict[tuple[str, str, int], Row]]:
-    ticks = [row for row in place.rows("batches") if row["kind"] == "tick" and row["polled_at"] > moment]
-    return [View(str(place.tables), row).partitions for row in sorted(ticks, key=lambda row: row["batch_id"])]
+    ticks = [
+        row for row in place.rows("batches") if row["kind"] == "tick" and row["polled_at"] > moment
+    ]
+    return [
+        View(str(place.tables), row).partitions
+        for row in sorted(ticks, key=lambda row: row["batch_id"])
+    ]

@@ -1,4 +1,6 @@
-"""The product as its users run it: a job in a child process, its tables read back, clients that make known traffic."""
+"""The product as its users run it: a job in a child process, its tables read back, clients that
+make known traffic.
+"""
 
 import json
 import logging
@@ -46,11 +48,16 @@ def now() -> datetime:
 
 
 def wait_until(
-    condition: Callable[[], Any], limit: float, what: str, says: Callable[[], str] = str, every: float = 0.2
+    condition: Callable[[], Any],
+    limit: float,
+    what: str,
+    says: Callable[[], str] = str,
+    every: float = 0.2,
 ) -> Any:
     """The condition's first true value; a failure tells what was missing.
 
-    `limit` is for an idle machine; a busy one gets longer, as a limit is met only by what is broken.
+    `limit` is for an idle machine; a busy one gets longer, as a limit is met only by what is
+    broken.
     """
     limit = patient(limit)
     end = time.monotonic() + limit
@@ -138,7 +145,11 @@ class Place:
         finally:
             process.kill()
             process.wait()
-        return code, self.log.read_bytes()[before:].decode(errors="replace"), time.monotonic() - start
+        return (
+            code,
+            self.log.read_bytes()[before:].decode(errors="replace"),
+            time.monotonic() - start,
+        )
 
     def newest(self) -> Batch | None:
         try:
@@ -148,11 +159,26 @@ class Place:
 
     def rows(self, name: str) -> list[Row]:
         """All rows of a table as it is now."""
-        return list(open_table(str(self.tables), name).to_pyarrow_table().to_pylist(maps_as_pydicts="strict"))
+        return list(
+            open_table(str(self.tables), name)
+            .to_pyarrow_table()
+            .to_pylist(maps_as_pydicts="strict")
+        )
 
     def audit(self, *words: str) -> dict[str, int]:
-        """`laggard audit` must find no wrong row; gives how many rows were checked of each invariant."""
-        command = (sys.executable, "-m", "laggard", "audit", "--json", "--config", str(self.config), *words)
+        """`laggard audit` must find no wrong row; gives how many rows were checked of each
+        invariant.
+        """
+        command = (
+            sys.executable,
+            "-m",
+            "laggard",
+            "audit",
+            "--json",
+            "--config",
+            str(self.config),
+            *words,
+        )
         code, output, _ = self.exit_of(*command)
         assert code == 0, output
         found = json.loads(next(line for line in output.splitlines() if line.startswith("{")))
@@ -171,13 +197,17 @@ class Run:
         self.place = place
         self.process = place.spawn()
 
-    def wait_for(self, condition: Callable[[Batch], Any], what: str, limit: float = START_LIMIT) -> Batch:
+    def wait_for(
+        self, condition: Callable[[Batch], Any], what: str, limit: float = START_LIMIT
+    ) -> Batch:
         """The first published batch that fulfils the condition; the job must live meanwhile."""
 
         def found() -> Batch | None:
             code = self.process.poll()
             if code is not None:
-                pytest.fail(f"the job ended with {code} before: {what}\n{self.place.tail()}", pytrace=False)
+                pytest.fail(
+                    f"the job ended with {code} before: {what}\n{self.place.tail()}", pytrace=False
+                )
             batch = self.place.newest()
             return batch if batch is not None and condition(batch) else None
 
@@ -185,13 +215,19 @@ class Run:
         return batch
 
     def tick_after(self, moment: datetime, limit: float = START_LIMIT) -> Batch:
-        """A tick whose poll is later: it knows all commits that were acknowledged before the moment."""
+        """A tick whose poll is later: it knows all commits that were acknowledged before the
+        moment.
+        """
         return self.wait_for(
-            lambda batch: batch.kind == "tick" and batch.polled_at > moment, f"tick after {moment}", limit
+            lambda batch: batch.kind == "tick" and batch.polled_at > moment,
+            f"tick after {moment}",
+            limit,
         )
 
     def stop(self) -> tuple[int | None, float]:
-        """SIGTERM; gives the exit code (None: still running after the limit) and the seconds it took."""
+        """SIGTERM; gives the exit code (None: still running after the limit) and the seconds it
+        took.
+        """
         start = time.monotonic()
         self.process.terminate()
         with suppress(subprocess.TimeoutExpired):
@@ -205,25 +241,32 @@ class Run:
         self.process.wait()
 
     def kill_in_a_batch(self, limit: float = START_LIMIT) -> Row:
-        """SIGKILL after a batch appended its windows and before its `batches` row; the newest row, where it began.
+        """SIGKILL after a batch appended its windows and before its `batches` row; the newest row,
+        where it began.
 
-        The process is stopped first and killed once the tables are seen to be in that state: a busy machine may let the
-        batch end between look and signal, and then the next one is tried.
+        The process is stopped first and killed once the tables are seen to be in that state: a busy
+        machine may let the batch end between look and signal, and then the next one is tried.
         """
         end = time.monotonic() + patient(limit)
         while time.monotonic() < end:
             batch = self.wait_for(lambda found: found.kind == "tick", "a tick")
             version = batch.values["table_versions"]["lag_windows"] + 1
             written = self.place.tables / "lag_windows" / "_delta_log" / f"{version:020d}.json"
-            wait_until(written.exists, limit, "a batch that closes windows", self.place.tail, every=0.001)
+            wait_until(
+                written.exists, limit, "a batch that closes windows", self.place.tail, every=0.001
+            )
             self.process.send_signal(signal.SIGSTOP)
-            wait_until(self._is_stopped, limit, "the process is stopped", self.place.tail, every=0.001)
+            wait_until(
+                self._is_stopped, limit, "the process is stopped", self.place.tail, every=0.001
+            )
             newest = self.place.newest()
             if newest is not None and newest.values["table_versions"]["lag_windows"] < version:
                 self.kill()
                 return dict(newest.values)
             self.process.send_signal(signal.SIGCONT)
-        pytest.fail(f"no batch was met between its windows and its row\n{self.place.tail()}", pytrace=False)
+        pytest.fail(
+            f"no batch was met between its windows and its row\n{self.place.tail()}", pytrace=False
+        )
 
     def _is_stopped(self) -> bool:
         tasks = Path(f"/proc/{self.process.pid}/task").glob("*/stat")
@@ -241,7 +284,9 @@ class View:
         return list(read_table(self.root, name, self.batch["table_versions"][name]).to_pylist())
 
     def read(self, dumped: Iterable[Dumped]) -> list[Dumped]:
-        """Those that the job had read by then: a dump takes seconds, in which a member may lose its session."""
+        """Those that the job had read by then: a dump takes seconds, in which a member may lose its
+        session.
+        """
         return [each for each in dumped if each.offset < self.batch["source_to"][each.partition]]
 
     @cached_property
@@ -273,9 +318,20 @@ class Exporter:
     def __init__(self, place: Place) -> None:
         self.place = place
         self.log = place.folder / "exporter.log"
-        command = (sys.executable, "-m", "laggard", "export", "--config", str(place.config), "--listen", "127.0.0.1:0")
+        command = (
+            sys.executable,
+            "-m",
+            "laggard",
+            "export",
+            "--config",
+            str(place.config),
+            "--listen",
+            "127.0.0.1:0",
+        )
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=place.folder)
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=place.folder
+            )
         found = wait_until(
             lambda: re.search(r"http://\S+/metrics", self.log.read_text()),
             30,
@@ -291,17 +347,27 @@ class Exporter:
         samples: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
         for family in text_string_to_metric_families(text):
             for sample in family.samples:
-                key = tuple(sorted((name, value) for name, value in sample.labels.items() if name != "cluster"))
+                key = tuple(
+                    sorted(
+                        (name, value) for name, value in sample.labels.items() if name != "cluster"
+                    )
+                )
                 samples.setdefault(sample.name, {})[key] = sample.value
         return samples
 
-    def scrape_when_ready(self, batch_id: int = 0) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
+    def scrape_when_ready(
+        self, batch_id: int = 0
+    ) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
         """The first scrape that serves data, of this batch or a later one."""
 
         def ready() -> dict[str, dict[tuple[tuple[str, str], ...], float]] | None:
             samples = self.scrape()
             is_ready = list(samples["laggard_ready"].values()) == [1.0]
-            return samples if is_ready and max(samples["laggard_batch_id"].values()) >= batch_id else None
+            return (
+                samples
+                if is_ready and max(samples["laggard_batch_id"].values()) >= batch_id
+                else None
+            )
 
         found: dict[str, dict[tuple[tuple[str, str], ...], float]] = wait_until(
             ready, 60, "laggard_ready 1", lambda: f"{self.log.read_text()}\n{self.place.tail()}"
@@ -342,13 +408,22 @@ def commit_simply(servers: str, group: str, positions: Mapping[TopicPartition, i
     consumer.close(autocommit=False)
 
 
-def commit_with_retention(servers: str, group: str, positions: Mapping[TopicPartition, int], seconds: float) -> None:
-    """A commit that expires, as clients before 2.1 asked for it (OffsetCommit version 2), to a broker without peers."""
+def commit_with_retention(
+    servers: str, group: str, positions: Mapping[TopicPartition, int], seconds: float
+) -> None:
+    """A commit that expires, as clients before 2.1 asked for it (OffsetCommit version 2), to a
+    broker without peers.
+    """
 
     def text(value: str) -> bytes:
         return struct.pack(">h", len(value)) + value.encode()
 
-    body = text(group) + struct.pack(">i", -1) + text("") + struct.pack(">qi", round(seconds * 1000), len(positions))
+    body = (
+        text(group)
+        + struct.pack(">i", -1)
+        + text("")
+        + struct.pack(">qi", round(seconds * 1000), len(positions))
+    )
     for place, offset in positions.items():
         body += text(place.topic) + struct.pack(">iiq", 1, place.partition, offset) + text("")
     request = struct.pack(">hhi", 8, 2, 1) + text("tests") + body
@@ -361,7 +436,9 @@ def commit_with_retention(servers: str, group: str, positions: Mapping[TopicPart
     assert struct.unpack(">h", errors) == (0,)
 
 
-def commit_in_transaction(servers: str, group: str, positions: Mapping[TopicPartition, int], *, abort: bool) -> None:
+def commit_in_transaction(
+    servers: str, group: str, positions: Mapping[TopicPartition, int], *, abort: bool
+) -> None:
     producer = KafkaProducer(bootstrap_servers=servers, transactional_id=f"for-{group}")
     producer.init_transactions()
     producer.begin_transaction()
@@ -379,7 +456,8 @@ class Members:
     def __init__(self, servers: str) -> None:
         self.servers = servers
         self.living: list[KafkaConsumer] = []
-        logging.getLogger("kafka.coordinator").setLevel(logging.INFO)  # pytest shows it where a join fails
+        # pytest shows it where a join fails
+        logging.getLogger("kafka.coordinator").setLevel(logging.INFO)
 
     def join(self, group: str, topic: str, *names: str, **options: Any) -> list[KafkaConsumer]:
         """As many members as names; returns when all have partitions."""
@@ -401,23 +479,31 @@ class Members:
                         enable_auto_commit=False,
                         auto_offset_reset="earliest",
                         max_poll_records=5,
-                        # nobody polls while a fixture waits for the job; a slow machine must not cost a membership
-                        **{"max_poll_interval_ms": 3_600_000, "session_timeout_ms": 60_000} | options,
+                        # nobody polls while a fixture waits for the job; a slow machine must not
+                        # cost a membership
+                        **{"max_poll_interval_ms": 3_600_000, "session_timeout_ms": 60_000}
+                        | options,
                     )
                 )
                 self.living.append(consumers[-1])
 
         def are_assigned() -> bool:
             if time.monotonic() - begun > START_LIMIT / 2:
-                begin()  # seen once in hundreds of runs: a client of kafka-python never hears of its partitions
-            # all at once and each with patience: a rebalance needs every member, and a poll that ends before the
-            # coordinator answered asks it again, which a static member and a busy machine may never get out of
+                # seen once in hundreds of runs: a client of kafka-python never hears of its
+                # partitions
+                begin()
+            # all at once and each with patience: a rebalance needs every member, and a poll that
+            # ends before the coordinator answered asks it again, which a static member and a busy
+            # machine may never get out of
             members = [consumer for consumer in self.living if consumer.config["group_id"] == group]
             with ThreadPoolExecutor(len(members)) as pool:
                 list(pool.map(lambda consumer: consumer.poll(timeout_ms=POLL_MS), members))
             held = [place for consumer in members for place in consumer.assignment()]
-            # one that has not heard of a rebalance still has what another was given, and could not commit
-            return all(consumer.assignment() for consumer in consumers) and len(held) == len(set(held))
+            # one that has not heard of a rebalance still has what another was given, and could not
+            # commit
+            return all(consumer.assignment() for consumer in consumers) and len(held) == len(
+                set(held)
+            )
 
         begin()
         wait_until(are_assigned, START_LIMIT, f"members of {group}")
@@ -450,9 +536,13 @@ class Members:
 
 
 class Traffic:
-    """A group that commits all the time, each commit counted once the broker has acknowledged it."""
+    """A group that commits all the time, each commit counted once the broker has
+    acknowledged it.
+    """
 
-    def __init__(self, servers: str, group: str, places: Iterable[TopicPartition], first: int) -> None:
+    def __init__(
+        self, servers: str, group: str, places: Iterable[TopicPartition], first: int
+    ) -> None:
         self.places = list(places)
         self.group, self.position = group, first
         self.commits = 0  # per partition
@@ -477,7 +567,9 @@ class Traffic:
         consumer = producer = None
         try:
             producer = KafkaProducer(bootstrap_servers=self._servers)
-            consumer = KafkaConsumer(bootstrap_servers=self._servers, group_id=self.group, enable_auto_commit=False)
+            consumer = KafkaConsumer(
+                bootstrap_servers=self._servers, group_id=self.group, enable_auto_commit=False
+            )
             consumer.assign(self.places)
             while not self._stop.wait(0.1):
                 for place in self.places:

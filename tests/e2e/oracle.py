@@ -9,9 +9,12 @@ from typing import Any
 from laggard.demo.broker import Broker
 
 GROUP_TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-DESCRIBE = ("--describe", "--all-groups", "--timeout", "60000")  # ms; by default 5 s, and then it prints no line
+# ms; by default 5 s, and then it prints no line
+DESCRIBE = ("--describe", "--all-groups", "--timeout", "60000")
 DUMP_TOOL = "kafka.tools.DumpLogSegments"
-_BATCH = re.compile(r"baseOffset: .* producerId: (-?\d+) .* isTransactional: (true|false) isControl: (true|false)")
+_BATCH = re.compile(
+    r"baseOffset: .* producerId: (-?\d+) .* isTransactional: (true|false) isControl: (true|false)"
+)
 _RECORD = re.compile(r"\| offset: (\d+) CreateTime: (\d+) .*?headerKeys: \[\] (.*)$")
 
 
@@ -38,7 +41,9 @@ class Dumped:
 
 def describe_groups(broker: Broker) -> dict[tuple[str, str, int], Described]:
     """CURRENT-OFFSET, LOG-END-OFFSET and LAG of every group's partitions."""
-    return read_description(broker.run_tool(GROUP_TOOL, "--bootstrap-server", broker.bootstrap_servers, *DESCRIBE))
+    return read_description(
+        broker.run_tool(GROUP_TOOL, "--bootstrap-server", broker.bootstrap_servers, *DESCRIBE)
+    )
 
 
 def read_description(text: str) -> dict[tuple[str, str, int], Described]:
@@ -72,7 +77,11 @@ def dump_offsets_topic(broker: Broker) -> list[Dumped]:
                 found += ended if body.startswith("endTxnMarker: COMMIT") else []
                 continue
             one = _record(partition, int(record[1]), int(record[2]), body)
-            (open_transactions.setdefault((partition, producer), []) if is_transactional else found).append(one)
+            (
+                open_transactions.setdefault((partition, producer), [])
+                if is_transactional
+                else found
+            ).append(one)
     return sorted(found, key=lambda each: (each.partition, each.offset))
 
 
@@ -86,13 +95,17 @@ def _record(partition: int, offset: int, time_ms: int, body: str) -> Dumped:
 def generations(dumped: Iterable[Dumped]) -> list[Dumped]:
     """Group records that tell a generation, or the end of the group.
 
-    A static member that joins again, as one does that a busy machine kept from its heartbeats, has the record written
-    once more under the same generation (KIP-345): that is an event.
+    A static member that joins again, as one does that a busy machine kept from its heartbeats, has
+    the record written once more under the same generation (KIP-345): that is an event.
     """
     found, newest = [], dict[str, Any]()
     for record in dumped:
         if record.type == 2:
-            reported = None if record.data is None else (record.data["generation"], bool(record.data["members"]))
+            reported = (
+                None
+                if record.data is None
+                else (record.data["generation"], bool(record.data["members"]))
+            )
             if reported is None or reported != newest.get(record.key["group"]):
                 found.append(record)
             newest[record.key["group"]] = reported

@@ -1,7 +1,8 @@
-"""Two jobs on one bucket, each started again as Kubernetes would; whoever writes is suspended at random moments.
+"""Two jobs on one bucket, each started again as Kubernetes would; whoever writes is suspended at
+random moments.
 
-As a program: `python tests/e2e/race.py --seconds 300` prints one line for each suspension and what was counted. The
-tables are compared with Kafka's own tools at the end.
+As a program: `python tests/e2e/race.py --seconds 300` prints one line for each suspension and what
+was counted. The tables are compared with Kafka's own tools at the end.
 """
 
 from __future__ import annotations
@@ -82,7 +83,9 @@ class Contender:
 
 @dataclass
 class Outcome:
-    """Counts of a race; `problems` is empty if no row was lost or doubled and nobody committed after its successor."""
+    """Counts of a race; `problems` is empty if no row was lost or doubled and nobody committed
+    after its successor.
+    """
 
     suspensions: Counter[str] = field(default_factory=Counter)
     takeovers: int = 0
@@ -99,8 +102,12 @@ class Race:
         servers = broker.bootstrap_servers
         self._broker, self._dice = broker, dice
         self._tables = server.folder / "buckets" / ROOT.removeprefix("s3://")
-        self.traffic = Traffic(servers, "counted", [at("orders", number) for number in range(PARTITIONS)], first=1)
-        self.jobs = [Contender(BucketPlace.of(folder / name, servers, server)) for name in ("one", "two")]
+        self.traffic = Traffic(
+            servers, "counted", [at("orders", number) for number in range(PARTITIONS)], first=1
+        )
+        self.jobs = [
+            Contender(BucketPlace.of(folder / name, servers, server)) for name in ("one", "two")
+        ]
         self.outcome = Outcome()
         self._next_row = Path()
 
@@ -130,7 +137,9 @@ class Race:
         wait_until(lambda: self.newest_batch() >= before + number, LONGEST_WAIT, "ticks", self.tail)
 
     def suspend_holder(self, says: Callable[[str], None]) -> None:
-        """Stop it, for a moment or until another one writes, and let it go on; then somebody has to publish."""
+        """Stop it, for a moment or until another one writes, and let it go on; then somebody has to
+        publish.
+        """
         sleeper = wait_until(self.holder, LONGEST_WAIT, "a holder of the lease", self.tail)
         is_long, is_whole = self._dice.random() < 0.75, self._dice.random() < 0.5
         where = self._await_moment()
@@ -141,7 +150,9 @@ class Race:
         if where == "publishing" and self._is_published():
             where = "after publishing"
         if is_long:
-            wait_until(lambda: self.holder() not in (None, sleeper), LONGEST_WAIT, "a successor", self.tail)
+            wait_until(
+                lambda: self.holder() not in (None, sleeper), LONGEST_WAIT, "a successor", self.tail
+            )
             if self._dice.random() < 0.7:  # else it returns while the other one starts
                 self.await_ticks(self._dice.randint(1, 3))
         else:
@@ -149,11 +160,16 @@ class Race:
         _send(stopped, signal.SIGCONT)
         seconds = time.monotonic() - begun
         if is_long:
-            wait_until(lambda: sleeper.process is not process, LONGEST_WAIT, "the refusal", self.tail)
+            wait_until(
+                lambda: sleeper.process is not process, LONGEST_WAIT, "the refusal", self.tail
+            )
         self.outcome.suspensions[where] += 1
         self.outcome.takeovers += is_long
         name = sleeper.place.folder.name
-        says(f"{name}: {where}, {'whole' if is_whole else 'driver'}, {seconds:.1f} s, batch {self.newest_batch()}")
+        says(
+            f"{name}: {where}, {'whole' if is_whole else 'driver'}, {seconds:.1f} s, batch "
+            f"{self.newest_batch()}"
+        )
         self.await_ticks(1)
 
     def _await_moment(self) -> str:
@@ -199,17 +215,27 @@ class Race:
         self._check_rows()
         self._check_epochs()
         view = self.place.view()
-        for check, truth in ((check_lag_equals_tool, described), (check_last_commits, view.read(dumped))):
+        for check, truth in (
+            (check_lag_equals_tool, described),
+            (check_last_commits, view.read(dumped)),
+        ):
             try:
                 check(view.partitions, truth, "")  # type: ignore[operator]
             except AssertionError as error:
                 self.outcome.problems.append(f"{check.__name__}: {error}")
 
     def _check_batches(self, dumped: list[Any]) -> None:
-        found = sorted((row for row in self.place.rows(BATCHES.name) if row["kind"] != "gap"), key=_batch_id)
+        found = sorted(
+            (row for row in self.place.rows(BATCHES.name) if row["kind"] != "gap"), key=_batch_id
+        )
         self.outcome.batches = len(found)
-        self._expect([row["batch_id"] for row in found] == list(range(len(found))), "a batch is doubled or lost")
-        chain = all(before["source_to"] == after["source_from"] for before, after in pairwise(found))
+        self._expect(
+            [row["batch_id"] for row in found] == list(range(len(found))),
+            "a batch is doubled or lost",
+        )
+        chain = all(
+            before["source_to"] == after["source_from"] for before, after in pairwise(found)
+        )
         self._expect(chain, "a batch does not begin where the one before it ended")
         read_to = dict(found[-1]["source_to"])
         visible = sum(each.offset < read_to[each.partition] for each in dumped)
@@ -221,26 +247,34 @@ class Race:
             if table.overwritten or name == BATCHES.name:
                 continue
             key = [*table.key, *(["window_start"] if "window_start" in table.names else [])]
-            rows = Counter(tuple(str(row[column]) for column in key) for row in self.place.rows(name))
+            rows = Counter(
+                tuple(str(row[column]) for column in key) for row in self.place.rows(name)
+            )
             twice = [each for each, number in rows.items() if number > 1]
             self._expect(not twice, f"{name}: doubled {twice[:3]}")
         view = self.place.view()
         for number in range(PARTITIONS):
             key = ("counted", "orders", number)
-            rows = [row for row in view.windows if (row["group"], row["topic"], row["partition"]) == key]
+            rows = [
+                row for row in view.windows if (row["group"], row["topic"], row["partition"]) == key
+            ]
             counted = sum(row["commits"] for row in rows) + view.partitions[key]["window_commits"]
             made = self.traffic.commits
             self._expect(counted == made, f"{key}: {counted} commits counted, {made} made")
 
     def _check_epochs(self) -> None:
-        """No commit with an epoch follows one with a higher epoch: each was refused before it committed."""
+        """No commit with an epoch follows one with a higher epoch: each was refused before it
+        committed.
+        """
         epochs: set[int] = set()
         for name in TABLES:
             found = []
             for entry in self._entries(name):
                 actions = [json.loads(line) for line in entry.read_text().splitlines()]
                 found += [
-                    each["txn"]["version"] for each in actions if each.get("txn", {}).get("appId") == "laggard/epoch"
+                    each["txn"]["version"]
+                    for each in actions
+                    if each.get("txn", {}).get("appId") == "laggard/epoch"
                 ]
             self._expect(found == sorted(found), f"{name}: epochs {found}")
             epochs |= set(found)
@@ -269,8 +303,14 @@ def _ground(folder: Path) -> Iterator[tuple[Broker, S3Server]]:
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
         admin.create_topics([NewTopic("orders", PARTITIONS, 1)])
         admin.close()
-        produce(broker.bootstrap_servers, {at("orders", number): 10 for number in range(PARTITIONS)})
-        commit_simply(broker.bootstrap_servers, "counted", {at("orders", number): 1 for number in range(PARTITIONS)})
+        produce(
+            broker.bootstrap_servers, {at("orders", number): 10 for number in range(PARTITIONS)}
+        )
+        commit_simply(
+            broker.bootstrap_servers,
+            "counted",
+            {at("orders", number): 1 for number in range(PARTITIONS)},
+        )
         yield broker, server
     storage.use(before)
 
@@ -302,7 +342,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        outcome = run_race(Path(folder), args.seconds, args.seed, lambda line: print(line, flush=True))
+        outcome = run_race(
+            Path(folder), args.seconds, args.seed, lambda line: print(line, flush=True)
+        )
     print(outcome)
     return 1 if outcome.problems else 0
 

@@ -36,7 +36,16 @@ from laggard.sources.spark_security import URLS_PROPERTY
 Right: TypeAlias = tuple[str, str, str, str]  # kind, name, operation, pattern
 USER, CLIENT = "laggard", "lag reader"
 SECURITY = "org.apache.kafka.common.security"
-MODES = ("PLAINTEXT", "SSL", "mTLS", "SASL_PLAINTEXT", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+MODES = (
+    "PLAINTEXT",
+    "SSL",
+    "mTLS",
+    "SASL_PLAINTEXT",
+    "PLAIN",
+    "SCRAM-SHA-256",
+    "SCRAM-SHA-512",
+    "OAUTHBEARER",
+)
 LISTENERS = {  # name -> protocol
     "TLS": "SSL",
     "MTLS": "SSL",
@@ -48,7 +57,9 @@ LISTENERS = {  # name -> protocol
 
 
 class TokenServer:
-    """The client credentials grant over TLS by its own authority: a signed token for who knows the secret."""
+    """The client credentials grant over TLS by its own authority: a signed token for who knows the
+    secret.
+    """
 
     def __init__(self, folder: Path, secret: str) -> None:
         self.secret, self.asked, self.life = secret, 0, 3600
@@ -76,8 +87,15 @@ class TokenServer:
                 length = int(self.headers["Content-Length"])
                 body = self.rfile.read(length).decode()
                 login = base64.b64encode(f"{CLIENT}:{outer.secret}".encode()).decode()
-                is_known = self.headers["Authorization"] == f"Basic {login}" and "client_credentials" in body
-                answer = outer.answer() if is_known else {"error": "invalid_client", "error_description": "SECRET ECHO"}
+                is_known = (
+                    self.headers["Authorization"] == f"Basic {login}"
+                    and "client_credentials" in body
+                )
+                answer = (
+                    outer.answer()
+                    if is_known
+                    else {"error": "invalid_client", "error_description": "SECRET ECHO"}
+                )
                 raw = json.dumps(answer).encode()
                 self.send_response(200 if is_known else 401)
                 self.send_header("Content-Type", "application/json")
@@ -106,7 +124,11 @@ class TokenServer:
         head = _url64(json.dumps({"alg": "RS256", "kid": "one"}).encode())
         signed = f"{head}.{_url64(json.dumps(claims).encode())}"
         signature = self._key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256())
-        return {"access_token": f"{signed}.{_url64(signature)}", "expires_in": self.life, "token_type": "Bearer"}
+        return {
+            "access_token": f"{signed}.{_url64(signature)}",
+            "expires_in": self.life,
+            "token_type": "Bearer",
+        }
 
     def close(self) -> None:
         self._server.shutdown()
@@ -152,10 +174,15 @@ class Secured:
 
     def settings(self, mode: str) -> dict[str, str]:
         """Keys below `cluster`, dotted, as strings."""
-        listener = {"SSL": "TLS", "mTLS": "MTLS", "SASL_PLAINTEXT": "OPEN", "PLAINTEXT": ""}.get(mode, "LOGIN")
+        listener = {"SSL": "TLS", "mTLS": "MTLS", "SASL_PLAINTEXT": "OPEN", "PLAINTEXT": ""}.get(
+            mode, "LOGIN"
+        )
         if not listener:
             return {"bootstrap_servers": self.admin}
-        found = {"bootstrap_servers": self.addresses[listener], "security.protocol": LISTENERS[listener]}
+        found = {
+            "bootstrap_servers": self.addresses[listener],
+            "security.protocol": LISTENERS[listener],
+        }
         if LISTENERS[listener].endswith("SSL"):
             found["security.ca_file"] = str(self.authority.ca)
         if mode == "mTLS":
@@ -168,7 +195,9 @@ class Secured:
                 found["security.oauth.token_url"] = self.tokens.url
                 found["security.oauth.ca_file"] = str(self.tokens.ca)
                 found["security.oauth.client_id"] = CLIENT
-                found["security.oauth.client_secret_file"] = str(self.secret("client", self.passwords["client"]))
+                found["security.oauth.client_secret_file"] = str(
+                    self.secret("client", self.passwords["client"])
+                )
                 found["security.oauth.scope"] = "kafka"
             else:
                 name = "plain" if mechanism == "PLAIN" else "scram"
@@ -177,20 +206,28 @@ class Secured:
         return found
 
     def issue_client(self, authority: Authority | None = None) -> None:
-        """Give the client of mTLS another certificate and key, of its broker's authority unless another is named."""
+        """Give the client of mTLS another certificate and key, of its broker's authority unless
+        another is named.
+        """
         key = new_key()
         text = weakly_encrypted(key, self.passwords["key"])
-        issued = (authority or self.authority).issue("client", f"CN={USER},O=Lag\\, Inc.", key=key)[0]
+        issued = (authority or self.authority).issue("client", f"CN={USER},O=Lag\\, Inc.", key=key)[
+            0
+        ]
         write_key(self.folder / "client.key.new", text).replace(self.folder / "client.key")
         issued.replace(self.folder / "client.pem")
 
     def exchange(self, plain: str, clients: Authority) -> None:
-        """Start the broker again with a new certificate, another password of PLAIN and another authority of clients."""
+        """Start the broker again with a new certificate, another password of PLAIN and another
+        authority of clients.
+        """
         self.broker.stop(1, signal.SIGKILL)
         self.authority.store("broker")
         (self.folder / "clients.pem").write_text(clients.ca.read_text())
         settings = self.broker.work_dir / "node-1" / "server.properties"
-        settings.write_text(settings.read_text().replace(_quoted(self.passwords["plain"]), _quoted(plain)))
+        settings.write_text(
+            settings.read_text().replace(_quoted(self.passwords["plain"]), _quoted(plain))
+        )
         self.passwords["plain"] = plain
         with _asking_for_keys(self.tokens):
             self.broker.start(1)
@@ -199,7 +236,9 @@ class Secured:
         admin = KafkaAdminClient(bootstrap_servers=self.admin)
         try:
             for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
-                admin.alter_user_scram_credentials([UserScramCredentialUpsertion(user, mechanism, password)])
+                admin.alter_user_scram_credentials(
+                    [UserScramCredentialUpsertion(user, mechanism, password)]
+                )
         finally:
             admin.close()
 
@@ -228,8 +267,13 @@ def acl_of(principal: str, right: Right) -> ACL:
 
 @contextmanager
 def secured(folder: Path, passwords: dict[str, str]) -> Iterator[Secured]:
-    """A cluster whose PLAINTEXT listener may do everything, and every other one what its principal may."""
-    authority, tokens = Authority(folder / "authority"), TokenServer(folder / "tokens", passwords["client"])
+    """A cluster whose PLAINTEXT listener may do everything, and every other one what its principal
+    may.
+    """
+    authority, tokens = (
+        Authority(folder / "authority"),
+        TokenServer(folder / "tokens", passwords["client"]),
+    )
     ports = free_ports(len(LISTENERS))
     addresses = {name: f"{HOST}:{port}" for name, port in zip(LISTENERS, ports, strict=True)}
     stores = {
@@ -241,20 +285,26 @@ def secured(folder: Path, passwords: dict[str, str]) -> Iterator[Secured]:
     clients.write_text(authority.ca.read_text())
     protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT"} | LISTENERS
     properties = {
-        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
+        "listener.security.protocol.map": ",".join(
+            f"{name}:{protocol}" for name, protocol in protocols.items()
+        ),
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "allow.everyone.if.no.acl.found": "false",
         "super.users": "User:ANONYMOUS",
         "listener.name.mtls.ssl.client.auth": "required",
-        "listener.name.login.connections.max.reauth.ms": "4000",  # an exchanged password counts at once
+        # an exchanged password counts at once
+        "listener.name.login.connections.max.reauth.ms": "4000",
         "listener.name.open.sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.login.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+        "listener.name.login.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,"
+        "OAUTHBEARER",
         "listener.name.login.oauthbearer.sasl.server.callback.handler.class": (
             f"{SECURITY}.oauthbearer.OAuthBearerValidatorCallbackHandler"
         ),
         "listener.name.login.oauthbearer.sasl.oauthbearer.jwks.endpoint.url": tokens.keys.as_uri(),
         "sasl.oauthbearer.jwks.endpoint.url": tokens.keys.as_uri(),
-        "listener.name.login.oauthbearer.sasl.jaas.config": f"{SECURITY}.oauthbearer.OAuthBearerLoginModule required;",
+        "listener.name.login.oauthbearer.sasl.jaas.config": (
+            f"{SECURITY}.oauthbearer.OAuthBearerLoginModule required;"
+        ),
     }
     quoted = _quoted(passwords["plain"])
     for name in ("open", "login"):
@@ -270,8 +320,14 @@ def secured(folder: Path, passwords: dict[str, str]) -> Iterator[Secured]:
                 f"{own}.keystore.type": "PEM",
                 f"{own}.keystore.location": str(stores.get(name, stores["TLS"])),
             }
-            properties |= {f"{own}.truststore.type": "PEM", f"{own}.truststore.location": str(clients)}
-    broker = Broker(properties=properties, listeners=[f"{name}://{address}" for name, address in addresses.items()])
+            properties |= {
+                f"{own}.truststore.type": "PEM",
+                f"{own}.truststore.location": str(clients),
+            }
+    broker = Broker(
+        properties=properties,
+        listeners=[f"{name}://{address}" for name, address in addresses.items()],
+    )
     found = Secured(broker, folder, authority, tokens, addresses, passwords)
     with ExitStack() as stack:
         stack.callback(tokens.close)
@@ -284,7 +340,9 @@ def secured(folder: Path, passwords: dict[str, str]) -> Iterator[Secured]:
 
 @contextmanager
 def _asking_for_keys(tokens: TokenServer) -> Iterator[None]:
-    """Let a broker that starts now read the keys of the token server: Kafka asks only where it is allowed to."""
+    """Let a broker that starts now read the keys of the token server: Kafka asks only where it is
+    allowed to.
+    """
     before = os.environ.get("JAVA_TOOL_OPTIONS")
     os.environ["JAVA_TOOL_OPTIONS"] = f"-D{URLS_PROPERTY}={tokens.keys.as_uri()}"
     try:

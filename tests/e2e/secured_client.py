@@ -38,7 +38,9 @@ RIGHTS: dict[str, tuple[Right, ...]] = {  # the rows of the README
     "topics to watch": (("TOPIC", "*", "DESCRIBE", "LITERAL"),),
     "topics to watch, cluster": (),
     "groups (or cluster)": (("GROUP", "*", "DESCRIBE", "LITERAL"),),
-    "groups prefixed `spark-kafka-source-`": (("GROUP", "spark-kafka-source-", "DESCRIBE", "PREFIXED"),),
+    "groups prefixed `spark-kafka-source-`": (
+        ("GROUP", "spark-kafka-source-", "DESCRIBE", "PREFIXED"),
+    ),
 }
 ALL_RIGHTS = tuple(right for row in rights_in("SECURITY.md") for right in RIGHTS[row[0]])
 PRINCIPALS = (f"User:{USER}", f"User:CN={USER},O=Lag\\, Inc.", "User:ANONYMOUS")
@@ -93,10 +95,14 @@ class Client:
             "job.master": '"local[1]"',
             "job.tick_seconds": "2",
             "job.window_seconds": "10",
-            "job.spark": "{" + ", ".join(f'"{name}" = "{value}"' for name, value in spark.items()) + "}",
+            "job.spark": "{"
+            + ", ".join(f'"{name}" = "{value}"' for name, value in spark.items())
+            + "}",
             "exporter.max_age_seconds": "86400",
         }
-        self.config.write_text("".join(f"{name} = {value}\n" for name, value in self.values.items()))
+        self.config.write_text(
+            "".join(f"{name} = {value}\n" for name, value in self.values.items())
+        )
 
     @property
     def config(self) -> Path:
@@ -125,7 +131,10 @@ class Client:
             if path.is_file():
                 yield str(path), path.read_bytes()
         for log in self.folder.glob("tables/*/_delta_log"):
-            yield str(log.parent), repr(DeltaTable(str(log.parent)).to_pyarrow_table().to_pylist()).encode()
+            yield (
+                str(log.parent),
+                repr(DeltaTable(str(log.parent)).to_pyarrow_table().to_pylist()).encode(),
+            )
 
     def canaries(self) -> list[str]:
         """Places that hold a secret."""
@@ -158,14 +167,22 @@ class Watched:
             return []
         if batch is None:
             return []
-        rows = read_table(root, "partition_status", batch.table_versions["partition_status"]).to_pylist()
-        return [row["lag"] for row in sorted(rows, key=lambda row: row["partition"]) if row["group"] == "rotated"]
+        rows = read_table(
+            root, "partition_status", batch.table_versions["partition_status"]
+        ).to_pylist()
+        return [
+            row["lag"]
+            for row in sorted(rows, key=lambda row: row["partition"])
+            if row["group"] == "rotated"
+        ]
 
     def says(self) -> str:
         return f"{self.lag()}\n{self.log.read_text()[-3000:]}"
 
     def await_line(self, *texts: str) -> None:
-        wait_until(lambda: any(text in self.log.read_text() for text in texts), 60, texts[0], self.says)
+        wait_until(
+            lambda: any(text in self.log.read_text() for text in texts), 60, texts[0], self.says
+        )
 
     def await_lag(self, expected: list[Any], limit: float = 60) -> float:
         started = now()

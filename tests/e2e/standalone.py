@@ -1,4 +1,6 @@
-"""A Spark cluster as its users have one: a master, two workers, and an interpreter that has everything but laggard."""
+"""A Spark cluster as its users have one: a master, two workers, and an interpreter that has
+everything but laggard.
+"""
 
 import json
 import os
@@ -26,12 +28,14 @@ README = ROOT / "README.md"
 SPARK_HOME = Path(pyspark.__file__).parent
 WORKERS = 2
 MASTER_ON_PAGES = "spark://master:7077"
-# Loopback as well, and not what the job takes in local mode: executors reach a driver there only if they were given so.
+# Loopback as well, and not what the job takes in local mode: executors reach a driver there only if
+# they were given so.
 DRIVER_ADDRESS = "127.0.0.2"
 STOP_LIMIT = 10
 OWN_MOUNTS = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"])]
 MOUNT = 'mount --bind "$0" "$1" && shift && exec "$@"'
-QUICK_START = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # these JVMs live for a minute, five of them on two cores
+# these JVMs live for a minute, five of them on two cores
+QUICK_START = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 def command_of_page(part: str) -> str:
@@ -42,9 +46,13 @@ def command_of_page(part: str) -> str:
 
 def readme_commands(page: Path = README) -> list[str]:
     """Every command of a page's shell blocks, comments and line breaks taken out."""
-    blocks = re.findall(r"^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    blocks = re.findall(
+        r"^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
     lines = "".join(blocks).replace("\\\n", " ").splitlines()
-    return [" ".join(command.split()) for line in lines if (command := re.sub(r"(^|\s+)# .*", "", line))]
+    return [
+        " ".join(command.split()) for line in lines if (command := re.sub(r"(^|\s+)# .*", "", line))
+    ]
 
 
 def readme_command(start: str) -> str:
@@ -56,27 +64,42 @@ def readme_command(start: str) -> str:
 def copy_checkout(folder: Path) -> None:
     """What a fresh checkout has and the README's commands use; no file of ours is written."""
     for name in ("lib", "jobs", "conf"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        shutil.copytree(
+            ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+        )
     shutil.copy(ROOT / "Makefile", folder)
     spark_jars()  # fetched if they are not here yet
     (folder / ".jars").symlink_to(jars_dir())
 
 
 def make_bare_interpreter(folder: Path) -> Path:
-    """An interpreter with our packages and without laggard, which the environment under test has as an editable one."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=60)
+    """An interpreter with our packages and without laggard, which the environment under test has as
+    an editable one.
+    """
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=60
+    )
     python = folder / "bin" / "python"
     ask = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
-    own = subprocess.run([str(python), "-c", ask], check=True, capture_output=True, text=True, timeout=60).stdout
+    own = subprocess.run(
+        [str(python), "-c", ask], check=True, capture_output=True, text=True, timeout=60
+    ).stdout
     paths = sysconfig.get_paths()
-    # a folder that a .pth names is searched, but its own .pth files are not obeyed: the editable one stays out
+    # a folder that a .pth names is searched, but its own .pth files are not obeyed: the editable
+    # one stays out
     Path(own.strip(), "packages.pth").write_text(f"{paths['purelib']}\n{paths['platlib']}\n")
     return python
 
 
 def environment(python: Path, address: str) -> dict[str, str]:
-    """Nothing of ours: no PYTHONPATH, no LAGGARD_ variables; commands by name as with an active .venv."""
-    kept = {name: os.environ[name] for name in ("HOME", "JAVA_HOME", "LANG", "TMPDIR") if name in os.environ}
+    """Nothing of ours: no PYTHONPATH, no LAGGARD_ variables; commands by name as with an active
+    .venv.
+    """
+    kept = {
+        name: os.environ[name]
+        for name in ("HOME", "JAVA_HOME", "LANG", "TMPDIR")
+        if name in os.environ
+    }
     return kept | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "SPARK_HOME": str(SPARK_HOME),
@@ -133,7 +156,13 @@ def start(command: list[str], folder: Path, log: Path, env: Mapping[str, str]) -
     """Start a process that is the leader of its own group."""
     with log.open("ab") as output:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=folder, env=env, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=folder,
+            env=env,
+            start_new_session=True,
         )
     return Child(process, log)
 
@@ -150,21 +179,32 @@ class Cluster:
 
     def state(self) -> dict[str, Any]:
         """What the master knows."""
-        with urllib.request.urlopen(f"{self.page}/json/", timeout=10) as answer:  # noqa: S310 - our own address
+        # our own address
+        with urllib.request.urlopen(f"{self.page}/json/", timeout=10) as answer:  # noqa: S310
             known: dict[str, Any] = json.load(answer)
         return known
 
     def submit(
-        self, folder: Path, *options: str, master: str = "", job: str = "track_lag", deploy_mode: str = "client"
+        self,
+        folder: Path,
+        *options: str,
+        master: str = "",
+        job: str = "track_lag",
+        deploy_mode: str = "client",
     ) -> Child:
-        """Submit as docs/deploy.md says to this master, in a folder that has laggard.toml and a copied checkout."""
-        command = command_of_page(" jobs/track_lag.py ").replace(MASTER_ON_PAGES, master or self.url)
+        """Submit as docs/deploy.md says to this master, in a folder that has laggard.toml and a
+        copied checkout.
+        """
+        command = command_of_page(" jobs/track_lag.py ").replace(
+            MASTER_ON_PAGES, master or self.url
+        )
         command = command.replace("jobs/track_lag.py", f"--deploy-mode {deploy_mode} jobs/{job}.py")
         return self.run(folder, " ".join([command, *options]))
 
     def run(self, folder: Path, command: str) -> Child:
         """A spark-submit of our pages with this master."""
-        words = "exec " + command.replace(MASTER_ON_PAGES, self.url)  # a signal is for it and not for the shell
+        # a signal is for it and not for the shell
+        words = "exec " + command.replace(MASTER_ON_PAGES, self.url)
         env = environment(self.python, DRIVER_ADDRESS) | {"SPARK_CONF_DIR": str(self.settings)}
         return start(["bash", "-c", words], folder, folder / "job.log", env)
 
@@ -176,7 +216,9 @@ class Cluster:
     def executor_logs(self) -> list[str]:
         """Per worker all that its executors printed."""
         return [
-            "\n".join(path.read_text(errors="replace") for path in sorted(folder.glob("app-*/*/std*")))
+            "\n".join(
+                path.read_text(errors="replace") for path in sorted(folder.glob("app-*/*/std*"))
+            )
             for folder in self.folders
         ]
 
@@ -185,7 +227,8 @@ class Cluster:
 def standalone_cluster(folder: Path, python: Path, own: Path | None = None) -> Iterator[Cluster]:
     """A master and two workers of one core each, all on loopback and on ports that were free.
 
-    At the path `own` a worker sees a folder of its own, worker-0.own or worker-1.own, as on a machine of its own.
+    At the path `own` a worker sees a folder of its own, worker-0.own or worker-1.own, as on a
+    machine of its own.
     """
     env = environment(python, "127.0.0.1")
     spark_class = str(SPARK_HOME / "bin" / "spark-class")
@@ -193,11 +236,15 @@ def standalone_cluster(folder: Path, python: Path, own: Path | None = None) -> I
     deploy = "org.apache.spark.deploy"
     children: list[Child] = []
     try:
-        master = start([spark_class, f"{deploy}.master.Master", *here], folder, folder / "master.log", env)
+        master = start(
+            [spark_class, f"{deploy}.master.Master", *here], folder, folder / "master.log", env
+        )
         children.append(master)
 
         def address(pattern: str) -> str:
-            found = wait_until(lambda: re.search(pattern, master.printed()), 60, pattern, master.tail)
+            found = wait_until(
+                lambda: re.search(pattern, master.printed()), 60, pattern, master.tail
+            )
             return str(found.group(1))
 
         url = address(r"Starting Spark master at (spark://\S+)")
@@ -208,7 +255,15 @@ def standalone_cluster(folder: Path, python: Path, own: Path | None = None) -> I
             size = ["--cores", "1", "--memory", "1g", "--work-dir", str(work)]
             command = [spark_class, f"{deploy}.worker.Worker", *here, *size, url]
             if own:
-                command = [*OWN_MOUNTS, "sh", "-c", MOUNT, str(work.with_suffix(".own")), str(own), *command]
+                command = [
+                    *OWN_MOUNTS,
+                    "sh",
+                    "-c",
+                    MOUNT,
+                    str(work.with_suffix(".own")),
+                    str(own),
+                    *command,
+                ]
             children.append(start(command, folder, work.with_suffix(".log"), env))
         settings = folder / "settings"
         settings.mkdir()
@@ -225,7 +280,12 @@ def standalone_cluster(folder: Path, python: Path, own: Path | None = None) -> I
         def are_registered() -> bool:
             return [worker["state"] for worker in cluster.state()["workers"]] == ["ALIVE"] * WORKERS
 
-        wait_until(are_registered, 60, "registered workers", lambda: "\n".join(each.tail() for each in children))
+        wait_until(
+            are_registered,
+            60,
+            "registered workers",
+            lambda: "\n".join(each.tail() for each in children),
+        )
         yield cluster
     finally:
         for child in reversed(children):

@@ -1,7 +1,8 @@
-"""Start the job again and again and end it by a signal at a random moment; what became of it is counted.
+"""Start the job again and again and end it by a signal at a random moment; what became of it is
+counted.
 
-As a program: `python tests/e2e/stops.py 200 2` makes 200 runs, two side by side, and prints one line for each and a
-table. The log of a run that was bad is kept, beside that of its seat.
+As a program: `python tests/e2e/stops.py 200 2` makes 200 runs, two side by side, and prints one
+line for each and a table. The log of a run that was bad is kept, beside that of its seat.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ from patience import patient  # noqa: E402
 
 CODES = {signal.SIGTERM: 0, signal.SIGINT: 130}
 SPREAD = 8.0  # seconds after the first batch in which the moment lies
-COMPLAINT = re.compile(r"^.*(Traceback|internal error|SIGSEGV|Exception in thread|\tat \w+\.).*$", re.MULTILINE)
+COMPLAINT = re.compile(
+    r"^.*(Traceback|internal error|SIGSEGV|Exception in thread|\tat \w+\.).*$", re.MULTILINE
+)
 MARK = "LAGGARD_TEST_RUN"  # in the environment of every process of a run
 
 
@@ -70,7 +73,10 @@ class Seat:
         is_early = dice.random() < 0.4
         place, mark = self.place, uuid4().hex
         newest = place.newest()
-        before, log_begin = newest.batch_id if newest else -1, place.log.stat().st_size if place.log.exists() else 0
+        before, log_begin = (
+            newest.batch_id if newest else -1,
+            place.log.stat().st_size if place.log.exists() else 0,
+        )
         process = self._spawn(mark)
         try:
             start = time.monotonic()
@@ -80,7 +86,10 @@ class Seat:
             self._sleep(process, seconds)
             # an interpreter that has not begun to run Python cannot have a handler
             comes_true(lambda: catches(process.pid, signal.SIGTERM), patient(10))
-            moment = f"{time.monotonic() - start:.1f} s after the start{'' if is_early else ', with batches'}"
+            moment = (
+                f"{time.monotonic() - start:.1f} s after the "
+                f"start{'' if is_early else ', with batches'}"
+            )
             start = time.monotonic()
             _send(process, number, whom, mark)
             try:
@@ -88,7 +97,8 @@ class Seat:
             except subprocess.TimeoutExpired:
                 code = None
             taken = time.monotonic() - start
-            comes_true(lambda: not _processes(mark), patient(1))  # the kernel takes down what was killed
+            # the kernel takes down what was killed
+            comes_true(lambda: not _processes(mark), patient(1))
             left = len(_processes(mark))
         finally:
             for each in _processes(mark):
@@ -98,7 +108,9 @@ class Seat:
         log = place.log.read_bytes()[log_begin:].decode(errors="replace")
         found = COMPLAINT.search(log)
         complaint = found.group().strip() if found else ""
-        stop = Stop(f"{number.name} to the {whom}", moment, code, CODES[number], taken, left, complaint)
+        stop = Stop(
+            f"{number.name} to the {whom}", moment, code, CODES[number], taken, left, complaint
+        )
         if not stop.is_good:
             (place.folder / f"bad-{mark}.log").write_text(f"{stop}\n{log}")
         return stop
@@ -143,7 +155,9 @@ def _send(process: subprocess.Popen[bytes], number: signal.Signals, whom: str, m
 
 
 def _processes(mark: str) -> list[int]:
-    """Those of a run, by a variable that each inherits; what has ended and is not waited for yet has none."""
+    """Those of a run, by a variable that each inherits; what has ended and is not waited for yet
+    has none.
+    """
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -166,7 +180,9 @@ def seats(number: int, folder: Path) -> Iterator[list[Seat]]:
         yield [Seat(folder / f"seat{each}", broker.bootstrap_servers) for each in range(number)]
 
 
-def run_stops(runs: int, side_by_side: int, folder: Path, seed: int, says: Any = print) -> list[Stop]:
+def run_stops(
+    runs: int, side_by_side: int, folder: Path, seed: int, says: Any = print
+) -> list[Stop]:
     """So many runs, so many of them at a time."""
     with seats(side_by_side, folder) as found, ThreadPoolExecutor(side_by_side) as pool:
 
@@ -189,15 +205,24 @@ def table(stops: list[Stop]) -> str:
     ]
     for sent in sorted({each.sent for each in stops}):
         of = [each for each in stops if each.sent == sent]
-        codes = ", ".join(f"{count} x {code}" for code, count in Counter(each.code for each in of).most_common())
+        codes = ", ".join(
+            f"{count} x {code}" for code, count in Counter(each.code for each in of).most_common()
+        )
         left, complaints = sum(each.left for each in of), sum(bool(each.complaint) for each in of)
         good, longest = sum(each.is_good for each in of), max(each.seconds for each in of)
-        lines.append(f"| {sent} | {len(of)} | {good} | {codes} | {longest:.1f} s | {left} | {complaints} |")
+        lines.append(
+            f"| {sent} | {len(of)} | {good} | {codes} | {longest:.1f} s | {left} | {complaints} |"
+        )
     return "\n".join(lines)
 
 
 if __name__ == "__main__":
     RUNS, SIDE_BY_SIDE = int(sys.argv[1]), int(sys.argv[2])
-    ENDED = run_stops(RUNS, SIDE_BY_SIDE, Path(tempfile.mkdtemp(prefix="stops-")), seed=int(time.time()))
+    ENDED = run_stops(
+        RUNS, SIDE_BY_SIDE, Path(tempfile.mkdtemp(prefix="stops-")), seed=int(time.time())
+    )
     print(table(ENDED))
-    print(f"{sum(each.is_good for each in ENDED)} of {len(ENDED)} good; slowest {max(e.seconds for e in ENDED):.1f} s")
+    print(
+        f"{sum(each.is_good for each in ENDED)} of {len(ENDED)} good; slowest "
+        f"{max(e.seconds for e in ENDED):.1f} s"
+    )

@@ -1,4 +1,6 @@
-"""A cluster that hides the offsets topic: the job asks the coordinators, and its lag is that of Kafka's own tool."""
+"""A cluster that hides the offsets topic: the job asks the coordinators, and its lag is that of
+Kafka's own tool.
+"""
 
 import json
 import re
@@ -41,7 +43,8 @@ pytestmark = [
 ]
 
 USER = "polling"
-RIGHTS = (("TOPIC", "*", "DESCRIBE", "LITERAL"), ("GROUP", "*", "DESCRIBE", "LITERAL"))  # of docs/admin-source.md
+# of docs/admin-source.md
+RIGHTS = (("TOPIC", "*", "DESCRIBE", "LITERAL"), ("GROUP", "*", "DESCRIBE", "LITERAL"))
 CONSOLE = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 
 
@@ -56,7 +59,9 @@ def deny(cluster: Secured, kind: str, name: str) -> ACL:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    with secured(tmp_path_factory.mktemp("hidden"), dict.fromkeys(("plain", "scram", "key", "client"), "pw")) as found:
+    with secured(
+        tmp_path_factory.mktemp("hidden"), dict.fromkeys(("plain", "scram", "key", "client"), "pw")
+    ) as found:
         with closing(KafkaAdminClient(bootstrap_servers=found.admin)) as admin:
             admin.create_topics([NewTopic("orders", 2, 1), NewTopic("letters", 2, 1)])
         produce(found.admin, {at("orders", 0): 10, at("orders", 1): 10, at("letters", 0): 4})
@@ -72,7 +77,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 def members(cluster: Secured) -> Iterator[None]:
     """A member of a classic group, and one of a group of the new protocol."""
     folder = cluster.folder
-    (folder / "modern").write_text("group.protocol=consumer\nclient.id=modern-client\nenable.auto.commit=true\n")
+    (folder / "modern").write_text(
+        "group.protocol=consumer\nclient.id=modern-client\nenable.auto.commit=true\n"
+    )
     options = {
         "bootstrap-server": cluster.admin,
         "topic": "letters",
@@ -81,7 +88,15 @@ def members(cluster: Secured) -> Iterator[None]:
     }
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
     console = subprocess.Popen(
-        [find_java(), *TOOL_JVM, "-cp", cluster.broker.java_class_path, CONSOLE, *words, "--from-beginning"],
+        [
+            find_java(),
+            *TOOL_JVM,
+            "-cp",
+            cluster.broker.java_class_path,
+            CONSOLE,
+            *words,
+            "--from-beginning",
+        ],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -105,7 +120,9 @@ def place(cluster: Secured, tmp_path_factory: pytest.TempPathFactory) -> Place:
     settings = cluster.settings("SCRAM-SHA-512") | {"security.username": USER}
     settings["security.password_file"] = str(cluster.secret(USER, "pw"))
     servers = settings.pop("bootstrap_servers")
-    return Place(tmp_path_factory.mktemp("admin") / "place", servers, {"source": "admin", **settings})
+    return Place(
+        tmp_path_factory.mktemp("admin") / "place", servers, {"source": "admin", **settings}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -119,13 +136,16 @@ def job(place: Place, members: None) -> Iterator[Run]:
 
 def laggard(place: Place, *words: str) -> tuple[int, str]:
     command = [sys.executable, "-m", "laggard", *words, "--config", str(place.config)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=patient(120), check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=patient(120), check=False
+    )
     return done.returncode, done.stdout + done.stderr
 
 
 def lags(place: Place) -> dict[Any, tuple[int | None, int | None, int | None]]:
     names = ("committed_offset", "log_end_offset", "lag")
-    return {key: tuple(row[name] for name in names) for key, row in place.view().partitions.items()}  # type: ignore[misc]
+    rows = place.view().partitions
+    return {key: tuple(row[name] for name in names) for key, row in rows.items()}
 
 
 def test_the_job_says_how_to_do_without_the_topic(place: Place) -> None:
@@ -136,7 +156,9 @@ def test_the_job_says_how_to_do_without_the_topic(place: Place) -> None:
 def test_the_doctor_asks_for_the_rights_that_count(place: Place) -> None:
     _, output = laggard(place, "doctor", "--json")
     lines = {line["check"]: line for line in json.loads(output.partition("\n")[0])["data"]}
-    assert [lines[name]["level"] for name in ("coordinators", "Describe topics", "Describe groups")] == ["ok"] * 3
+    assert [
+        lines[name]["level"] for name in ("coordinators", "Describe topics", "Describe groups")
+    ] == ["ok"] * 3
     assert [name for name in lines if "__consumer_offsets" in name or "spark-kafka" in name] == []
 
 
@@ -147,31 +169,51 @@ def test_lag_is_that_of_kafkas_own_tool(cluster: Secured, place: Place, job: Run
     def known() -> bool:
         nonlocal described
         described = {
-            key: each for key, each in describe_groups(cluster.broker).items() if each.current_offset is not None
+            key: each
+            for key, each in describe_groups(cluster.broker).items()
+            if each.current_offset is not None
         }
         return lags(place) == {
-            key: (each.current_offset, each.log_end_offset, each.lag) for key, each in described.items()
+            key: (each.current_offset, each.log_end_offset, each.lag)
+            for key, each in described.items()
         }
 
-    wait_until(known, START_LIMIT, "the lag of the tool", lambda: f"{described}\n{lags(place)}\n{place.tail()}")
+    wait_until(
+        known,
+        START_LIMIT,
+        "the lag of the tool",
+        lambda: f"{described}\n{lags(place)}\n{place.tail()}",
+    )
     assert {key[0] for key in described} == {"simple", "ending", "classic", "modern"}
 
 
 def test_states_members_and_owners_are_known(place: Place, job: Run) -> None:
     clients = {"classic-client", "modern-client"}
     job.wait_for(
-        lambda batch: clients <= {row["client_id"] for row in place.view(batch).windows}, "windows with owners"
+        lambda batch: clients <= {row["client_id"] for row in place.view(batch).windows},
+        "windows with owners",
     )
     names = ("group_type", "group_state", "state_source", "members", "topics", "coordinator")
     groups = place.view().groups
-    assert {name: [groups[name][each] for each in names] for name in ("simple", "classic", "modern")} == {
+    assert {
+        name: [groups[name][each] for each in names] for name in ("simple", "classic", "modern")
+    } == {
         "simple": ["simple", "Empty", "admin", None, None, 1],
         "classic": ["classic", "Stable", "admin", 1, ["orders"], 1],
         "modern": ["consumer", "Stable", "admin", 1, ["letters"], 1],
     }
-    assert {groups["modern"][name] is not None for name in ("group_epoch", "assignment_epoch")} == {True}
-    owners = {(row["group"], row["topic"], row["client_id"]) for row in place.view().windows if row["owner"]}
-    assert owners == {("classic", "orders", "classic-client"), ("modern", "letters", "modern-client")}
+    assert {groups["modern"][name] is not None for name in ("group_epoch", "assignment_epoch")} == {
+        True
+    }
+    owners = {
+        (row["group"], row["topic"], row["client_id"])
+        for row in place.view().windows
+        if row["owner"]
+    }
+    assert owners == {
+        ("classic", "orders", "classic-client"),
+        ("modern", "letters", "modern-client"),
+    }
 
 
 def test_columns_are_null_as_the_page_says(place: Place, job: Run) -> None:
@@ -180,7 +222,9 @@ def test_columns_are_null_as_the_page_says(place: Place, job: Run) -> None:
         rows = place.rows(name)
         for column in columns:
             outer, _, inner = column.partition(".")
-            values = {repr([each[inner] for each in row[outer]] if inner else row[outer]) for row in rows}
+            values = {
+                repr([each[inner] for each in row[outer]] if inner else row[outer]) for row in rows
+            }
             assert {value for value in values if value.strip("[]None, ")} == set(), (name, column)
     assert {name: len(place.rows(name)) for name in EMPTY} == dict.fromkeys(EMPTY, 0)
 
@@ -189,7 +233,9 @@ def test_the_exporter_shows_lag_and_no_number_of_commits(place: Place, job: Run)
     job.tick_after(now())
     code, scrape = laggard(place, "export", "--print")
     assert code == 0, scrape[-2000:]
-    assert re.search(r'laggard_group_lag_records\{[^}]*group="simple"[^}]*\} 12\.0', scrape), scrape[-3000:]
+    assert re.search(r'laggard_group_lag_records\{[^}]*group="simple"[^}]*\} 12\.0', scrape), (
+        scrape[-3000:]
+    )
     for name in ("group_commits", "group_noop_commits", "group_generations", "group_rebalances"):
         assert not re.search(rf"(?m)^laggard_{name}_total\{{", scrape), name
 
@@ -209,7 +255,9 @@ def test_a_group_that_may_not_be_described_any_more_stays_and_gets_stale(
 
     def is_stale(batch: Any) -> bool:
         rows = [row for key, row in place.view(batch).partitions.items() if key[0] == "simple"]
-        return [(row["status"], row["error"]) for row in rows] == [("stale", "GROUP_AUTHORIZATION_FAILED")] * 2
+        return [(row["status"], row["error"]) for row in rows] == [
+            ("stale", "GROUP_AUTHORIZATION_FAILED")
+        ] * 2
 
     job.wait_for(is_stale, "stale rows", START_LIMIT + 4 * WINDOW)
     with closing(KafkaAdminClient(bootstrap_servers=cluster.admin)) as admin:
@@ -218,18 +266,26 @@ def test_a_group_that_may_not_be_described_any_more_stays_and_gets_stale(
     assert [row["kind"] for row in place.rows("group_events") if row["group"] == "simple"] == []
 
 
-def test_a_topic_that_may_not_be_described_any_more_deletes_no_offset(cluster: Secured, place: Place, job: Run) -> None:
+def test_a_topic_that_may_not_be_described_any_more_deletes_no_offset(
+    cluster: Secured, place: Place, job: Run
+) -> None:
     rule = deny(cluster, "TOPIC", "letters")
     job.wait_for(
         lambda batch: (
-            {row["status"] for key, row in place.view(batch).partitions.items() if key[1] == "letters"}
+            {
+                row["status"]
+                for key, row in place.view(batch).partitions.items()
+                if key[1] == "letters"
+            }
             == {"no_end_offset"}
         ),
         "no log end",
     )
     job.tick_after(now())
     offsets = [
-        row["committed_offset"] for key, row in place.view().partitions.items() if key[:2] == ("modern", "letters")
+        row["committed_offset"]
+        for key, row in place.view().partitions.items()
+        if key[:2] == ("modern", "letters")
     ]
     with closing(KafkaAdminClient(bootstrap_servers=cluster.admin)) as admin:
         admin.delete_acls([rule])
@@ -240,17 +296,23 @@ def test_a_topic_that_may_not_be_described_any_more_deletes_no_offset(cluster: S
 def test_a_broker_that_is_restarted_loses_nothing(
     cluster: Secured, place: Place, job: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # as at its first start: the broker refuses to read the keys of tokens from a URL that it was not allowed
+    # as at its first start: the broker refuses to read the keys of tokens from a URL that it was
+    # not allowed
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-D{URLS_PROPERTY}={cluster.tokens.keys.as_uri()}")
     cluster.broker.stop(1)
     cluster.broker.start(1)
     commit_simply(cluster.admin, "simple", {at("orders", 0): 9, at("orders", 1): 9})
-    job.wait_for(lambda batch: place.view(batch).groups.get("simple", {}).get("lag") == 2, "lag after the restart")
-    assert [row["kind"] for row in place.rows("group_events") if row["kind"].endswith("deleted")].count(
-        "group_deleted"
-    ) == 1
+    job.wait_for(
+        lambda batch: place.view(batch).groups.get("simple", {}).get("lag") == 2,
+        "lag after the restart",
+    )
+    assert [
+        row["kind"] for row in place.rows("group_events") if row["kind"].endswith("deleted")
+    ].count("group_deleted") == 1
 
 
-def test_the_audit_finds_no_wrong_row_and_agrees_with_the_coordinators(place: Place, job: Run) -> None:
+def test_the_audit_finds_no_wrong_row_and_agrees_with_the_coordinators(
+    place: Place, job: Run
+) -> None:
     checked = place.audit("--live")
     assert {code for code, rows in checked.items() if not rows} == {"I4", "I9"}

@@ -1,4 +1,6 @@
-"""The job is stopped for three windows, and its clock is set: it goes on, no window is doubled, no time goes back."""
+"""The job is stopped for three windows, and its clock is set: it goes on, no window is doubled, no
+time goes back.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +30,17 @@ pytestmark = [
 ]
 GROUP = "timed"
 HOUR, MINUTE = 3600, 60  # seconds
-STOPS = 3  # of a busy machine the tick after one may be late by a window more, and the gap has that reason
+# of a busy machine the tick after one may be late by a window more, and the gap has that reason
+STOPS = 3
 
 
 def was_set(row: Row, seconds: int) -> bool:
     """True if the clock was so far ahead of the machine's at the poll of a row of `batches`."""
     booted_at = row["clock"]["wall"].timestamp() - row["clock"]["boot_ms"] / 1000
-    return abs(booted_at + time.clock_gettime(time.CLOCK_BOOTTIME) - time.time() - seconds) < MINUTE / 3
+    return (
+        abs(booted_at + time.clock_gettime(time.CLOCK_BOOTTIME) - time.time() - seconds)
+        < MINUTE / 3
+    )
 
 
 @contextmanager
@@ -44,8 +50,11 @@ def running(broker: Broker, folder: Path, clock: Clock | None = None) -> Iterato
     commit_simply(broker.bootstrap_servers, GROUP, {place: 1})
     traffic = Traffic(broker.bootstrap_servers, GROUP, [place], first=1)
     job = Place(folder / "job", broker.bootstrap_servers)
-    # Spark looks for lost executors each minute, mostly after the next heartbeat of one that is not lost
-    config = job.config.read_text().replace("[job.spark]", '[job.spark]\n"spark.network.timeoutInterval" = "1s"')
+    # Spark looks for lost executors each minute, mostly after the next heartbeat of one that is not
+    # lost
+    config = job.config.read_text().replace(
+        "[job.spark]", '[job.spark]\n"spark.network.timeoutInterval" = "1s"'
+    )
     job.config.write_text(config)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (clock.environment if clock else {}).items():
@@ -71,7 +80,10 @@ def await_windows(run: Run, number: int) -> None:
 
 
 def gaps(place: Place) -> list[Row]:
-    return sorted((row for row in place.rows("batches") if row["kind"] == "gap"), key=lambda row: row["batch_id"])
+    return sorted(
+        (row for row in place.rows("batches") if row["kind"] == "gap"),
+        key=lambda row: row["batch_id"],
+    )
 
 
 def newest_evaluated(place: Place) -> datetime:
@@ -79,7 +91,10 @@ def newest_evaluated(place: Place) -> datetime:
 
 
 def ticks(place: Place) -> list[Row]:
-    return sorted((row for row in place.rows("batches") if row["kind"] != "gap"), key=lambda row: row["batch_id"])
+    return sorted(
+        (row for row in place.rows("batches") if row["kind"] != "gap"),
+        key=lambda row: row["batch_id"],
+    )
 
 
 def length(gap: Row) -> timedelta:
@@ -101,7 +116,11 @@ def check(place: Place) -> None:
     unique(place.rows("topic_windows"), "topic", "partition", "window_start")
     times = [row["polled_at"] for row in ticks(place)]
     assert times == sorted(times), place.tail()
-    assert [row for row in ticks(place) if not row["polled_at"] <= row["started_at"] <= row["published_at"]] == []
+    assert [
+        row
+        for row in ticks(place)
+        if not row["polled_at"] <= row["started_at"] <= row["published_at"]
+    ] == []
     place.audit()
 
 
@@ -114,7 +133,8 @@ def all_stopped(run: Run) -> Iterator[None]:
     """Stop the job's process and all below it, then let them go on."""
     stopped: list[int] = []
     try:
-        while new := [each for each in family(run) if each not in stopped]:  # one may be started meanwhile
+        # one may be started meanwhile
+        while new := [each for each in family(run) if each not in stopped]:
             stopped += new
             send(signal.SIGSTOP, new)
         yield
@@ -140,7 +160,9 @@ def stop_for_three_windows(run: Run) -> list[Row]:
     return [gap for gap in gaps(place) if gap["batch_id"] > last["batch_id"]]
 
 
-def test_a_job_that_was_stopped_for_three_windows_goes_on_and_says_so(broker: Broker, tmp_path: Path) -> None:
+def test_a_job_that_was_stopped_for_three_windows_goes_on_and_says_so(
+    broker: Broker, tmp_path: Path
+) -> None:
     with running(broker, tmp_path) as run:
         place = run.place
         for _ in range(STOPS):
@@ -161,19 +183,32 @@ def test_a_clock_that_is_set_forward_and_back_stops_nothing(broker: Broker, tmp_
         place = run.place
 
         def step(seconds: int) -> tuple[Row, Row, list[Row]]:
-            """Set the clock; the first tick after it, one some ticks later, and the clock's gap rows since."""
-            before, what = place.view().batch["batch_id"], f"ticks with the clock set by {seconds} s"
+            """Set the clock; the first tick after it, one some ticks later, and the clock's gap
+            rows since.
+            """
+            before, what = (
+                place.view().batch["batch_id"],
+                f"ticks with the clock set by {seconds} s",
+            )
             clock.set(seconds)
             seen = run.wait_for(lambda batch: was_set(dict(batch.values), seconds), what)
             later = run.wait_for(lambda batch: batch.batch_id > seen.batch_id + 2, what)
-            assert place.view(later).partitions[GROUP, "payments", 0]["status"] == "ok", place.tail()
-            first = next(row for row in ticks(place) if row["batch_id"] > before and was_set(row, seconds))
-            found = [gap for gap in gaps(place) if first["batch_id"] <= gap["batch_id"] <= later.batch_id]
+            assert place.view(later).partitions[GROUP, "payments", 0]["status"] == "ok", (
+                place.tail()
+            )
+            first = next(
+                row for row in ticks(place) if row["batch_id"] > before and was_set(row, seconds)
+            )
+            found = [
+                gap for gap in gaps(place) if first["batch_id"] <= gap["batch_id"] <= later.batch_id
+            ]
             return first, dict(later.values), [gap for gap in found if gap["gap_reason"] == "clock"]
 
         first, _, found = step(HOUR)
         assert first["polled_at"] == wall(first)
-        assert abs(max(map(length, found)) - timedelta(seconds=HOUR)) < timedelta(seconds=MINUTE), found
+        assert abs(max(map(length, found)) - timedelta(seconds=HOUR)) < timedelta(seconds=MINUTE), (
+            found
+        )
         await_windows(run, 2)
 
         first, later, [gap] = step(0)
@@ -186,14 +221,21 @@ def test_a_clock_that_is_set_forward_and_back_stops_nothing(broker: Broker, tmp_
 
         first, _, [gap] = step(HOUR - MINUTE)
         assert (gap["gap_from"], gap["gap_to"]) == (wall(first), first["polled_at"])
-        run.wait_for(lambda batch: batch.polled_at == batch.clock_at, "the time at which the clock was set back")
+        run.wait_for(
+            lambda batch: batch.polled_at == batch.clock_at,
+            "the time at which the clock was set back",
+        )
         await_windows(run, 2)
         end = first["polled_at"]
         run.wait_for(lambda _: newest_evaluated(place) > end, "the diagnosis of later windows")
         ended = run.stop()
     check(place)
-    ages = [row["time_lag_seconds"] for row in windows(place) if row["time_lag_seconds"] is not None]
+    ages = [
+        row["time_lag_seconds"] for row in windows(place) if row["time_lag_seconds"] is not None
+    ]
     assert max(ages, default=0) < HOUR / 2
     assert ended[0] == 0, place.tail()
     log = place.log.read_text()
-    assert [each for each in ("Traceback", "Removing executor", " ERROR ") if each in log] == [], place.tail()
+    assert [each for each in ("Traceback", "Removing executor", " ERROR ") if each in log] == [], (
+        place.tail()
+    )

@@ -1,4 +1,6 @@
-"""The doctor at real brokers: a new cluster, one in use, one that denies us everything, and one that is half gone."""
+"""The doctor at real brokers: a new cluster, one in use, one that denies us everything, and one
+that is half gone.
+"""
 
 import json
 import re
@@ -44,7 +46,8 @@ ADMIN = (
     "org.apache.kafka.common.security.plain.PlainLoginModule required "
     'username="admin" password="admin" user_admin="admin";'
 )
-# Clients without a password may do nothing; the node itself talks to its controller as a super user.
+# Clients without a password may do nothing; the node itself talks to its controller as a super
+# user.
 DENYING = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "false",
@@ -77,8 +80,12 @@ class Report:
         return [self.lines[check]["level"] for check in checks]
 
 
-def ask(folder: Path, servers: str, *words: str, json_wanted: bool = True, verb: str = "doctor") -> Report:
-    """One run; one more where a busy machine took so long that the clock is not known, as its remedy says."""
+def ask(
+    folder: Path, servers: str, *words: str, json_wanted: bool = True, verb: str = "doctor"
+) -> Report:
+    """One run; one more where a busy machine took so long that the clock is not known, as its
+    remedy says.
+    """
     settings = [
         f"cluster.bootstrap_servers={json.dumps(servers.split(','))}",
         f"cluster.request_timeout_seconds={TIMEOUT_SECONDS}",
@@ -88,10 +95,20 @@ def ask(folder: Path, servers: str, *words: str, json_wanted: bool = True, verb:
         "exporter.max_age_seconds=86400",
     ]
     options = [word for setting in settings for word in ("--set", setting)]
-    command = [sys.executable, "-m", "laggard", *(["--json"] if json_wanted else []), verb, *options, *words]
+    command = [
+        sys.executable,
+        "-m",
+        "laggard",
+        *(["--json"] if json_wanted else []),
+        verb,
+        *options,
+        *words,
+    ]
     for _ in range(ASK_TIMES):
         started = time.monotonic()
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, cwd=folder)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=600, check=False, cwd=folder
+        )
         report = Report(done.returncode, done.stdout, time.monotonic() - started)
         if TOO_LONG not in report.output:
             break
@@ -115,7 +132,9 @@ def write_tables(folder: Path, cluster_id: str) -> None:
 
 @dataclass(frozen=True)
 class Seen:
-    """One cluster: while nobody had committed, and afterwards, with the tables of a job beside it."""
+    """One cluster: while nobody had committed, and afterwards, with the tables of a
+    job beside it.
+    """
 
     servers: str
     folder: Path
@@ -142,19 +161,26 @@ def test_a_new_cluster_lacks_the_offsets_topic_which_is_a_warning_and_stays_so(s
     assert seen.new.levels(f"Read {OFFSETS_TOPIC}", "Describe groups", clock.CHECK) == ["ok"] * 3
 
 
-def test_series_are_estimated_from_committed_offsets_until_there_is_a_batch(seen: Seen, tmp_path: Path) -> None:
+def test_series_are_estimated_from_committed_offsets_until_there_is_a_batch(
+    seen: Seen, tmp_path: Path
+) -> None:
     # other tests of this cluster, in whatever order, make groups of their own
-    section = ClusterSection(bootstrap_servers=(seen.servers,), groups=("g",), request_timeout_seconds=TIMEOUT_SECONDS)
+    section = ClusterSection(
+        bootstrap_servers=(seen.servers,), groups=("g",), request_timeout_seconds=TIMEOUT_SECONDS
+    )
     with closing(Brokers.of(section)) as brokers:
 
         def estimate(root: Path, max_series: int = 100_000) -> list[Result]:
-            config = Config(cluster=section, job=Job(tables=str(root)), metrics=Metrics(max_series=max_series))
+            config = Config(
+                cluster=section, job=Job(tables=str(root)), metrics=Metrics(max_series=max_series)
+            )
             asked = Cluster(config, brokers, metadata=brokers.metadata([OFFSETS_TOPIC]))
             return list(check_estimate(asked))
 
         (found,) = estimate(tmp_path)
         sizes = "groups 1, topics of groups 1, their partitions 2"
-        # 87 of the group, 85 and 4 of its topic, 5 and 2 of each partition, 8 of each of the 50 offsets partitions
+        # 87 of the group, 85 and 4 of its topic, 5 and 2 of each partition, 8 of each of the 50
+        # offsets partitions
         assert (found.level, found.fact) == ("ok", f"about 590 ({sizes}); room for 100,000")
         (found,) = estimate(tmp_path, 589)
         assert (found.level, "metrics.max_series" in found.remedy) == ("warn", True)
@@ -179,7 +205,10 @@ def test_a_cluster_in_use_is_reported_with_its_facts_and_all_is_well(seen: Seen)
     cluster_id = admin.describe_cluster()["cluster_id"]
     admin.close()
     assert options["brokers"]["fact"] == f"cluster {cluster_id}, 1 broker"
-    assert options["advertised listeners"]["fact"] == f"a connection to each broker: 1 at {seen.servers}"
+    assert (
+        options["advertised listeners"]["fact"]
+        == f"a connection to each broker: 1 at {seen.servers}"
+    )
     assert options["offsets topic"]["fact"] == f"{OFFSETS_TOPIC} has 50 partitions"
     assert options["Describe topics"]["fact"].endswith("that we see: 1")
     assert options["Describe groups"]["fact"].endswith("that we see: 1")
@@ -190,11 +219,16 @@ def files_of(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
 
 
-def test_a_dry_run_says_what_a_start_would_make_and_makes_nothing(seen: Seen, tmp_path: Path) -> None:
+def test_a_dry_run_says_what_a_start_would_make_and_makes_nothing(
+    seen: Seen, tmp_path: Path
+) -> None:
     report = ask(tmp_path, seen.servers, "--dry-run", verb="run")
     assert report.code == 0
     makes = f"makes {len(TABLES)} of {len(TABLES)} tables in {tmp_path}/tables"
-    assert report.lines["next start"]["fact"] == f"{makes}; begins with a new checkpoint {tmp_path}/checkpoint"
+    assert (
+        report.lines["next start"]["fact"]
+        == f"{makes}; begins with a new checkpoint {tmp_path}/checkpoint"
+    )
     assert "exporter.listen" not in report.lines
     assert files_of(tmp_path) == set()
 
@@ -208,7 +242,9 @@ def test_a_dry_run_over_tables_goes_on_after_their_newest_batch(seen: Seen) -> N
     assert files_of(seen.folder) == before
 
 
-def test_a_dry_run_ends_with_the_code_of_what_a_start_would_refuse(seen: Seen, tmp_path: Path) -> None:
+def test_a_dry_run_ends_with_the_code_of_what_a_start_would_refuse(
+    seen: Seen, tmp_path: Path
+) -> None:
     write_tables(tmp_path, "of-another-cluster")
     report = ask(tmp_path, seen.servers, "--dry-run", verb="run")
     assert (report.code, report.lines["next start"]["level"]) == (REFUSED, "fail")
@@ -240,8 +276,10 @@ def test_a_wrong_address_fails_with_its_reason_within_the_time_limit(tmp_path: P
     assert (report.code, brokers["level"]) == (2, "fail")
     assert f"{address}: Connection refused" in brokers["fact"]
     assert "cluster.bootstrap_servers" in brokers["remedy"]
-    assert report.levels("offsets topic", "rights", clock.CHECK) == ["warn"] * 3  # not asked is not ok
-    assert report.seconds < patient(15)  # of which the start of Python and its packages may take most
+    # not asked is not ok
+    assert report.levels("offsets topic", "rights", clock.CHECK) == ["warn"] * 3
+    # of which the start of Python and its packages may take most
+    assert report.seconds < patient(15)
 
 
 def test_another_cluster_than_the_checkpoint_s_is_a_failure(seen: Seen, tmp_path: Path) -> None:
@@ -322,7 +360,9 @@ class Warden:
         settings = (broker.work_dir / "node-1" / "server.properties").read_text()
         self._controller = settings.partition("CONTROLLER://")[2].split()[0]
         self._login = broker.work_dir / "admin.properties"
-        self._login.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={ADMIN}\n")
+        self._login.write_text(
+            f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={ADMIN}\n"
+        )
 
     def run(self, command: str) -> None:
         """A remedy of the doctor as it stands, but for the way to a broker that lets us in."""
@@ -350,13 +390,25 @@ def test_denied_rights_are_named_and_the_remedies_give_them(tmp_path: Path) -> N
         commit(servers)
         warden.run(f"{start} --operation Describe --topic {OFFSETS_TOPIC}")
         described = ask(tmp_path, servers)
-        for command in sorted({line["remedy"] for line in denied.answer["data"] if "kafka-acls" in line["remedy"]}):
+        for command in sorted(
+            {line["remedy"] for line in denied.answer["data"] if "kafka-acls" in line["remedy"]}
+        ):
             warden.run(command)
         allowed = ask(tmp_path, servers)
 
     assert denied.code == 2
-    assert denied.levels("brokers", "offsets topic", *rights) == ["ok", "fail", "fail", "fail", "fail", *["warn"] * 3]
-    assert "Describe is denied to User:ANONYMOUS (TOPIC_AUTHORIZATION_FAILED)" in denied.lines["offsets topic"]["fact"]
+    assert denied.levels("brokers", "offsets topic", *rights) == [
+        "ok",
+        "fail",
+        "fail",
+        "fail",
+        "fail",
+        *["warn"] * 3,
+    ]
+    assert (
+        "Describe is denied to User:ANONYMOUS (TOPIC_AUTHORIZATION_FAILED)"
+        in denied.lines["offsets topic"]["fact"]
+    )
     assert "(GROUP_AUTHORIZATION_FAILED)" in denied.lines["Describe groups"]["fact"]
     assert "(CLUSTER_AUTHORIZATION_FAILED)" in denied.lines["Describe cluster"]["fact"]
     assert denied.lines[clock.CHECK]["fact"].startswith("unknown: ")

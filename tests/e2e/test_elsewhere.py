@@ -1,4 +1,6 @@
-"""Executors on other machines, which read the files of the login for themselves, or name the one that is missing."""
+"""Executors on other machines, which read the files of the login for themselves, or name the one
+that is missing.
+"""
 
 import shutil
 import subprocess
@@ -20,7 +22,13 @@ from laggard.sources.poll import Poller, PollOptions
 from laggard.sources.spark_security import spark_options
 from laggard.stream.session import start_session
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow, pytest.mark.full]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.e2e,
+    pytest.mark.slow,
+    pytest.mark.full,
+]
 HERE = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -39,7 +47,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 
 def source_of(cluster: Secured, folder: Path, mode: str) -> OffsetsSource:
-    """The source in one mode; executors would take a line break at the end of a password for a part of it."""
+    """The source in one mode; executors would take a line break at the end of a password for a part
+    of it.
+    """
     client = Client(folder / mode, cluster.settings(mode))
     for file in (cluster.folder / "secrets").iterdir():
         file.write_text(file.read_text().rstrip("\n"))
@@ -54,10 +64,15 @@ def count(spark: SparkSession, source: OffsetsSource) -> int:
     return source.read(spark, begins, ends, snapshot).dropna(subset=["offset"]).count()
 
 
-def test_each_node_reads_its_own_files_and_one_that_lacks_a_file_is_named(cluster: Secured, tmp_path: Path) -> None:
+def test_each_node_reads_its_own_files_and_one_that_lacks_a_file_is_named(
+    cluster: Secured, tmp_path: Path
+) -> None:
     modes = ("OAUTHBEARER", "SCRAM-SHA-512", "mTLS")
     sources = {mode: source_of(cluster, tmp_path, mode) for mode in modes}
-    owns = [Path(shutil.copytree(cluster.folder, tmp_path / f"worker-{number}.own")) for number in range(WORKERS)]
+    owns = [
+        Path(shutil.copytree(cluster.folder, tmp_path / f"worker-{number}.own"))
+        for number in range(WORKERS)
+    ]
     with standalone_cluster(tmp_path, Path(sys.executable), cluster.folder) as workers:
         spark = start_session(workers.url, HERE, sources["OAUTHBEARER"].security)
         try:
@@ -68,7 +83,9 @@ def test_each_node_reads_its_own_files_and_one_that_lacks_a_file_is_named(cluste
         assert are_without_secrets(workers)
 
 
-def say_which_is_missing(spark: SparkSession, cluster: Secured, source: OffsetsSource, own: Path) -> None:
+def say_which_is_missing(
+    spark: SparkSession, cluster: Secured, source: OffsetsSource, own: Path
+) -> None:
     """Exchange the password here and on one node only, while another one has none."""
     cluster.set_scram("other-CANARY-5")
     path = cluster.secret("scram", "other-CANARY-5")
@@ -77,7 +94,10 @@ def say_which_is_missing(spark: SparkSession, cluster: Secured, source: OffsetsS
     missing.unlink()
     with pytest.raises(LaggardError) as caught:
         count(spark, source)
-    assert (caught.value.what, caught.value.exit_code) == (f"cannot use the secret file {path}", DENIED)
+    assert (caught.value.what, caught.value.exit_code) == (
+        f"cannot use the secret file {path}",
+        DENIED,
+    )
     assert "password_file: No such file or directory, on the node" in caught.value.cause
     for number in range(WORKERS):
         shutil.copy(path, own.with_name(f"worker-{number}.own") / "secrets")
@@ -88,7 +108,9 @@ def are_without_secrets(workers: Cluster) -> bool:
     return not any(CANARY.search(log.encode()) for log in workers.executor_logs())
 
 
-def test_a_password_that_executors_elsewhere_cannot_quote_is_refused(cluster: Secured, tmp_path: Path) -> None:
+def test_a_password_that_executors_elsewhere_cannot_quote_is_refused(
+    cluster: Secured, tmp_path: Path
+) -> None:
     with pytest.raises(LaggardError, match="executors on other machines") as caught:
         spark_options(source_of(cluster, tmp_path, "PLAIN").security, is_local=False)
     assert "a quote or a backslash" in caught.value.cause

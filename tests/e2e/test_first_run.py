@@ -18,20 +18,29 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mar
 def check_lag_equals_tool(
     partitions: Mapping[tuple[str, str, int], Row], described: Mapping[Any, Described], log: str
 ) -> None:
-    # of a commit ahead of the log the tool has a negative lag, and a row for one that its broker says is none
+    # of a commit ahead of the log the tool has a negative lag, and a row for one that its broker
+    # says is none
     partitions, described = (
-        {key: row for key, row in each.items() if key[0] != "odd"} for each in (partitions, described)
+        {key: row for key, row in each.items() if key[0] != "odd"}
+        for each in (partitions, described)
     )
-    theirs = {key: (each.current_offset, each.log_end_offset, each.lag) for key, each in described.items()}
-    ours = {key: (row["committed_offset"], row["log_end_offset"], row["lag"]) for key, row in partitions.items()}
+    theirs = {
+        key: (each.current_offset, each.log_end_offset, each.lag) for key, each in described.items()
+    }
+    ours = {
+        key: (row["committed_offset"], row["log_end_offset"], row["lag"])
+        for key, row in partitions.items()
+    }
     assert ours == theirs, log
     statuses = {key: row["status"] for key, row in partitions.items()}
-    assert statuses == {key: "no_commit" if each.current_offset is None else "ok" for key, each in described.items()}, (
-        log
-    )
+    assert statuses == {
+        key: "no_commit" if each.current_offset is None else "ok" for key, each in described.items()
+    }, log
 
 
-def check_last_commits(partitions: Mapping[tuple[str, str, int], Row], dumped: Iterable[Dumped], log: str) -> None:
+def check_last_commits(
+    partitions: Mapping[tuple[str, str, int], Row], dumped: Iterable[Dumped], log: str
+) -> None:
     last: dict[tuple[str, str, int], tuple[Any, ...]] = {}
     for record in dumped:
         if record.type not in (0, 1):
@@ -43,9 +52,22 @@ def check_last_commits(partitions: Mapping[tuple[str, str, int], Row], dumped: I
         elif data["offset"] < 0:
             last.pop(key, None)  # to the broker there is no offset
         else:
-            epoch = None if data.get("leaderEpoch", -1) == -1 else data["leaderEpoch"]  # version 1 has none
-            last[key] = (data["offset"], epoch, time_of(data["commitTimestamp"]), record.partition, record.offset)
-    names = ("committed_offset", "leader_epoch", "commit_timestamp", "commit_source_partition", "commit_source_offset")
+            # version 1 has none
+            epoch = None if data.get("leaderEpoch", -1) == -1 else data["leaderEpoch"]
+            last[key] = (
+                data["offset"],
+                epoch,
+                time_of(data["commitTimestamp"]),
+                record.partition,
+                record.offset,
+            )
+    names = (
+        "committed_offset",
+        "leader_epoch",
+        "commit_timestamp",
+        "commit_source_partition",
+        "commit_source_offset",
+    )
     ours = {
         key: tuple(row[name] for name in names)
         for key, row in partitions.items()
@@ -60,7 +82,11 @@ def check_windows(windows: Iterable[Row], gaps: Iterable[Row], log: str) -> None
     found = [gap for gap in gaps if gap["gap_scope"] == "all"]
     for row in unique(windows, *keys, "window_start").values():
         by_key.setdefault(tuple(row[name] for name in keys), []).append(row)
-        expected = max(row["log_end_offset"] - row["committed_offset"], 0) if row["status"] == "ok" else None
+        expected = (
+            max(row["log_end_offset"] - row["committed_offset"], 0)
+            if row["status"] == "ok"
+            else None
+        )
         assert row["lag"] == expected, f"{row}\n{log}"
         assert row["window_end"] - row["window_start"] == timedelta(seconds=WINDOW), row
         if row["status"] == "ok" and row["ahead_records"] == 0:
@@ -69,7 +95,8 @@ def check_windows(windows: Iterable[Row], gaps: Iterable[Row], log: str) -> None
         rows.sort(key=lambda row: row["window_start"])
         for before, after in pairwise(rows):
             reached = before["window_end"]
-            for gap in sorted(found, key=lambda gap: gap["gap_from"]):  # one after a late tick, one as the clock is set
+            # one after a late tick, one as the clock is set
+            for gap in sorted(found, key=lambda gap: gap["gap_from"]):
                 if gap["gap_from"] <= reached:
                     reached = max(reached, gap["gap_to"])
             assert reached >= after["window_start"], f"a hole between {before} and {after}\n{log}"
@@ -89,17 +116,25 @@ def test_partition_status_equals_the_groups_tool(paused: Paused) -> None:
 
 
 def test_extreme_commits_are_a_status_of_their_own_row(paused: Paused) -> None:
-    rows = {place: row for (group, _, place), row in paused.view.partitions.items() if group == "odd"}
+    rows = {
+        place: row for (group, _, place), row in paused.view.partitions.items() if group == "odd"
+    }
     lag = paused.described["odd", "orders", 3].lag
     assert lag is not None
-    assert {place: (row["status"], row["committed_offset"], row["lag"]) for place, row in rows.items()} == {
+    assert {
+        place: (row["status"], row["committed_offset"], row["lag"]) for place, row in rows.items()
+    } == {
         0: ("committed_ahead", ODD_COMMITS[0], None),
         1: ("committed_ahead", ODD_COMMITS[1], None),
         2: ("no_commit", None, None),
         3: ("ok", 3, lag),
     }, paused.place.tail()
     assert rows[2]["error"] == "NEGATIVE_OFFSET"
-    known = {place: each.current_offset for (group, _, place), each in paused.described.items() if group == "odd"}
+    known = {
+        place: each.current_offset
+        for (group, _, place), each in paused.described.items()
+        if group == "odd"
+    }
     assert {known[place] for place in (0, 1, 3)} == {ODD_COMMITS[0], ODD_COMMITS[1], 3}
     assert known.get(2) in (None, -1)  # to the broker there is no offset
     group = paused.view.groups["odd"]
@@ -112,15 +147,17 @@ def test_a_partition_never_committed_has_a_row_and_no_lag(paused: Paused) -> Non
     assert len(rows) == 4
     bare = [row for row in rows if row["committed_offset"] is None]
     assert len(bare) == 3
-    assert {(row["status"], row["lag"], row["time_lag_seconds"], row["commit_timestamp"]) for row in bare} == {
-        ("no_commit", None, None, None)
-    }
+    assert {
+        (row["status"], row["lag"], row["time_lag_seconds"], row["commit_timestamp"])
+        for row in bare
+    } == {("no_commit", None, None, None)}
 
 
 def test_group_states_and_types_are_what_the_broker_says(paused: Paused) -> None:
     groups = paused.view.groups
     described = {
-        name: (groups[name]["group_state"], groups[name]["group_type"], groups[name]["members"]) for name in groups
+        name: (groups[name]["group_state"], groups[name]["group_type"], groups[name]["members"])
+        for name in groups
     }
 
     assert described["live"] == ("Stable", "classic", 2), paused.place.tail()
@@ -135,7 +172,9 @@ def test_last_commits_equal_the_dump(paused: Paused) -> None:
 
 
 def test_generations_equal_the_dump(paused: Paused) -> None:
-    records = {(each.partition, each.offset): each for each in generations(paused.view.read(paused.dumped))}
+    records = {
+        (each.partition, each.offset): each for each in generations(paused.view.read(paused.dumped))
+    }
     rows = unique(paused.view.rows("generations"), "source_partition", "source_offset")
     assert rows.keys() == records.keys(), paused.place.tail()
 
@@ -144,7 +183,11 @@ def test_generations_equal_the_dump(paused: Paused) -> None:
         assert row["group"] == record.key["group"]
         assert row["record_timestamp"] == time_of(record.time_ms)
         if data is None:
-            assert (row["kind"], row["generation"], row["member_count"]) == ("tombstone", None, None)
+            assert (row["kind"], row["generation"], row["member_count"]) == (
+                "tombstone",
+                None,
+                None,
+            )
             continue
         ours = {
             "protocolType": row["protocol_type"] or "",
@@ -171,7 +214,9 @@ def test_members_equal_the_dump(paused: Paused) -> None:
         if each.type == 2 and each.data is not None
         for member in each.data["members"]
     }
-    rows = unique(paused.view.rows("group_members"), "source_partition", "source_offset", "member_id")
+    rows = unique(
+        paused.view.rows("group_members"), "source_partition", "source_offset", "member_id"
+    )
     assert rows.keys() == described.keys(), paused.place.tail()
     assert any(member["groupInstanceId"] for member, _ in described.values())
 
@@ -215,9 +260,15 @@ def test_an_aborted_transactions_commit_does_not_count(paused: Paused) -> None:
 
 
 def test_an_expired_commit_leaves_the_live_view_and_is_reported_once(paused: Paused) -> None:
-    assert not [key for key in paused.view.partitions if key[0] == paused.expiring], paused.place.tail()
+    assert not [key for key in paused.view.partitions if key[0] == paused.expiring], (
+        paused.place.tail()
+    )
     events = [row for row in paused.view.rows("group_events") if row["group"] == paused.expiring]
-    assert sorted(row["kind"] for row in events) == ["group_created", "group_deleted", "offset_deleted"]
+    assert sorted(row["kind"] for row in events) == [
+        "group_created",
+        "group_deleted",
+        "offset_deleted",
+    ]
     assert {row["from_offset"] for row in events} == {None, 5}
 
 
@@ -226,16 +277,18 @@ def test_a_deleted_group_leaves_the_tables_with_an_event(paused: Paused) -> None
     assert "leaving" not in paused.view.groups
     events = [row for row in paused.view.rows("group_events") if row["group"] == "leaving"]
     assert [row["kind"] for row in events if row["topic"] is None] == ["group_deleted"]
-    assert [(row["kind"], row["from_offset"], row["to_offset"]) for row in events if row["topic"]] == [
-        ("offset_deleted", 5, None)
-    ]
+    assert [
+        (row["kind"], row["from_offset"], row["to_offset"]) for row in events if row["topic"]
+    ] == [("offset_deleted", 5, None)]
 
 
 def test_a_topic_without_commits_is_watched_but_not_invented(paused: Paused) -> None:
     assert not [key for key in paused.view.partitions if key[1] == "quiet"]
     rows = [row for row in paused.view.rows("topic_windows") if row["topic"] == "quiet"]
     assert {row["partition"] for row in rows} == {0, 1}, paused.place.tail()
-    assert {(row["status"], row["log_start_offset"], row["log_end_offset"]) for row in rows} == {("ok", 0, 40)}
+    assert {(row["status"], row["log_start_offset"], row["log_end_offset"]) for row in rows} == {
+        ("ok", 0, 40)
+    }
 
 
 def test_a_deleted_topic_never_has_lag_and_its_tombstones_retire_it(paused: Paused) -> None:
@@ -245,14 +298,22 @@ def test_a_deleted_topic_never_has_lag_and_its_tombstones_retire_it(paused: Paus
     assert key not in paused.view.partitions, paused.place.tail()
     # the poll of the tick in which the topic went may still have met it
     late = [row for row in seen if row["status"] != "ok"]
-    assert {(row["status"], row["lag"]) for row in late} <= {("topic_missing", None), ("no_end_offset", None)}, seen
-    assert [row["kind"] for row in paused.view.rows("group_events") if row["topic"] == "doomed"] == ["offset_deleted"]
+    assert {(row["status"], row["lag"]) for row in late} <= {
+        ("topic_missing", None),
+        ("no_end_offset", None),
+    }, seen
+    assert [
+        row["kind"] for row in paused.view.rows("group_events") if row["topic"] == "doomed"
+    ] == ["offset_deleted"]
 
 
 def test_every_record_read_has_one_outcome(paused: Paused) -> None:
     ticks = [row for row in paused.place.rows("batches") if row["kind"] != "gap"]
 
-    assert all(row["records"] == row["decoded"] + row["tombstones"] + row["unknown"] + row["dead"] for row in ticks)
+    assert all(
+        row["records"] == row["decoded"] + row["tombstones"] + row["unknown"] + row["dead"]
+        for row in ticks
+    )
     assert sum(row["unknown"] + row["dead"] for row in ticks) == 0, paused.place.tail()
 
 
@@ -263,29 +324,47 @@ def test_the_exporters_numbers_equal_the_tables_of_its_batch(paused: Paused) -> 
         pairs.setdefault((group, topic), []).append(row)
 
     def by_pair(name: str) -> dict[tuple[str, str], float]:
-        return {(dict(key)["group"], dict(key)["topic"]): value for key, value in samples[name].items()}
+        return {
+            (dict(key)["group"], dict(key)["topic"]): value for key, value in samples[name].items()
+        }
 
-    known = {key: [row["lag"] for row in rows if row["status"] == "ok"] for key, rows in pairs.items()}
-    whole = {key for key, rows in pairs.items() if all(row["status"] in ("ok", "no_commit") for row in rows)}
+    known = {
+        key: [row["lag"] for row in rows if row["status"] == "ok"] for key, rows in pairs.items()
+    }
+    whole = {
+        key
+        for key, rows in pairs.items()
+        if all(row["status"] in ("ok", "no_commit") for row in rows)
+    }
     sums = {key: sum(lags) for key, lags in known.items() if lags}
     assert list(samples["laggard_ready"].values()) == [1.0]
-    assert by_pair("laggard_group_lag_records") == {key: value for key, value in sums.items() if key in whole}
+    assert by_pair("laggard_group_lag_records") == {
+        key: value for key, value in sums.items() if key in whole
+    }
     assert by_pair("laggard_group_lag_known_records") == sums
-    assert by_pair("laggard_group_max_lag_records") == {key: max(lags) for key, lags in known.items() if lags}
+    assert by_pair("laggard_group_max_lag_records") == {
+        key: max(lags) for key, lags in known.items() if lags
+    }
     lags = {
         (dict(key)["group"], dict(key)["topic"], int(dict(key)["partition"])): value
         for key, value in samples["laggard_partition_lag_records"].items()
     }
-    assert lags == {key: row["lag"] for key, row in view.partitions.items() if row["lag"] is not None}
+    assert lags == {
+        key: row["lag"] for key, row in view.partitions.items() if row["lag"] is not None
+    }
     states = {
         dict(key)["group"]: dict(key)["laggard_group_state"]
         for key, value in samples["laggard_group_state"].items()
         if value
     }
     assert states == {group: row["group_state"] for group, row in view.groups.items()}
-    generations = {dict(key)["group"]: value for key, value in samples["laggard_group_generation"].items()}
+    generations = {
+        dict(key)["group"]: value for key, value in samples["laggard_group_generation"].items()
+    }
     assert generations == {
-        group: row["generation"] for group, row in view.groups.items() if row["generation"] is not None
+        group: row["generation"]
+        for group, row in view.groups.items()
+        if row["generation"] is not None
     }
 
 

@@ -1,4 +1,6 @@
-"""Tables in a bucket of a real S3 server: outage, other keys, another machine, second job; no row doubled or lost."""
+"""Tables in a bucket of a real S3 server: outage, other keys, another machine, second job; no row
+doubled or lost.
+"""
 
 import itertools
 import shutil
@@ -14,7 +16,19 @@ import pytest
 from kafka.admin import KafkaAdminClient, NewTopic
 
 from e2e.bucket import ROOT, BucketPlace
-from e2e.kit import START_LIMIT, WINDOW, Exporter, Place, Row, Run, at, commit_simply, now, produce, wait_until
+from e2e.kit import (
+    START_LIMIT,
+    WINDOW,
+    Exporter,
+    Place,
+    Row,
+    Run,
+    at,
+    commit_simply,
+    now,
+    produce,
+    wait_until,
+)
 from laggard import storage
 from laggard.demo.broker import Broker
 from laggard.tables.maintenance import read_done, write_done
@@ -22,7 +36,13 @@ from laggard.tables.schemas import TABLES
 from patience import patient
 from s3 import S3Server
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow, pytest.mark.full]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.e2e,
+    pytest.mark.slow,
+    pytest.mark.full,
+]
 LONG_AGO = datetime(2020, 1, 1, tzinfo=timezone.utc)
 
 
@@ -50,9 +70,14 @@ def place_of(folder: Path, broker: Broker, server: S3Server) -> BucketPlace:
 
 
 def published(place: Place) -> list[Row]:
-    rows = sorted((row for row in place.rows("batches") if row["kind"] != "gap"), key=lambda row: int(row["batch_id"]))
+    rows = sorted(
+        (row for row in place.rows("batches") if row["kind"] != "gap"),
+        key=lambda row: int(row["batch_id"]),
+    )
     assert [row["batch_id"] for row in rows] == list(range(len(rows))), "a batch is doubled or lost"
-    assert all(before["source_to"] == after["source_from"] for before, after in itertools.pairwise(rows))
+    assert all(
+        before["source_to"] == after["source_from"] for before, after in itertools.pairwise(rows)
+    )
     return rows
 
 
@@ -65,14 +90,20 @@ def check_no_row_is_doubled(place: Place) -> None:
 
 def lags(place: Place) -> dict[tuple[str, int], int]:
     rows = place.view().partitions
-    return {(group, partition): row["lag"] for (group, _, partition), row in rows.items() if row["lag"] is not None}
+    return {
+        (group, partition): row["lag"]
+        for (group, _, partition), row in rows.items()
+        if row["lag"] is not None
+    }
 
 
 def command(place: Place, *words: str) -> list[str]:
     return [sys.executable, "-m", "laggard", *words, "--config", str(place.config)]
 
 
-def test_a_job_and_an_exporter_on_a_bucket(tmp_path: Path, own_broker: Broker, server: S3Server) -> None:
+def test_a_job_and_an_exporter_on_a_bucket(
+    tmp_path: Path, own_broker: Broker, server: S3Server
+) -> None:
     place = place_of(tmp_path / "one", own_broker, server)
     commit_simply(own_broker.bootstrap_servers, "billing", {at("orders", 0): 4, at("orders", 1): 5})
     run = Run(place)
@@ -83,7 +114,11 @@ def test_a_job_and_an_exporter_on_a_bucket(tmp_path: Path, own_broker: Broker, s
         check_readers(place)
         second = place_of(tmp_path / "second", own_broker, server)
         code, output, _ = second.exit_of()
-        assert (code, "another process writes" in output, len(output.strip().splitlines()) <= 5) == (73, True, True)
+        assert (
+            code,
+            "another process writes" in output,
+            len(output.strip().splitlines()) <= 5,
+        ) == (73, True, True)
         survive_outage(run, server)
         survive_other_keys(run, server)
         wait_until(lambda: place.rows("finding_state"), 60, "the rules in a bucket", place.tail)
@@ -109,7 +144,10 @@ def test_a_job_and_an_exporter_on_a_bucket(tmp_path: Path, own_broker: Broker, s
     assert lags(moved)["billing", 0] == 1
     assert len({row["checkpoint_id"] for row in published(moved)}) == 2
     check_no_row_is_doubled(moved)
-    assert {row["gap_reason"] for row in moved.rows("batches") if row["kind"] == "gap"} <= {"tick_late", "job_down"}
+    assert {row["gap_reason"] for row in moved.rows("batches") if row["kind"] == "gap"} <= {
+        "tick_late",
+        "job_down",
+    }
 
 
 def check_readers(place: Place) -> None:
@@ -118,9 +156,11 @@ def check_readers(place: Place) -> None:
         samples = exporter.scrape_when_ready()
     finally:
         exporter.kill()
-    assert [value for key, value in samples["laggard_group_lag_records"].items() if ("group", "billing") in key] == [
-        6.0
-    ]
+    assert [
+        value
+        for key, value in samples["laggard_group_lag_records"].items()
+        if ("group", "billing") in key
+    ] == [6.0]
     code, output, _ = place.exit_of(*command(place, "doctor", "--all"))
     assert code in (0, 1), output
     assert f"{ROOT} can be read" in output
@@ -156,7 +196,9 @@ def test_one_that_was_suspended_is_refused_when_it_returns(
             sleeper, before = runs[-1], published(runs[-1].place)[-1]["batch_id"]
             sleeper.process.send_signal(signal.SIGSTOP)
             runs.append(Run(place_of(tmp_path / f"job {number}", own_broker, server)))
-            runs[-1].wait_for(lambda batch, before=before: batch.batch_id > before + 2, "ticks of the next one")
+            runs[-1].wait_for(
+                lambda batch, before=before: batch.batch_id > before + 2, "ticks of the next one"
+            )
             sleeper.process.send_signal(signal.SIGCONT)
             assert sleeper.process.wait(patient(START_LIMIT)) == 73, sleeper.place.tail()
             assert "another process writes" in sleeper.place.log.read_text()
@@ -182,12 +224,22 @@ def test_one_that_was_suspended_is_refused_when_it_returns(
     ],
 )
 def test_what_cannot_be_used_is_one_error_with_its_class(
-    tmp_path: Path, own_broker: Broker, server: S3Server, change: dict[str, Any], exit_code: int, says: str
+    tmp_path: Path,
+    own_broker: Broker,
+    server: S3Server,
+    change: dict[str, Any],
+    exit_code: int,
+    says: str,
 ) -> None:
     place = place_of(tmp_path / "job", own_broker, server)
     if "keys" in change:
         server.write_keys(("tester", "wrong"))
-    sets = [word for key, value in change.items() if key != "keys" for word in ("--set", f'{key}="{value}"')]
+    sets = [
+        word
+        for key, value in change.items()
+        if key != "keys"
+        for word in ("--set", f'{key}="{value}"')
+    ]
     for verb in ("run", "status"):
         code, output, seconds = place.exit_of(*command(place, verb, *sets))
         assert (code, says in output) == (exit_code, True), output

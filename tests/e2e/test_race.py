@@ -1,4 +1,6 @@
-"""Two jobs on one bucket, one of them suspended now and then: no row is lost or doubled. See tests/e2e/race.py."""
+"""Two jobs on one bucket, one of them suspended now and then: no row is lost or doubled. See
+tests/e2e/race.py.
+"""
 
 import os
 from pathlib import Path

@@ -1,7 +1,8 @@
-"""Whatever somebody writes into the offsets topic: twenty groups go on exactly, and each oddity is counted.
+"""Whatever somebody writes into the offsets topic: twenty groups go on exactly, and each oddity is
+counted.
 
-It is a shadow topic (`cluster.offsets_topic`), as a malformed record of a known type keeps a broker from loading the
-real one.
+It is a shadow topic (`cluster.offsets_topic`), as a malformed record of a known type keeps a broker
+from loading the real one.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +21,10 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mar
 
 TOPIC, SHADOW, RECORDS = "orders", "shadow-offsets", 500
 STEADY = [f"steady-{number:02}" for number in range(20)]
-ANY_TIME = {"message.timestamp.after.max.ms": str(2**63 - 1), "message.timestamp.before.max.ms": str(2**63 - 1)}
+ANY_TIME = {
+    "message.timestamp.after.max.ms": str(2**63 - 1),
+    "message.timestamp.before.max.ms": str(2**63 - 1),
+}
 # Spark's own source fails on the last two, which are no microseconds
 OUTSIDE_THE_CALENDAR = (-5, 253_402_300_800_000, 2**63 // 1000 - 1, 2**63 // 1000 + 1, 2**63 - 1)
 
@@ -55,16 +59,22 @@ class Writer:
 
 def steady(number: int) -> list[Record]:
     """Every group commits; group k is k records ahead of the first."""
-    return [commit(10 * number + place, group=group, topic=TOPIC, at=now()) for place, group in enumerate(STEADY)]
+    return [
+        commit(10 * number + place, group=group, topic=TOPIC, at=now())
+        for place, group in enumerate(STEADY)
+    ]
 
 
 def oddities(writer: Writer) -> int:
-    """Records that no broker writes, and odd ones that it does; gives how many are no records to us."""
+    """Records that no broker writes, and odd ones that it does; gives how many are no records to
+    us.
+    """
     broken = [
         Record(b"", b""),
         Record(b"\x00\x01\x00", b"\x00"),
         Record(encoder.commit_key("odd", "\0", 0), b"\x00\x03\x00"),
-        Record(b"\x00\x01\x00\x02\xed\xa0\x00\x01t\x00\x00\x00\x00", None),  # half of a surrogate pair
+        # half of a surrogate pair
+        Record(b"\x00\x01\x00\x02\xed\xa0\x00\x01t\x00\x00\x00\x00", None),
         commit(5, group="odd", topic=TOPIC, partition=-1),
         commit(None, group="odd", topic=TOPIC, partition=-(2**31)),
         Record(encoder.group_key("odd"), b"\x00\x03" + b"\xff" * 40),
@@ -74,7 +84,9 @@ def oddities(writer: Writer) -> int:
         writer.send([commit(7, group="timeless", topic=TOPIC)], timestamp_ms)
         sent += writer.send([generation(1, {"m": (TOPIC,)}, group="timeless")], timestamp_ms)
     names = ["", " ", "g\0\n\x1b[31m", '"}{', "\u202ex", "x" * 30_000]
-    writer.send(commit(offset, group=name, topic=TOPIC) for name in names for offset in (2**63 - 1, -1, 3))
+    writer.send(
+        commit(offset, group=name, topic=TOPIC) for name in names for offset in (2**63 - 1, -1, 3)
+    )
     for place, offset in enumerate((2**63 - 1, 2**53 + 11, -1, -(2**63))):
         writer.send([commit(offset, group="odd", topic=TOPIC, partition=place)])
     return sent
@@ -104,7 +116,14 @@ def survived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Survived]:
                 batch = run.tick_after(now())
             samples = exporter.scrape_when_ready(batch.batch_id)
             view = place.view(batch)
-            yield Survived(place, view.partitions, place.rows("batches"), place.rows("dead_letters"), samples, odd)
+            yield Survived(
+                place,
+                view.partitions,
+                place.rows("batches"),
+                place.rows("dead_letters"),
+                samples,
+                odd,
+            )
         finally:
             writer.close()
             if exporter:
@@ -114,11 +133,15 @@ def survived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Survived]:
 
 
 def test_the_other_groups_are_exact(survived: Survived) -> None:
-    found = {group: row["lag"] for (group, _, _), row in survived.partitions.items() if group in STEADY}
+    found = {
+        group: row["lag"] for (group, _, _), row in survived.partitions.items() if group in STEADY
+    }
     expected = {group: RECORDS - (50 + place) for place, group in enumerate(STEADY)}
     assert found == expected, survived.place.tail()
     samples = survived.samples["laggard_group_lag_records"]
-    assert {dict(key)["group"]: value for key, value in samples.items() if dict(key)["group"] in STEADY} == expected
+    assert {
+        dict(key)["group"]: value for key, value in samples.items() if dict(key)["group"] in STEADY
+    } == expected
 
 
 def test_the_audit_finds_no_wrong_row_beside_them(survived: Survived) -> None:
@@ -127,8 +150,13 @@ def test_the_audit_finds_no_wrong_row_beside_them(survived: Survived) -> None:
 
 def test_every_oddity_is_counted(survived: Survived) -> None:
     ticks = [row for row in survived.batches if row["kind"] != "gap"]
-    assert all(row["records"] == row["decoded"] + row["tombstones"] + row["unknown"] + row["dead"] for row in ticks)
-    assert sum(row["dead"] for row in ticks) == survived.odd == len(survived.dead), survived.place.tail()
+    assert all(
+        row["records"] == row["decoded"] + row["tombstones"] + row["unknown"] + row["dead"]
+        for row in ticks
+    )
+    assert sum(row["dead"] for row in ticks) == survived.odd == len(survived.dead), (
+        survived.place.tail()
+    )
     assert {row["quarantined_groups"] for row in ticks} == {0}
     reasons = {(row["reason"], row["field"]) for row in survived.dead}
     assert reasons >= {("out_of_range", "partition"), ("out_of_range", "record_timestamp")}
@@ -142,5 +170,7 @@ def test_extreme_offsets_are_a_status_each(survived: Survived) -> None:
         2: ("no_commit", None),
         3: ("no_commit", None),
     }
-    timeless = next(row for (group, _, _), row in survived.partitions.items() if group == "timeless")
+    timeless = next(
+        row for (group, _, _), row in survived.partitions.items() if group == "timeless"
+    )
     assert (timeless["status"], timeless["lag"]) == ("ok", RECORDS - 7)

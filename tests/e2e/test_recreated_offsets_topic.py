@@ -1,4 +1,6 @@
-"""An offsets topic that was deleted and made again, or grew: the job goes on by itself and says so."""
+"""An offsets topic that was deleted and made again, or grew: the job goes on by
+itself and says so.
+"""
 
 import sys
 from pathlib import Path
@@ -30,7 +32,9 @@ def write_commits(broker: Broker, commits: dict[str, int], partition: int = 0) -
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
     for group, offset in commits.items():
         value = commit_value(3, {"offset": offset, **FIELDS})
-        producer.send("recreated", value, commit_key(group, "orders", 0), partition=partition).get(30)
+        producer.send("recreated", value, commit_key(group, "orders", 0), partition=partition).get(
+            30
+        )
     producer.close()
 
 
@@ -84,5 +88,8 @@ def test_a_topic_that_grew_is_read_whole(broker: Broker, tmp_path: Path) -> None
 
     assert code == 0, output
     after = place.view()
-    assert {group: row["committed_offset"] for (group, *_), row in after.partitions.items()} == {"old": 7, "new": 3}
+    assert {group: row["committed_offset"] for (group, *_), row in after.partitions.items()} == {
+        "old": 7,
+        "new": 3,
+    }
     assert changes(place) == [{"partitions_from": "2", "partitions_to": "4"}]

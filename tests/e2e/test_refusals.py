@@ -39,7 +39,9 @@ def test_a_source_that_resolves_no_partitions_fails_loudly_and_publishes_nothing
     broker: Broker, resumed: Resumed, tmp_path: Path
 ) -> None:
     place = Place(tmp_path / "blind", broker.bootstrap_servers)
-    code, output, _ = place.exit_of(sys.executable, "-c", WITHOUT_THE_SETTING, str(place.config), limit=START_LIMIT)
+    code, output, _ = place.exit_of(
+        sys.executable, "-c", WITHOUT_THE_SETTING, str(place.config), limit=START_LIMIT
+    )
 
     assert code == 70, output[-6000:]
     assert "source_resolved_wrong_partitions" in output
@@ -51,7 +53,12 @@ def test_a_broker_that_is_away_at_start_is_waited_for_and_named(tmp_path: Path) 
     place = Place(tmp_path / "away", address)
     run = Run(place)
     try:
-        wait_until(lambda: "broker_unreachable" in place.tail(), START_LIMIT, "the wait for a broker", place.tail)
+        wait_until(
+            lambda: "broker_unreachable" in place.tail(),
+            START_LIMIT,
+            "the wait for a broker",
+            place.tail,
+        )
         assert run.process.poll() is None, place.tail()
         code, seconds = run.stop()
     finally:
@@ -73,15 +80,27 @@ def test_garbage_in_the_offsets_topic_becomes_dead_letters_and_the_job_goes_on(
         (2, commit_key("g", "orders", 1)[:-2], good),
         (1, group_key("g"), i16(3) + b"\xff\xff"),
     ]
-    unknown = [(0, i16(99) + b"whatever", b"value"), (0, commit_key("g", "orders", 3), i16(77) + good[2:])]
-    commits = [(0, commit_key("good", "orders", 0), good), (0, commit_key("good", "nowhere", 0), good)]
+    unknown = [
+        (0, i16(99) + b"whatever", b"value"),
+        (0, commit_key("g", "orders", 3), i16(77) + good[2:]),
+    ]
+    commits = [
+        (0, commit_key("good", "orders", 0), good),
+        (0, commit_key("good", "nowhere", 0), good),
+    ]
     gone = [(1, commit_key("gone", "orders", 0), good), (1, commit_key("gone", "orders", 0), None)]
     write(broker, [*garbage, *unknown, *commits, *gone])
     place = Place(tmp_path / "shadow", broker.bootstrap_servers, {"offsets_topic": "shadow"})
     run = Run(place)
     try:
         first = run.wait_for(lambda batch: batch.kind == "tick", "first tick over garbage")
-        write(broker, [*garbage, (0, commit_key("good", "orders", 0), commit_value(3, {**COMMIT, "offset": 33}))])
+        write(
+            broker,
+            [
+                *garbage,
+                (0, commit_key("good", "orders", 0), commit_value(3, {**COMMIT, "offset": 33})),
+            ],
+        )
         moment = now()
         second = run.tick_after(moment)
         third = run.wait_for(lambda batch: batch.batch_id > second.batch_id, "one more tick")
@@ -92,20 +111,39 @@ def test_garbage_in_the_offsets_topic_becomes_dead_letters_and_the_job_goes_on(
     log = place.tail()
     assert code == 0, log
     rows = [row for row in place.rows("batches") if row["kind"] != "gap"]
-    assert all(row["records"] == row["decoded"] + row["tombstones"] + row["unknown"] + row["dead"] for row in rows), log
-    before = {name: sum(row[name] for row in rows if row["batch_id"] <= first.batch_id) for name in ("dead", "unknown")}
+    assert all(
+        row["records"] == row["decoded"] + row["tombstones"] + row["unknown"] + row["dead"]
+        for row in rows
+    ), log
+    before = {
+        name: sum(row[name] for row in rows if row["batch_id"] <= first.batch_id)
+        for name in ("dead", "unknown")
+    }
     assert before == {"dead": 5, "unknown": 2}, log
     after = place.view(third)
-    total = {name: sum(row[name] for row in rows) for name in ("records", "decoded", "tombstones", "unknown", "dead")}
+    total = {
+        name: sum(row[name] for row in rows)
+        for name in ("records", "decoded", "tombstones", "unknown", "dead")
+    }
     assert total == {"records": 17, "decoded": 4, "tombstones": 1, "unknown": 2, "dead": 10}, log
     letters = place.rows("dead_letters")
-    assert len({(row["source_partition"], row["source_offset"]) for row in letters}) == len(letters) == 10
+    assert (
+        len({(row["source_partition"], row["source_offset"]) for row in letters})
+        == len(letters)
+        == 10
+    )
     assert sum(after.batch["dead_letters_total"].values()) == 10
-    unknown_types = {(each["record_type"], each["records"]) for each in after.batch["unknown_records_total"]}
+    unknown_types = {
+        (each["record_type"], each["records"]) for each in after.batch["unknown_records_total"]
+    }
     assert unknown_types == {(1, 1), (99, 1)}
     partitions = after.partitions
     assert set(partitions) == {("good", "orders", 0), ("good", "nowhere", 0)}, log
     assert partitions["good", "orders", 0]["committed_offset"] == 33
     nowhere = partitions["good", "nowhere", 0]
-    assert (nowhere["status"], nowhere["lag"], nowhere["log_end_offset"]) == ("topic_missing", None, None)
+    assert (nowhere["status"], nowhere["lag"], nowhere["log_end_offset"]) == (
+        "topic_missing",
+        None,
+        None,
+    )
     assert after.groups["good"]["lag"] is None

@@ -1,4 +1,6 @@
-"""What the job's own files or the offsets topic's log lose costs no record and no person: a command, or nothing."""
+"""What the job's own files or the offsets topic's log lose costs no record and no person: a
+command, or nothing.
+"""
 
 import signal
 import struct
@@ -14,7 +16,13 @@ from e2e.kit import START_LIMIT, Place, Row, Run, wait_until
 from encoder import commit_key, commit_value
 from laggard.demo.broker import Broker
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow, pytest.mark.full]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.e2e,
+    pytest.mark.slow,
+    pytest.mark.full,
+]
 FIELDS = {"leader_epoch": 0, "metadata": "", "commit_timestamp": 1_700_000_000_000}
 PARTITIONS = 2
 
@@ -63,7 +71,8 @@ def command(place: Place, *words: str) -> list[str]:
 
 def flip_newest_offsets(place: Place) -> Path:
     newest = max(
-        (each for each in (place.checkpoint / "offsets").iterdir() if each.name.isdigit()), key=lambda p: int(p.name)
+        (each for each in (place.checkpoint / "offsets").iterdir() if each.name.isdigit()),
+        key=lambda p: int(p.name),
     )
     content = bytearray(newest.read_bytes())
     content[len(content) // 2] ^= 1
@@ -112,7 +121,9 @@ def test_the_command_that_a_damaged_checkpoint_names_goes_on_where_it_was(
     assert place.exit_of(*command(place, "doctor", "--repair"))[0] == 0
 
 
-def test_a_topic_recreated_under_the_running_job_is_followed(own_broker: Broker, tmp_path: Path) -> None:
+def test_a_topic_recreated_under_the_running_job_is_followed(
+    own_broker: Broker, tmp_path: Path
+) -> None:
     place = Place(tmp_path / "job", own_broker.bootstrap_servers, {"offsets_topic": "remade"})
     make_topic(own_broker, "remade")
     commit(own_broker, "remade", {"old": 7, "both": 9, "third": 1})
@@ -136,7 +147,9 @@ def test_a_topic_recreated_under_the_running_job_is_followed(own_broker: Broker,
 
 
 def truncate_log(broker: Broker, topic: str, batches: int) -> None:
-    """Kill the broker and leave only so many record batches in partition 0, as an unclean election would."""
+    """Kill the broker and leave only so many record batches in partition 0, as an unclean election
+    would.
+    """
     broker.stop(sig=signal.SIGKILL)
     data = broker.work_dir / "node-1" / "data"
     log = data / f"{topic}-0" / "00000000000000000000.log"
@@ -149,7 +162,9 @@ def truncate_log(broker: Broker, topic: str, batches: int) -> None:
     broker.start(1)
 
 
-def test_a_log_truncated_below_what_was_read_is_named_and_read_again(own_broker: Broker, tmp_path: Path) -> None:
+def test_a_log_truncated_below_what_was_read_is_named_and_read_again(
+    own_broker: Broker, tmp_path: Path
+) -> None:
     place = Place(tmp_path / "job", own_broker.bootstrap_servers, {"offsets_topic": "cut"})
     make_topic(own_broker, "cut")
     commit(own_broker, "cut", {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5, "f": 6})
@@ -158,10 +173,16 @@ def test_a_log_truncated_below_what_was_read_is_named_and_read_again(own_broker:
         before = run.wait_for(lambda batch: batch.kind == "tick", "first tick")
         assert before.values["source_to"] == {0: 6, 1: 0}
         truncate_log(own_broker, "cut", 2)
-        commit(own_broker, "cut", {"a": 11, "g": 7})  # at offsets that were read before, of other records
-        run.wait_for(lambda batch: offsets_of(place).get("g") == 7, "the commits after the truncation", 2 * START_LIMIT)
+        # at offsets that were read before, of other records
+        commit(own_broker, "cut", {"a": 11, "g": 7})
+        run.wait_for(
+            lambda batch: offsets_of(place).get("g") == 7,
+            "the commits after the truncation",
+            2 * START_LIMIT,
+        )
         settled = run.wait_for(
-            lambda batch: batch.kind == "tick" and batch.values["source_to"][0] == 4, "a tick after it"
+            lambda batch: batch.kind == "tick" and batch.values["source_to"][0] == 4,
+            "a tick after it",
         )
         code, _ = run.stop()
     finally:

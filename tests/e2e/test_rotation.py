@@ -37,7 +37,9 @@ def commit(cluster: Secured, offset: int) -> None:
 
 @contextmanager
 def watching(clients: dict[str, Client]) -> Iterator[dict[str, Watched]]:
-    """A job for each client, all of which have published; each ends well, and no secret is anywhere."""
+    """A job for each client, all of which have published; each ends well, and no secret is
+    anywhere.
+    """
     jobs = {name: Watched(client) for name, client in clients.items()}
     try:
         for job in jobs.values():
@@ -45,7 +47,9 @@ def watching(clients: dict[str, Client]) -> Iterator[dict[str, Watched]]:
         yield jobs
         for job in jobs.values():
             job.process.send_signal(signal.SIGTERM)
-        assert {name: job.process.wait(patient(20)) for name, job in jobs.items()} == dict.fromkeys(jobs, 0)
+        assert {name: job.process.wait(patient(20)) for name, job in jobs.items()} == dict.fromkeys(
+            jobs, 0
+        )
     finally:
         for job in jobs.values():
             job.process.kill()
@@ -53,12 +57,17 @@ def watching(clients: dict[str, Client]) -> Iterator[dict[str, Watched]]:
     assert [place for client in clients.values() for place in client.canaries()] == []
 
 
-def test_an_exchanged_password_and_a_right_taken_away_need_nobody(cluster: Secured, tmp_path: Path) -> None:
+def test_an_exchanged_password_and_a_right_taken_away_need_nobody(
+    cluster: Secured, tmp_path: Path
+) -> None:
     user = "rotated"
     cluster.set_scram("first-CANARY-5", user)
     cluster.grant(f"User:{user}", *ALL_RIGHTS)
     file = cluster.secret("rotated", "first-CANARY-5")
-    settings = cluster.settings("SCRAM-SHA-256") | {"security.username": user, "security.password_file": str(file)}
+    settings = cluster.settings("SCRAM-SHA-256") | {
+        "security.username": user,
+        "security.password_file": str(file),
+    }
     commit(cluster, 1)
     with watching({"SCRAM-SHA-256": Client(tmp_path / "client", settings)}) as jobs:
         (job,) = jobs.values()
@@ -76,11 +85,15 @@ def test_an_exchanged_password_and_a_right_taken_away_need_nobody(cluster: Secur
         job.await_lag([7, 7])
 
 
-def test_an_exchanged_password_or_clients_secret_needs_nobody(cluster: Secured, tmp_path: Path) -> None:
+def test_an_exchanged_password_or_clients_secret_needs_nobody(
+    cluster: Secured, tmp_path: Path
+) -> None:
     cluster.tokens.life = 15  # seconds; a token that is at hand serves on
     modes = ("SCRAM-SHA-512", "OAUTHBEARER")
     commit(cluster, 1)
-    with watching({mode: Client(tmp_path / mode, cluster.settings(mode)) for mode in modes}) as jobs:
+    with watching(
+        {mode: Client(tmp_path / mode, cluster.settings(mode)) for mode in modes}
+    ) as jobs:
         cluster.passwords |= {"scram": "other-CANARY-7", "client": "other-CANARY-8"}
         cluster.set_scram(cluster.passwords["scram"])
         cluster.tokens.secret = cluster.passwords["client"]
@@ -100,7 +113,9 @@ def test_a_broker_that_returns_with_other_certificates_and_passwords_needs_nobod
     commit(cluster, 1)
     host, _, port = cluster.addresses["TLS"].rpartition(":")
     certificate = ssl.get_server_certificate((host, int(port)))
-    with watching({mode: Client(tmp_path / mode, cluster.settings(mode)) for mode in modes}) as jobs:
+    with watching(
+        {mode: Client(tmp_path / mode, cluster.settings(mode)) for mode in modes}
+    ) as jobs:
         clients = Authority(tmp_path / "clients")
         cluster.exchange("other-CANARY-9", clients)
         assert ssl.get_server_certificate((host, int(port))) != certificate

@@ -1,4 +1,6 @@
-"""Every way to log in, live: job, poll, doctor and exporter; each wrong login named; the exact rights."""
+"""Every way to log in, live: job, poll, doctor and exporter; each wrong login named; the exact
+rights.
+"""
 
 import json
 import logging
@@ -58,7 +60,9 @@ def try_mode(cluster: Secured, folder: Path, mode: str) -> Seen:
     client = Client(folder / mode, cluster.settings(mode), is_loud=True)
     job = client.run("run", "--once")
     scrape = client.run("export", "--print")[1]
-    doctor = json.loads(client.run("doctor", "--json")[1].partition("\n")[0].partition("Picked")[0] or "{}")
+    doctor = json.loads(
+        client.run("doctor", "--json")[1].partition("\n")[0].partition("Picked")[0] or "{}"
+    )
     client.run("config", "show", "--json")
     config = load_config(str(client.config), (), {})
     servers = config.cluster.bootstrap_servers
@@ -71,7 +75,9 @@ def try_mode(cluster: Secured, folder: Path, mode: str) -> Seen:
 def seen(cluster: Secured, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Seen]:
     folder = tmp_path_factory.mktemp("modes")
     with ThreadPoolExecutor(2) as pool:  # most of a start is one thread's work
-        return dict(zip(MODES, pool.map(lambda mode: try_mode(cluster, folder, mode), MODES), strict=True))
+        return dict(
+            zip(MODES, pool.map(lambda mode: try_mode(cluster, folder, mode), MODES), strict=True)
+        )
 
 
 @pytest.mark.spark
@@ -80,9 +86,16 @@ def test_job_poll_doctor_and_exporter_work_in_every_mode(seen: dict[str, Seen], 
     found = seen[mode]
     assert found.job[0] == 0, found.job[1][-3000:]
     assert found.poll == [10, 10]
-    assert re.search(r'laggard_group_lag_records\{[^}]*group="g"[^}]*\} 13\.0', found.scrape), found.scrape[-3000:]
+    assert re.search(r'laggard_group_lag_records\{[^}]*group="g"[^}]*\} 13\.0', found.scrape), (
+        found.scrape[-3000:]
+    )
     lines = {line["check"]: line for line in found.doctor}
-    rights = (f"Read {OFFSETS_TOPIC}", "Describe groups spark-kafka-source-*", "Describe topics", "Describe groups")
+    rights = (
+        f"Read {OFFSETS_TOPIC}",
+        "Describe groups spark-kafka-source-*",
+        "Describe topics",
+        "Describe groups",
+    )
     for check in ("brokers", "offsets topic", *rights):
         assert lines[check]["level"] == "ok", lines[check]
     if mode == "SASL_PLAINTEXT":
@@ -91,7 +104,9 @@ def test_job_poll_doctor_and_exporter_work_in_every_mode(seen: dict[str, Seen], 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("mode", MODES)
-def test_no_secret_is_anywhere_though_everything_is_logged(seen: dict[str, Seen], mode: str) -> None:
+def test_no_secret_is_anywhere_though_everything_is_logged(
+    seen: dict[str, Seen], mode: str
+) -> None:
     assert seen[mode].canaries == []
     if mode not in ("PLAINTEXT", "SSL"):  # else nothing would have been found anyway
         key = "ssl.keystore.key" if mode == "mTLS" else "sasl.jaas.config"
@@ -113,11 +128,17 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_login_is_named_within_ten_seconds_with_exit_77(cluster: Secured, tmp_path: Path, name: str) -> None:
+def test_a_wrong_login_is_named_within_ten_seconds_with_exit_77(
+    cluster: Secured, tmp_path: Path, name: str
+) -> None:
     mode, expected = WRONG[name]
     settings = cluster.settings(mode)
     if "password" in name or "secret" in name:
-        key = "security.oauth.client_secret_file" if mode == "OAUTHBEARER" else "security.password_file"
+        key = (
+            "security.oauth.client_secret_file"
+            if mode == "OAUTHBEARER"
+            else "security.password_file"
+        )
         settings[key] = str(cluster.secret(f"wrong-{mode}", "wrong-CANARY-9"))
     elif name == "no certificate of ours":
         for key in ("cert_file", "key_file", "key_password_file"):
@@ -127,7 +148,9 @@ def test_a_wrong_login_is_named_within_ten_seconds_with_exit_77(cluster: Secured
     elif name.startswith("mechanism"):
         settings["security.mechanism"] = "SCRAM-SHA-512"
     else:
-        settings["bootstrap_servers"] = cluster.addresses["EXPIRED" if "expired" in name else "OTHERNAME"]
+        settings["bootstrap_servers"] = cluster.addresses[
+            "EXPIRED" if "expired" in name else "OTHERNAME"
+        ]
     client = Client(tmp_path / "client", settings, is_loud=True)
     started = now()
     code, output = client.run("run")
@@ -142,13 +165,17 @@ def test_a_wrong_login_is_named_within_ten_seconds_with_exit_77(cluster: Secured
 
 
 @pytest.mark.parametrize("mode", ["PLAIN", "SASL_PLAINTEXT"])
-def test_every_refusal_is_seen_although_the_broker_closes_right_behind_it(cluster: Secured, mode: str) -> None:
+def test_every_refusal_is_seen_although_the_broker_closes_right_behind_it(
+    cluster: Secured, mode: str
+) -> None:
     settings = cluster.settings(mode)
     if mode == "SASL_PLAINTEXT":
         settings["security.mechanism"] = "SCRAM-SHA-512"
     else:
         settings["security.password_file"] = str(cluster.secret("refused", "wrong-CANARY-9"))
-    security = Security(**{key.removeprefix("security."): settings[key] for key in settings if "security." in key})
+    security = Security(
+        **{key.removeprefix("security."): settings[key] for key in settings if "security." in key}
+    )
 
     for _ in range(20):  # kafka-python alone sees one of fourteen
         brokers = Brokers([settings["bootstrap_servers"]], patient(10), security)
@@ -158,7 +185,9 @@ def test_every_refusal_is_seen_although_the_broker_closes_right_behind_it(cluste
         assert brokers.failures.total() == 1
 
 
-def test_a_secret_file_that_others_may_read_ends_the_start_with_78(cluster: Secured, tmp_path: Path) -> None:
+def test_a_secret_file_that_others_may_read_ends_the_start_with_78(
+    cluster: Secured, tmp_path: Path
+) -> None:
     settings = cluster.settings("PLAIN")
     path = cluster.secret("readable", PASSWORDS["plain"])
     path.chmod(0o640)
@@ -197,7 +226,9 @@ def try_without(cluster: Secured, folder: Path, number: int, lacking: tuple[Righ
     cluster.set_scram("pw", user)
     kept = [right for right in ALL_RIGHTS if right not in lacking]
     # with Describe on every topic nobody needs that on the offsets topic
-    watched = [("TOPIC", "orders", *right[2:]) if right[:2] == ("TOPIC", "*") else right for right in kept]
+    watched = [
+        ("TOPIC", "orders", *right[2:]) if right[:2] == ("TOPIC", "*") else right for right in kept
+    ]
     cluster.grant(f"User:{user}", *watched)
     settings = cluster.settings("SCRAM-SHA-512") | {"security.username": user}
     settings["security.password_file"] = str(cluster.secret(user, "pw"))
@@ -206,13 +237,27 @@ def try_without(cluster: Secured, folder: Path, number: int, lacking: tuple[Righ
     doctor = {line["check"]: line for line in json.loads(client.run("doctor", "--json")[1])["data"]}
     if code:
         return Lacking(code, output, doctor, set(), set())
-    partitions = DeltaTable(str(folder / user / "tables" / "partition_status")).to_pyarrow_table().to_pylist()
-    groups = DeltaTable(str(folder / user / "tables" / "group_status")).to_pyarrow_table().to_pylist()
-    return Lacking(code, output, doctor, {row["status"] for row in partitions}, {row["group_state"] for row in groups})
+    partitions = (
+        DeltaTable(str(folder / user / "tables" / "partition_status"))
+        .to_pyarrow_table()
+        .to_pylist()
+    )
+    groups = (
+        DeltaTable(str(folder / user / "tables" / "group_status")).to_pyarrow_table().to_pylist()
+    )
+    return Lacking(
+        code,
+        output,
+        doctor,
+        {row["status"] for row in partitions},
+        {row["group_state"] for row in groups},
+    )
 
 
 @pytest.fixture(scope="module")
-def lacking(cluster: Secured, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[Right, ...], Lacking]:
+def lacking(
+    cluster: Secured, tmp_path_factory: pytest.TempPathFactory
+) -> dict[tuple[Right, ...], Lacking]:
     folder = tmp_path_factory.mktemp("lacking")
     with ThreadPoolExecutor(2) as pool:
         found = pool.map(lambda each: try_without(cluster, folder, *each), enumerate(MISSING))
@@ -235,7 +280,9 @@ def test_a_right_that_is_missing_is_named_by_job_and_doctor(
         assert (found.code, found.states) == (0, {"Unknown"})
 
 
-def test_the_principal_of_a_certificate_is_the_brokers_own_word_for_it(cluster: Secured, tmp_path: Path) -> None:
+def test_the_principal_of_a_certificate_is_the_brokers_own_word_for_it(
+    cluster: Secured, tmp_path: Path
+) -> None:
     client = Client(tmp_path / "client", cluster.settings("mTLS"))
     assert principal_of(load_config(str(client.config), (), {}).cluster.security) == PRINCIPALS[1]
 
@@ -247,8 +294,12 @@ def test_no_level_of_kafka_pythons_loggers_shows_a_secret(
     for name in list(logging.root.manager.loggerDict):
         if name.startswith("kafka."):
             caplog.set_level(logging.DEBUG, name)
-    config = load_config(str(Client(tmp_path / mode, cluster.settings(mode)).config), (), {}).cluster
+    config = load_config(
+        str(Client(tmp_path / mode, cluster.settings(mode)).config), (), {}
+    ).cluster
     with closing(Poller(PollOptions(config.bootstrap_servers, security=config.security))) as poller:
         assert poller.poll(1).positions["log_end_offset"].to_pylist() == [10, 10]
     assert "kafka" in {record.name.partition(".")[0] for record in caplog.records}
-    assert [record.name for record in caplog.records if CANARY.search(record.getMessage().encode())] == []
+    assert [
+        record.name for record in caplog.records if CANARY.search(record.getMessage().encode())
+    ] == []

@@ -1,4 +1,6 @@
-"""The job on a Spark cluster, submitted as docs/deploy.md says: it writes the rows that it writes in local mode."""
+"""The job on a Spark cluster, submitted as docs/deploy.md says: it writes the rows that it writes
+in local mode.
+"""
 
 import os
 import shlex
@@ -88,12 +90,15 @@ class Past:
     """A broker with every kind of group, where nothing happens any more."""
 
     servers: str
-    settled_at: float  # on the monotonic clock: from then on no record can join a rebalance of the groups
+    # on the monotonic clock: from then on no record can join a rebalance of the groups
+    settled_at: float
 
 
 @pytest.fixture(scope="module")
 def past() -> Iterator[Past]:
-    """A broker of its own: other tests' traffic would move what two runs one after the other must see alike."""
+    """A broker of its own: other tests' traffic would move what two runs one after the other must
+    see alike.
+    """
     with Broker() as broker:
         address = broker.bootstrap_servers
         admin = KafkaAdminClient(bootstrap_servers=address)
@@ -108,7 +113,8 @@ def past() -> Iterator[Past]:
 
 
 def longest_rest(join_seconds: float) -> float:
-    """Seconds after the last record of a group from which its rebalance is over, as no other one can belong to it.
+    """Seconds after the last record of a group from which its rebalance is over, as no other one
+    can belong to it.
 
     `join_seconds`: at least as long as the sync phase, which makes the rest longer.
     """
@@ -117,7 +123,9 @@ def longest_rest(join_seconds: float) -> float:
 
 
 def make_groups(servers: str, members: Members) -> float:
-    """Every kind of group, and nothing that goes on by itself; gives the seconds of the longest join."""
+    """Every kind of group, and nothing that goes on by itself; gives the seconds of the longest
+    join.
+    """
     longest = 0.0
 
     def join(group: str, topic: str, name: str, **options: Any) -> list[KafkaConsumer]:
@@ -127,8 +135,12 @@ def make_groups(servers: str, members: Members) -> float:
         longest = max(longest, monotonic() - begun)
         return joined
 
-    produce(servers, {at(topic, number): RECORDS for topic, count in TOPICS.items() for number in range(count)})
-    # nobody polls while the two runs last: on a slow machine a member would be evicted from its group between them
+    produce(
+        servers,
+        {at(topic, number): RECORDS for topic, count in TOPICS.items() for number in range(count)},
+    )
+    # nobody polls while the two runs last: on a slow machine a member would be evicted from its
+    # group between them
     patient: dict[str, Any] = {"max_poll_interval_ms": 3_600_000}
     consumers = join("live", "orders", "live-a", **patient)
     consumers += join("live", "orders", "live-b", **patient)
@@ -147,11 +159,17 @@ def make_groups(servers: str, members: Members) -> float:
 
 
 def commit_in_bulk(servers: str) -> None:
-    """So many commits that more than one task has to read them: half a minute by requests, so we write the records."""
+    """So many commits that more than one task has to read them: half a minute by requests, so we
+    write the records.
+    """
     # a broker takes records for its internal topics from this client id only
-    with closing(KafkaProducer(bootstrap_servers=servers, client_id="__admin_client", linger_ms=20)) as producer:
+    with closing(
+        KafkaProducer(bootstrap_servers=servers, client_id="__admin_client", linger_ms=20)
+    ) as producer:
         # and the client refuses to send any
-        producer._metadata.topics = partial(producer._metadata.topics, exclude_internal_topics=False)
+        producer._metadata.topics = partial(
+            producer._metadata.topics, exclude_internal_topics=False
+        )
         groups, number = 50, RECORDS_PER_READER + 1000
         for each in range(number):
             group, offset = each % groups, each * RECORDS // number
@@ -174,8 +192,8 @@ def both(past: Past, spark: Cluster, tmp_path_factory: pytest.TempPathFactory) -
     folder = tmp_path_factory.mktemp("both")
     local, cluster = Place(folder / "local", past.servers), Place(folder / "cluster", past.servers)
     run(local, readme_command("laggard doctor"))
-    # A rebalance gets its row once its group has come to rest: it would be under way for the first run to poll, and
-    # over for the second.
+    # A rebalance gets its row once its group has come to rest: it would be under way for the first
+    # run to poll, and over for the second.
     sleep(max(0.0, past.settled_at - monotonic()))
     run(local, f"{readme_command('laggard run')} --once")
     copy_checkout(cluster.folder)
@@ -203,9 +221,12 @@ def run(place: Place, command: str) -> None:
 
 
 def comparable(name: str, row: Row) -> Row:
-    """The row without the moment of its run, and with the moments inside a value taken out as well."""
+    """The row without the moment of its run, and with the moments inside a value
+    taken out as well.
+    """
     kept: dict[str, Any] = {
-        column: (value is not None if column in OF_THE_MOMENT else value) for column, value in row.items()
+        column: (value is not None if column in OF_THE_MOMENT else value)
+        for column, value in row.items()
     }
     if name == "partition_status":
         kept["end_points"] = [point["log_end_offset"] for point in row["end_points"]]
@@ -214,7 +235,9 @@ def comparable(name: str, row: Row) -> Row:
 
 def by_key(place: Place, name: str) -> dict[Any, Row]:
     rows = place.view().rows(name)
-    found = {tuple(row[column] for column in TABLES[name].key): comparable(name, row) for row in rows}
+    found = {
+        tuple(row[column] for column in TABLES[name].key): comparable(name, row) for row in rows
+    }
     assert len(found) == len(rows)
     return found
 
@@ -230,7 +253,8 @@ def real(test: Callable[..., None]) -> Callable[..., None]:
 @pytest.mark.parametrize("name", COMPARED)
 def test_a_cluster_writes_the_rows_of_local_mode(both: Both, name: str) -> None:
     local, cluster = both.local_rows[name], both.cluster_rows[name]
-    assert all(row.get("rebalancing_since") is None for row in local.values())  # else it depends on the poll's moment
+    # else it depends on the poll's moment
+    assert all(row.get("rebalancing_since") is None for row in local.values())
     assert cluster.keys() == local.keys()
     different = {
         (key, column): (local[key][column], value)
@@ -243,8 +267,12 @@ def test_a_cluster_writes_the_rows_of_local_mode(both: Both, name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def in_bucket(both: Both, past: Past, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BucketPlace]:
-    """The same job on the same cluster, whose nodes share no folder but the one of the access keys."""
+def in_bucket(
+    both: Both, past: Past, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BucketPlace]:
+    """The same job on the same cluster, whose nodes share no folder but the one of
+    the access keys.
+    """
     folder, before = tmp_path_factory.mktemp("bucket"), storage.settings()
     with S3Server(folder / "s3") as server:
         storage.use(server.settings)
@@ -279,9 +307,14 @@ def in_cluster_mode(
     shutil.copytree(in_bucket.folder / "jobs", place.folder / "jobs")
     shutil.copy(in_bucket.folder / "dist" / "laggard.zip", place.folder)
     (place.folder / ".jars").symlink_to(jars_dir())
-    command = command_of_page("--deploy-mode cluster").replace("/opt/laggard", shlex.quote(str(place.folder)))
+    command = command_of_page("--deploy-mode cluster").replace(
+        "/opt/laggard", shlex.quote(str(place.folder))
+    )
     # one worker has the driver, so there is one executor
-    more = "--driver-memory 600m --conf spark.cores.max=1 --conf spark.standalone.submit.waitAppCompletion=true"
+    more = (
+        "--driver-memory 600m --conf spark.cores.max=1 --conf "
+        "spark.standalone.submit.waitAppCompletion=true"
+    )
     command = command.replace("--deploy-mode", f"{more} --deploy-mode") + " --once"
     job = both.spark.run(place.folder, command)
     try:
@@ -315,7 +348,9 @@ def test_the_executors_compact_a_bucket_beside_a_job(both: Both, in_bucket: Buck
     for day in (at_noon, at_noon + timedelta(days=1)):
         for number in range(3):
             row = {"date": day.date(), "group": f"g{number}", "event_at": day, "batch_id": -1}
-            writer.write(GROUP_EVENTS, to_arrow(GROUP_EVENTS, [row]), writer.version(GROUP_EVENTS.name))
+            writer.write(
+                GROUP_EVENTS, to_arrow(GROUP_EVENTS, [row]), writer.version(GROUP_EVENTS.name)
+            )
     before = in_bucket.rows(GROUP_EVENTS.name)
     with writer_lock(ROOT):  # as a job has it
         job = both.spark.submit(in_bucket.folder, job="maintain_tables")
@@ -323,7 +358,9 @@ def test_the_executors_compact_a_bucket_beside_a_job(both: Both, in_bucket: Buck
             assert job.wait(LIMIT) == 0, job.tail()
         finally:
             job.end()
-    dates = pa.table(open_table(ROOT, GROUP_EVENTS.name).get_add_actions(flatten=True))["partition.date"].to_pylist()
+    dates = pa.table(open_table(ROOT, GROUP_EVENTS.name).get_add_actions(flatten=True))[
+        "partition.date"
+    ].to_pylist()
     assert [dates.count(at_noon.date() + timedelta(days=day)) for day in (0, 1)] == [1, 1]
     assert sorted(map(str, in_bucket.rows(GROUP_EVENTS.name))) == sorted(map(str, before))
 
@@ -339,7 +376,8 @@ def test_the_zip_is_the_only_laggard_the_cluster_has(both: Both) -> None:
     env = environment(both.spark.python, "127.0.0.1")
     look = "import kafka, pyspark, importlib.util; print(importlib.util.find_spec('laggard'))"
     found = subprocess.run(
-        [str(both.spark.python), "-c", look], env=env, cwd=both.spark.folders[0], capture_output=True, text=True,
+        [str(both.spark.python), "-c", look], env=env, cwd=both.spark.folders[0],
+        capture_output=True, text=True,
         timeout=60, check=True,
     )  # fmt: skip
     assert found.stdout == "None\n"
@@ -355,7 +393,8 @@ def test_both_workers_take_part_and_reach_the_driver_where_it_is(both: Both) -> 
 
 @real
 def test_nothing_is_left_when_spark_submit_is_stopped(both: Both) -> None:
-    """The signal reaches spark-submit's JVM only; the driver's Python is its child and must not live on.
+    """The signal reaches spark-submit's JVM only; the driver's Python is its child and must not
+    live on.
 
     In local mode, which starts sooner: who stops whom is the same.
     """
@@ -363,9 +402,19 @@ def test_nothing_is_left_when_spark_submit_is_stopped(both: Both) -> None:
     assert before is not None
     job = both.spark.submit(both.cluster.folder, master="local[2]")
     try:
-        wait_until(lambda: both.cluster.view().batch["batch_id"] > before.batch_id, LIMIT, "a batch", job.tail)
+        wait_until(
+            lambda: both.cluster.view().batch["batch_id"] > before.batch_id,
+            LIMIT,
+            "a batch",
+            job.tail,
+        )
         job.terminate()
-        wait_until(lambda: job.process.poll() is not None and not job.has_group(), 30, "end of the job", job.tail)
+        wait_until(
+            lambda: job.process.poll() is not None and not job.has_group(),
+            30,
+            "end of the job",
+            job.tail,
+        )
     finally:
         job.end()
     with writer_lock(str(both.cluster.tables)):
@@ -374,14 +423,27 @@ def test_nothing_is_left_when_spark_submit_is_stopped(both: Both) -> None:
 
 def test_under_spark_submit_only_what_the_job_depends_on_is_fixed() -> None:
     optional, fixed = next(iter(DEFAULTS)), next(iter(FIXED))
-    given = {"spark.master": "spark://master:7077", optional: "given", fixed: "given", "spark.jars": "given"}
+    given = {
+        "spark.master": "spark://master:7077",
+        optional: "given",
+        fixed: "given",
+        "spark.jars": "given",
+    }
     added = submitted_settings(given, {"spark.executor.memory": "3g"})
     assert optional not in added
     assert added[fixed] == FIXED[fixed]
     assert added["spark.executor.memory"] == "3g"
     # executors on other machines must find the driver; jars and master are spark-submit's to say
-    assert {"spark.driver.host", "spark.driver.bindAddress", "spark.jars", "spark.master"} & added.keys() == set()
+    assert {
+        "spark.driver.host",
+        "spark.driver.bindAddress",
+        "spark.jars",
+        "spark.master",
+    } & added.keys() == set()
 
 
 def test_under_spark_submit_in_local_mode_no_port_is_open_to_others() -> None:
-    assert submitted_settings({"spark.master": "local[4]"}, {})["spark.driver.bindAddress"] == "127.0.0.1"
+    assert (
+        submitted_settings({"spark.master": "local[4]"}, {})["spark.driver.bindAddress"]
+        == "127.0.0.1"
+    )

@@ -1,4 +1,6 @@
-"""One of three brokers is stopped in its tracks: batches go on without it, and no status changes to and fro."""
+"""One of three brokers is stopped in its tracks: batches go on without it, and no status changes to
+and fro.
+"""
 
 import itertools
 import os
@@ -21,7 +23,13 @@ from laggard.sources.offsets_topic import OffsetsSource
 from laggard.sources.spool import Spool, offset_in
 from laggard.wire.coordinator import coordinator_partition
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow, pytest.mark.full]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.e2e,
+    pytest.mark.slow,
+    pytest.mark.full,
+]
 
 STOPPED = 2
 PARTITIONS = 6
@@ -36,7 +44,10 @@ def committing(servers: str, groups: int) -> Iterator[None]:
 
     def commit(group: str) -> None:
         consumer = KafkaConsumer(
-            bootstrap_servers=servers, group_id=group, enable_auto_commit=False, request_timeout_ms=3000
+            bootstrap_servers=servers,
+            group_id=group,
+            enable_auto_commit=False,
+            request_timeout_ms=3000,
         )
         consumer.assign([at("replicated", 0)])
         for number in itertools.count():
@@ -46,7 +57,10 @@ def committing(servers: str, groups: int) -> Iterator[None]:
                 break
         consumer.close(autocommit=False)
 
-    threads = [threading.Thread(target=commit, args=(f"busy-{number}",), daemon=True) for number in range(groups)]
+    threads = [
+        threading.Thread(target=commit, args=(f"busy-{number}",), daemon=True)
+        for number in range(groups)
+    ]
     for thread in threads:
         thread.start()
     try:
@@ -59,9 +73,19 @@ def committing(servers: str, groups: int) -> Iterator[None]:
 
 def statuses(place: Place, group: str, first: int, last: int) -> Statuses:
     """What every tick of these batches said of the group's partitions."""
-    ticks = [row for row in place.rows("batches") if row["kind"] != "gap" and first <= row["batch_id"] <= last]
-    views = [View(str(place.tables), row).partitions for row in sorted(ticks, key=lambda row: row["batch_id"])]
-    return {number: [view[group, "single", number]["status"] for view in views] for number in range(PARTITIONS)}
+    ticks = [
+        row
+        for row in place.rows("batches")
+        if row["kind"] != "gap" and first <= row["batch_id"] <= last
+    ]
+    views = [
+        View(str(place.tables), row).partitions
+        for row in sorted(ticks, key=lambda row: row["batch_id"])
+    ]
+    return {
+        number: [view[group, "single", number]["status"] for view in views]
+        for number in range(PARTITIONS)
+    }
 
 
 def changes(found: list[str]) -> list[str]:
@@ -69,12 +93,18 @@ def changes(found: list[str]) -> list[str]:
 
 
 def groups_by_coordinator(admin: KafkaAdminClient) -> tuple[str, str]:
-    """Names of a group whose coordinator goes on, and of one whose coordinator is the broker that stops."""
+    """Names of a group whose coordinator goes on, and of one whose coordinator is the broker that
+    stops.
+    """
     [topic] = admin.describe_topics(["__consumer_offsets"])
     leaders = {part["partition_index"]: part["leader_id"] for part in topic["partitions"]}
     names = [f"group-{number}" for number in range(100)]
-    on_stopped = {name: leaders[coordinator_partition(name, len(leaders))] == STOPPED for name in names}
-    return next(name for name in names if not on_stopped[name]), next(name for name in names if on_stopped[name])
+    on_stopped = {
+        name: leaders[coordinator_partition(name, len(leaders))] == STOPPED for name in names
+    }
+    return next(name for name in names if not on_stopped[name]), next(
+        name for name in names if on_stopped[name]
+    )
 
 
 def plan_of_a_killed_batch(place: Place) -> Path:
@@ -82,9 +112,12 @@ def plan_of_a_killed_batch(place: Place) -> Path:
     for _ in range(10):
         run = Run(place)
         try:
-            number = run.tick_after(now()).batch_id  # which Spark counts alike, as the checkpoint is the first one
+            # which Spark counts alike, as the checkpoint is the first one
+            number = run.tick_after(now()).batch_id
             planned = place.checkpoint / "offsets" / str(number + 1)
-            wait_until(planned.exists, START_LIMIT, "the next batch is planned", place.tail, every=0.001)
+            wait_until(
+                planned.exists, START_LIMIT, "the next batch is planned", place.tail, every=0.001
+            )
         finally:
             run.kill()
         newest = place.newest()
@@ -93,9 +126,13 @@ def plan_of_a_killed_batch(place: Place) -> Path:
     pytest.fail("every batch was quicker than the kill")
 
 
-def test_a_start_does_not_wait_for_the_coordinator_that_the_planned_batch_would_ask(tmp_path: Path) -> None:
+def test_a_start_does_not_wait_for_the_coordinator_that_the_planned_batch_would_ask(
+    tmp_path: Path,
+) -> None:
     with ExitStack() as running:
-        broker = running.enter_context(Broker(nodes=3, properties={"offsets.topic.replication.factor": "1"}))
+        broker = running.enter_context(
+            Broker(nodes=3, properties={"offsets.topic.replication.factor": "1"})
+        )
         servers = broker.bootstrap_servers
         admin = KafkaAdminClient(bootstrap_servers=servers)
         running.callback(admin.close)
@@ -125,7 +162,9 @@ def test_a_start_does_not_wait_for_the_coordinator_that_the_planned_batch_would_
 
 
 @pytest.mark.parametrize("replicas", [3, 1], ids=["replicated", "no replicas"])
-def test_batches_go_on_and_only_what_the_broker_led_is_unknown(tmp_path: Path, replicas: int) -> None:
+def test_batches_go_on_and_only_what_the_broker_led_is_unknown(
+    tmp_path: Path, replicas: int
+) -> None:
     with ExitStack() as running:
         properties = {"offsets.topic.replication.factor": str(replicas)}
         broker = running.enter_context(Broker(nodes=3, properties=properties))
@@ -143,30 +182,50 @@ def test_batches_go_on_and_only_what_the_broker_led_is_unknown(tmp_path: Path, r
         run.wait_for(lambda batch: batch.kind == "tick", "first tick")
         running.enter_context(committing(servers, 12))
         run.tick_after(now())
-        before = run.wait_for(lambda batch: all_ok(place, watched), "all known before the broker stops")
+        before = run.wait_for(
+            lambda batch: all_ok(place, watched), "all known before the broker stops"
+        )
         [topic] = admin.describe_topics(["single"])
-        led = {part["partition_index"] for part in topic["partitions"] if part["leader_id"] == STOPPED}
+        led = {
+            part["partition_index"] for part in topic["partitions"] if part["leader_id"] == STOPPED
+        }
         os.kill(broker.pids[STOPPED], signal.SIGSTOP)
         try:
             stopped_at, began = now(), time.monotonic()
             run.tick_after(stopped_at)
             first_seconds = time.monotonic() - began
-            first = run.wait_for(lambda batch: all_unknown(place, watched, led), "the broker's partitions are unknown")
-            last = run.wait_for(lambda batch: batch.batch_id >= first.batch_id + TICKS, "more ticks")
+            first = run.wait_for(
+                lambda batch: all_unknown(place, watched, led),
+                "the broker's partitions are unknown",
+            )
+            last = run.wait_for(
+                lambda batch: batch.batch_id >= first.batch_id + TICKS, "more ticks"
+            )
             rest_seconds = time.monotonic() - began - first_seconds
             if replicas == 1:
-                run.wait_for(lambda batch: all_stale(place, orphan, led), "commits without a coordinator are unknown")
+                run.wait_for(
+                    lambda batch: all_stale(place, orphan, led),
+                    "commits without a coordinator are unknown",
+                )
         finally:
             os.kill(broker.pids[STOPPED], signal.SIGCONT)
-        print(f"first tick after {first_seconds:.1f} s, then {last.batch_id - first.batch_id} in {rest_seconds:.1f} s")
+        print(
+            f"first tick after {first_seconds:.1f} s, then {last.batch_id - first.batch_id} in "
+            f"{rest_seconds:.1f} s"
+        )
         for group in (watched, orphan):
             run.wait_for(lambda batch, group=group: all_ok(place, group), "everything known again")
         found = statuses(place, watched, before.batch_id, last.batch_id)
         kinds = {
-            row["gap_reason"] or row["kind"] for row in place.rows("batches") if row["batch_id"] >= before.batch_id
+            row["gap_reason"] or row["kind"]
+            for row in place.rows("batches")
+            if row["batch_id"] >= before.batch_id
         }
     for number, each in found.items():
-        assert changes(each) == (["ok", "no_end_offset"] if number in led else ["ok"]), (number, each)
+        assert changes(each) == (["ok", "no_end_offset"] if number in led else ["ok"]), (
+            number,
+            each,
+        )
     assert kinds <= {"tick", "tick_late"}, "nothing was missed, and nobody else's lag was hidden"
 
 

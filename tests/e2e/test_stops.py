@@ -1,4 +1,6 @@
-"""A signal to the job, to its process group or to its whole cgroup ends it in time, with its code, without a trace."""
+"""A signal to the job, to its process group or to its whole cgroup ends it in time, with its code,
+without a trace.
+"""
 
 import os
 import signal
@@ -13,7 +15,13 @@ from laggard.errors import TEMPORARY
 from laggard.stream.jvm import descendants
 from patience import patient
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow, pytest.mark.full]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.e2e,
+    pytest.mark.slow,
+    pytest.mark.full,
+]
 RUNS = int(os.environ.get("LAGGARD_STOPS", "6"))  # 200 for a release
 
 
@@ -23,13 +31,16 @@ def test_a_signal_at_any_moment_ends_the_job_as_promised(tmp_path: Path) -> None
     assert len(stops) == RUNS
 
 
-def test_a_jvm_that_is_killed_ends_the_job_with_75_and_the_next_start_goes_on(broker: Broker, tmp_path: Path) -> None:
+def test_a_jvm_that_is_killed_ends_the_job_with_75_and_the_next_start_goes_on(
+    broker: Broker, tmp_path: Path
+) -> None:
     commit_simply(broker.bootstrap_servers, "g", {at("orders", 0): 0})
     place = Place(tmp_path / "job", broker.bootstrap_servers)
     run = Run(place)
     try:
         first = run.wait_for(lambda batch: batch.kind == "tick", "first tick")
-        jvm = min(each for each in descendants(run.process.pid) if is_jvm(each))  # one that it forks looks like it
+        # one that it forks looks like it
+        jvm = min(each for each in descendants(run.process.pid) if is_jvm(each))
         os.kill(jvm, signal.SIGKILL)
         assert run.process.wait(patient(60)) == TEMPORARY, place.tail()
         assert "Spark's JVM ended" in place.tail()

@@ -35,7 +35,9 @@ class Asker:
 
 
 @contextmanager
-def serving_api(exporter: Exporter | Several, clock: Clock | None = None, **more: Any) -> Iterator[Asker]:
+def serving_api(
+    exporter: Exporter | Several, clock: Clock | None = None, **more: Any
+) -> Iterator[Asker]:
     """The server with what the exporter has read last; a busy machine has time enough."""
     answers = more.pop("answers", None) or Answering(60, DEFAULTS)
     published = exporter.publisher.published

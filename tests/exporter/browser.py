@@ -1,4 +1,6 @@
-"""A real Chromium without a window: what a page shows, what it complains of, and what it asks for."""
+"""A real Chromium without a window: what a page shows, what it complains of, and
+what it asks for.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def chromium() -> Iterator[Browser]:
         pytest.skip("chromium is not on the path: make tools")
     with sync_playwright() as playwright:
         # no sandbox: a container's root has none; the pages are our own
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
+        )
         try:
             yield browser
         finally:
@@ -56,7 +60,9 @@ class Seen:
 
     @contextmanager
     def tasks(self) -> Iterator[list[float]]:
-        """Milliseconds that the page's own thread computed for each task: pauses that others make do not count."""
+        """Milliseconds that the page's own thread computed for each task: pauses that others make
+        do not count.
+        """
         found: list[float] = []
         browser = self.page.context.browser
         assert browser
@@ -68,21 +74,28 @@ class Seen:
             for each in events
             if each["name"] == "thread_name" and each["args"]["name"] == "CrRendererMain"
         }
-        found += [each["tdur"] / 1000 for each in events if "tdur" in each and (each["pid"], each["tid"]) in main]
+        found += [
+            each["tdur"] / 1000
+            for each in events
+            if "tdur" in each and (each["pid"], each["tid"]) in main
+        ]
 
     def violations(self) -> list[str]:
         """Find what a person with a screen reader, a keyboard or weak eyes would trip over."""
         self.page.evaluate(_AXE.read_text(encoding="utf-8"))
         found: Any = self.page.evaluate(
             "async (tags) => (await axe.run(document, {runOnly: tags})).violations"
-            ".map(({id, nodes}) => `${id}: ${nodes.map((node) => `${node.html} ${node.failureSummary}`).slice(0, 3)}`)",
+            ".map(({id, nodes}) => `${id}: ${nodes.map((node) => `${node.html} "
+            "${node.failureSummary}`).slice(0, 3)}`)",
             _RULES,
         )
         return list(found)
 
 
 @contextmanager
-def tab(browser: Browser, port: int, theme: str = "light", width: int = 1280, height: int = 800) -> Iterator[Seen]:
+def tab(
+    browser: Browser, port: int, theme: str = "light", width: int = 1280, height: int = 800
+) -> Iterator[Seen]:
     """Open an empty tab that writes down what is asked and complained of."""
     context = browser.new_context(
         color_scheme="dark" if theme == "dark" else "light",
@@ -98,5 +111,6 @@ def tab(browser: Browser, port: int, theme: str = "light", width: int = 1280, he
     try:
         yield seen
     finally:
-        page.unroute_all(behavior="ignoreErrors")  # a question under way when the test ends is nobody's fault
+        # a question under way when the test ends is nobody's fault
+        page.unroute_all(behavior="ignoreErrors")
         context.close()

@@ -1,7 +1,9 @@
-"""Clients that mean no good, as a process that keeps them coming: `python tests/exporter/crowd.py PORT SPREAD [CA]`.
+"""Clients that mean no good, as a process that keeps them coming: `python tests/exporter/crowd.py
+PORT SPREAD [CA]`.
 
-Half-open requests, connections that say nothing, and requests with headers that are too large. What the server
-closes is opened again at once. They come spread over some seconds; with 0 all come, and come again, at one moment.
+Half-open requests, connections that say nothing, and requests with headers that are too large. What
+the server closes is opened again at once. They come spread over some seconds; with 0 all come, and
+come again, at one moment.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ _ERRORS = (OSError, asyncio.IncompleteReadError)
 
 
 @contextlib.contextmanager
-def crowd(port: int, spread_seconds: float | str, ca: Path | None = None) -> Iterator[subprocess.Popen[bytes]]:
+def crowd(
+    port: int, spread_seconds: float | str, ca: Path | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
     """The process, for as long as the block."""
     words = [sys.executable, __file__, str(port), str(spread_seconds), *([str(ca)] if ca else [])]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
@@ -34,7 +38,9 @@ def crowd(port: int, spread_seconds: float | str, ca: Path | None = None) -> Ite
             process.kill()
 
 
-async def _client(port: int, tls: ssl.SSLContext | None, request: bytes, first: float, pause: float = 0) -> None:
+async def _client(
+    port: int, tls: ssl.SSLContext | None, request: bytes, first: float, pause: float = 0
+) -> None:
     """One place in the crowd: connect, send, wait until the server closes, and again."""
     await asyncio.sleep(first)
     while True:
@@ -80,4 +86,6 @@ async def _guess(port: int) -> None:
 if __name__ == "__main__":
     if sys.argv[2] == GUESSING:
         asyncio.run(_guess(int(sys.argv[1])))
-    asyncio.run(_main(int(sys.argv[1]), float(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else None))
+    asyncio.run(
+        _main(int(sys.argv[1]), float(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else None)
+    )

@@ -1,4 +1,6 @@
-"""What the exporter's tests share: a clock moved by hand, bodies as dicts, a server on a real socket."""
+"""What the exporter's tests share: a clock moved by hand, bodies as dicts, a server on a real
+socket.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +107,11 @@ def names(found: dict[Key, float]) -> set[str]:
 
 @contextmanager
 def serving(
-    published: Published, clock: Clock | None = None, web: Web | None = None, port: int = 0, **limits: Any
+    published: Published,
+    clock: Clock | None = None,
+    web: Web | None = None,
+    port: int = 0,
+    **limits: Any,
 ) -> Iterator[tuple[int, SelfStats]]:
     """A server on a port of this machine, a free one unless it is given; gives the port."""
     loop, stats = asyncio.new_event_loop(), SelfStats()
@@ -142,7 +148,9 @@ def ask(
     tls: ssl.SSLContext | None = None,
     **headers: str,
 ) -> tuple[http.client.HTTPResponse, bytes]:
-    """One request on a connection of its own; an underscore in a header's name stands for a hyphen."""
+    """One request on a connection of its own; an underscore in a header's name
+    stands for a hyphen.
+    """
     connection = (
         http.client.HTTPSConnection("127.0.0.1", port, timeout=LIMIT_SECONDS, context=tls)
         if tls
@@ -150,7 +158,10 @@ def ask(
     )
     try:
         connection.request(
-            method, path, body=body, headers={name.replace("_", "-"): value for name, value in headers.items()}
+            method,
+            path,
+            body=body,
+            headers={name.replace("_", "-"): value for name, value in headers.items()},
         )
         answer = connection.getresponse()
         return answer, answer.read()

@@ -1,4 +1,5 @@
-"""Start `laggard export` on tables that change all the time, send it a signal at a random moment, note how it ends.
+"""Start `laggard export` on tables that change all the time, send it a signal at a random moment,
+note how it ends.
 
 As a program: `python tests/exporter/stops.py --runs 200` prints a table of exit codes and seconds.
 """
@@ -25,9 +26,17 @@ from threading import Event, Thread
 REPOSITORY = Path(__file__).parents[2]
 sys.path[:0] = [str(REPOSITORY / "lib"), str(REPOSITORY / "tests")]
 
-from tables.fixtures import batch_row, group_row, partition_row, topic_row, write_batch, write_rows  # noqa: E402
+from tables.fixtures import (  # noqa: E402
+    batch_row,
+    group_row,
+    partition_row,
+    topic_row,
+    write_batch,
+    write_rows,
+)
 
-LATEST_SECONDS = 4.0  # after the start, so that import, the first load and the refresh loop are all hit
+# after the start, so that import, the first load and the refresh loop are all hit
+LATEST_SECONDS = 4.0
 GROUPS, PARTITIONS = 300, 40  # one load takes about as long as the pause between two
 NEW_BATCH_SECONDS = 0.1
 LIMIT_SECONDS = 120.0  # met only by what hangs, also on a busy machine
@@ -41,7 +50,8 @@ class Stop:
     signal: signal.Signals
     to_group: bool
     after_seconds: float
-    was_ours: bool  # the process had reached its first line; before that the interpreter dies of the signal
+    # the process had reached its first line; before that the interpreter dies of the signal
+    was_ours: bool
     code: int
     seconds: float  # from the signal to the end
     error: str
@@ -98,7 +108,9 @@ def changing_tables(root: Path) -> Iterator[Path]:
         root,
         1,
         now,
-        partitions=[partition_row(f"g{n}", "t", p) for n in range(GROUPS) for p in range(PARTITIONS)],
+        partitions=[
+            partition_row(f"g{n}", "t", p) for n in range(GROUPS) for p in range(PARTITIONS)
+        ],
         groups=[group_row(f"g{n}") for n in range(GROUPS)],
         topics=[topic_row("t", p) for p in range(PARTITIONS)],
     )
@@ -118,14 +130,21 @@ def changing_tables(root: Path) -> Iterator[Path]:
         writer.join()
 
 
-def stop_many(root: Path, runs: int, seed: int = 0, signals: Sequence[signal.Signals] = tuple(PROMISED)) -> list[Stop]:
-    """So many stops at random moments, some at a time; each signal to the process and to its group."""
+def stop_many(
+    root: Path, runs: int, seed: int = 0, signals: Sequence[signal.Signals] = tuple(PROMISED)
+) -> list[Stop]:
+    """So many stops at random moments, some at a time; each signal to the process
+    and to its group.
+    """
     rng = random.Random(seed)
     plans = [
-        (signals[n % len(signals)], rng.uniform(0, LATEST_SECONDS), n // len(signals) % 2 == 1) for n in range(runs)
+        (signals[n % len(signals)], rng.uniform(0, LATEST_SECONDS), n // len(signals) % 2 == 1)
+        for n in range(runs)
     ]
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        return list(pool.map(lambda plan: stop_exporter(root, plan[0], plan[1], to_group=plan[2]), plans))
+        return list(
+            pool.map(lambda plan: stop_exporter(root, plan[0], plan[1], to_group=plan[2]), plans)
+        )
 
 
 def table(stops: Sequence[Stop]) -> list[str]:
@@ -142,7 +161,10 @@ def table(stops: Sequence[Stop]) -> list[str]:
             seconds = sorted(stop.seconds for stop in found)
             who = "group" if to_group else "process"
             middle, longest = seconds[len(found) // 2], seconds[-1]
-            lines.append(f"{sig.name:8} {who:8} {len(found):4}  {codes:24} {early:5}  {middle:8.2f}  {longest:9.2f}")
+            lines.append(
+                f"{sig.name:8} {who:8} {len(found):4}  {codes:24} {early:5}  {middle:8.2f}  "
+                f"{longest:9.2f}"
+            )
     return lines
 
 
@@ -158,7 +180,10 @@ def _main() -> None:
     print("\n".join(table(stops)))
     for stop in stops:
         if not stop.is_promised:
-            print(f"after {stop.after_seconds:.2f} s {stop.signal.name}: {stop.code} {stop.error[-300:]!r}")
+            print(
+                f"after {stop.after_seconds:.2f} s {stop.signal.name}: {stop.code} "
+                f"{stop.error[-300:]!r}"
+            )
 
 
 if __name__ == "__main__":

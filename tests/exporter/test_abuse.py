@@ -1,4 +1,6 @@
-"""A crowd of bad clients at full size, and a flood of guesses: health answers, scrapes come, and nothing grows."""
+"""A crowd of bad clients at full size, and a flood of guesses: health answers, scrapes come, and
+nothing grows.
+"""
 
 from __future__ import annotations
 
@@ -62,11 +64,17 @@ def test_a_thousand_half_open_clients_harm_nobody(tmp_path: Path, mode: str) -> 
     assert (now["VmRSS"] - before["VmRSS"]) / 1024 <= (100 if key else 50)
 
 
-def test_a_low_limit_of_open_files_leaves_fewer_connections_and_room_to_answer(tmp_path: Path) -> None:
+def test_a_low_limit_of_open_files_leaves_fewer_connections_and_room_to_answer(
+    tmp_path: Path,
+) -> None:
     write_batch(tmp_path, 1, datetime.now(timezone.utc), partitions=[partition_row("g", "t", 0)])
-    script = "ulimit -n 300; exec " + shlex.join([sys.executable, "-m", "laggard", "export", "--listen", "127.0.0.1:0"])
+    script = "ulimit -n 300; exec " + shlex.join(
+        [sys.executable, "-m", "laggard", "export", "--listen", "127.0.0.1:0"]
+    )
     with (
-        subprocess.Popen(["bash", "-c", f"{script} --tables {tmp_path}"], stderr=subprocess.PIPE, text=True) as process,
+        subprocess.Popen(
+            ["bash", "-c", f"{script} --tables {tmp_path}"], stderr=subprocess.PIPE, text=True
+        ) as process,
         ExitStack() as stack,
     ):
         stack.callback(process.kill)

@@ -1,4 +1,6 @@
-"""The JSON API over real sockets: what it answers is what the verbs say, in one form, and nothing waits for it."""
+"""The JSON API over real sockets: what it answers is what the verbs say, in one form, and nothing
+waits for it.
+"""
 
 from __future__ import annotations
 
@@ -61,24 +63,39 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """`checkout`, with members and a hot partition, and `other`, which the rules find well."""
     root = tmp_path_factory.mktemp("tables")
     facts: Row = {
-        "topic": "orders", "partitions": [2], "rule": "D6", "rule_version": 1, "class": "cause", "scope": "partition",
+        "topic": "orders", "partitions": [2], "rule": "D6", "rule_version": 1, "class": "cause",
+        "scope": "partition",
         "started_at": NOW - 9 * MINUTE, "opened_at": NOW - 5 * MINUTE, "evidence": {"share": 0.8},
-        "evidence_text": {"owner": "c2"}, "guards": {"deploy": "pass"}, "falsifier": "the rates are equal",
+        "evidence_text": {"owner": "c2"}, "guards": {"deploy": "pass"},
+        "falsifier": "the rates are equal",
     }  # fmt: skip
     lagging = {
-        "max_time_lag_seconds": 55.0, "partitions_total": 4, "partitions_material": 3, "top_partitions": [2],
-        "flags": [], "scale_reason": {}, "scale_verdict": "NO_HOT_PARTITION", "shape": "concentrated",
+        "max_time_lag_seconds": 55.0, "partitions_total": 4, "partitions_material": 3,
+        "top_partitions": [2],
+        "flags": [], "scale_reason": {}, "scale_verdict": "NO_HOT_PARTITION",
+        "shape": "concentrated",
     }  # fmt: skip
-    calm = {"lag": 0, "max_time_lag_seconds": 0.0, "partitions_material": 0, "flags": [], "scale_verdict": "NOT_NEEDED"}
+    calm = {
+        "lag": 0,
+        "max_time_lag_seconds": 0.0,
+        "partitions_material": 0,
+        "flags": [],
+        "scale_verdict": "NOT_NEEDED",
+    }
     write_evaluated(
         root,
-        windows=[window_row("checkout", "orders", **lagging), window_row("other", "orders", **calm)],
+        windows=[
+            window_row("checkout", "orders", **lagging),
+            window_row("other", "orders", **calm),
+        ],
         findings=[finding_row("HOT_PARTITION_ARRIVAL", "checkout") | facts],
     )
     lag_windows = [
         {
-            "date": NOW.date(), "cluster": "prod", "group": "checkout", "topic": "orders", "topic_id": "",
-            "partition": place, "window_start": NOW - number * MINUTE, "lag": LAGS[place], "status": "ok",
+            "date": NOW.date(), "cluster": "prod", "group": "checkout", "topic": "orders",
+            "topic_id": "",
+            "partition": place, "window_start": NOW - number * MINUTE, "lag": LAGS[place],
+            "status": "ok",
             "slot": f"c{number}", "batch_id": 1,
         }
         for place in range(4)
@@ -114,27 +131,47 @@ def asker(exporter: Exporter) -> Iterator[Asker]:
 def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
     """A tick of groups with odd names, unknown lag and a drain that never ends."""
     root = tmp_path_factory.mktemp("odd")
-    facts = {"rules": "D1", "started_at": NOW, "opened_at": NOW, "guards": {}, "partitions": [], "falsifier": "x"}
+    facts = {
+        "rules": "D1",
+        "started_at": NOW,
+        "opened_at": NOW,
+        "guards": {},
+        "partitions": [],
+        "falsifier": "x",
+    }
     evidence = {"evidence": {"drain_seconds": float("inf")}, "evidence_text": {}}
     found = {name: value for name, value in (facts | evidence).items() if name != "rules"}
-    more = {"partitions_total": 1, "partitions_material": 1, "flags": [], "scale_reason": {}, "top_partitions": []}
+    more = {
+        "partitions_total": 1,
+        "partitions_material": 1,
+        "flags": [],
+        "scale_reason": {},
+        "top_partitions": [],
+    }
     write_evaluated(
         root,
         windows=[window_row("g", "t", **more, max_time_lag_seconds=3.0)],
         findings=[finding_row("CAPACITY_SHORTAGE", "g") | found],
     )
     partitions = [
-        partition_row("g", "t", 0), partition_row(HOSTILE, "t", 0), partition_row(HOSTILE, "t", 1, "topic_missing"),
+        partition_row("g", "t", 0), partition_row(HOSTILE, "t", 0),
+            partition_row(HOSTILE, "t", 1, "topic_missing"),
         partition_row("bare", "t", 0, "no_commit"),
     ]  # fmt: skip
-    groups = [group_row("g"), group_row(HOSTILE, lag=None, lag_known=100), group_row("bare", lag=None, lag_known=None)]
+    groups = [
+        group_row("g"),
+        group_row(HOSTILE, lag=None, lag_known=100),
+        group_row("bare", lag=None, lag_known=None),
+    ]
     write_batch(root, 42, partitions=partitions, groups=groups)
     with api_of(root) as asker:
         yield asker
 
 
 def valid(path: str, document: Mapping[str, Any], status: str = "200") -> None:
-    answer = openapi()["paths"][path]["get"]["responses"][status]["content"]["application/json"]["schema"]
+    answer = openapi()["paths"][path]["get"]["responses"][status]["content"]["application/json"][
+        "schema"
+    ]
     schema = answer | {"components": strict(openapi()["components"])}
     assert faults(schema, document) == []
 
@@ -169,10 +206,17 @@ def test_the_description_is_one_and_names_every_path(asker: Asker) -> None:
 
 
 def test_explain_is_what_the_verb_says(
-    asker: Asker, root: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    asker: Asker,
+    root: Path,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for words, query in (([], ""), (["--since", "-1h", "--topic", "orders"], "?since=-1h&topic=orders")):
+    for words, query in (
+        ([], ""),
+        (["--since", "-1h", "--topic", "orders"], "?since=-1h&topic=orders"),
+    ):
         answer = asker(f"explain/checkout{query}")
         verb = ["explain", "checkout", *words, "--set", f"job.tables={root}"]
         assert main(verb) == 0
@@ -184,14 +228,20 @@ def test_explain_is_what_the_verb_says(
 
 
 def test_groups_stand_in_the_order_of_status(
-    asker: Asker, root: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    asker: Asker,
+    root: Path,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["status", "--json", "--set", f"job.tables={root}"]) == 0
     printed = json.loads(capsys.readouterr().out)["data"]["groups"]
     answered = asker("groups")["groups"]
     names = ("group", "health", "finding", "state", "members", "lag", "shape", "generation")
-    assert [[row[name] for name in names] for row in answered] == [[row[name] for name in names] for row in printed]
+    assert [[row[name] for name in names] for row in answered] == [
+        [row[name] for name in names] for row in printed
+    ]
     assert answered[0]["group"] == "checkout"
     assert answered[0]["worst"]["partition"] == 2
     assert len(answered[0]["history"]) == 60
@@ -211,7 +261,8 @@ def test_a_group_has_its_partitions_with_owner_and_history(asker: Asker) -> None
         "time_lag_is_exact": [False, True],
     }  # fmt: skip
     assert found["findings"][0]["words"] == {
-        "where": "orders 2", "evidence": "share 80.0 %, owner c2", "checked": ["deploy"], "unchecked": [],
+        "where": "orders 2", "evidence": "share 80.0 %, owner c2", "checked": ["deploy"],
+        "unchecked": [],
         "wrong_if": "the rates are equal",
     }  # fmt: skip
     events, cost = found["rebalances"][0]["says"]
@@ -232,7 +283,9 @@ def test_a_group_named_by_a_parameter_has_the_lines_of_explain_when_asked(asker:
 def test_each_label_is_of_one_group_also_where_two_look_alike(tmp_path: Path) -> None:
     names = ["x\u202ey", "x\\xe2\\x80\\xaey", ".", "..", "a/b", "", "ä" * 200]
     partitions = [partition_row(name, "t", 0) for name in names]
-    write_batch(tmp_path, 1, partitions=partitions, groups=[group_row(name, lag=0) for name in names])
+    write_batch(
+        tmp_path, 1, partitions=partitions, groups=[group_row(name, lag=0) for name in names]
+    )
     with api_of(tmp_path) as asker:
         for name in names:
             found = asker(f"group?{urlencode({'group': escape_label(name)})}")["group"]
@@ -247,7 +300,11 @@ def test_each_cluster_is_named_by_its_label(tmp_path: Path) -> None:
     for number, cluster in enumerate(names):
         rows = [partition_row("g", "t", 0, cluster=cluster)]
         write_batch(
-            tmp_path / str(number), 1, partitions=rows, groups=[group_row("g", cluster=cluster)], cluster=cluster
+            tmp_path / str(number),
+            1,
+            partitions=rows,
+            groups=[group_row("g", cluster=cluster)],
+            cluster=cluster,
         )
     several = Several(tmp_path / "0", tmp_path / "1")
     several.refresh()
@@ -262,9 +319,27 @@ def test_each_cluster_is_named_by_its_label(tmp_path: Path) -> None:
 def test_a_window_without_a_topic_that_came_again_has_no_exact_sum(tmp_path: Path) -> None:
     def window(topic: str, age: int, **facts: Any) -> Row:
         start = NOW - age * MINUTE
-        same = {"group": "g", "cluster": "prod", "date": start.date(), "batch_id": 1, "window_start": start}
-        known = {"lag": 10, "lag_known": 10, "max_time_lag_seconds": 1.0, "time_lag_censored": False, "status": "ok"}
-        return same | window_row("g", topic) | known | {"window_start": start, "window_end": start + MINUTE} | facts
+        same = {
+            "group": "g",
+            "cluster": "prod",
+            "date": start.date(),
+            "batch_id": 1,
+            "window_start": start,
+        }
+        known = {
+            "lag": 10,
+            "lag_known": 10,
+            "max_time_lag_seconds": 1.0,
+            "time_lag_censored": False,
+            "status": "ok",
+        }
+        return (
+            same
+            | window_row("g", topic)
+            | known
+            | {"window_start": start, "window_end": start + MINUTE}
+            | facts
+        )
 
     write_evaluated(tmp_path, windows=[window("a", 1), window("b", 1)])
     rows = [window("a", 2), window("a", 3, time_lag_censored=True), window("b", 3), window("a", 4)]
@@ -287,12 +362,29 @@ def test_the_history_of_a_topic_that_was_made_again_is_of_the_new_one(tmp_path: 
     rows = [partition_row("g", "t", 0, "topic_recreated"), partition_row("g", "t", 0, lag=3)]
     start = NOW - MINUTE
     history = [
-        {"date": start.date(), "cluster": "prod", "group": "g", "topic": "t", "topic_id": "new", "partition": 0}
-        | {"window_start": start, "lag": 3, "status": "ok", "slot": "c1", "time_lag_censored": True, "batch_id": 1}
+        {
+            "date": start.date(),
+            "cluster": "prod",
+            "group": "g",
+            "topic": "t",
+            "topic_id": "new",
+            "partition": 0,
+        }
+        | {
+            "window_start": start,
+            "lag": 3,
+            "status": "ok",
+            "slot": "c1",
+            "time_lag_censored": True,
+            "batch_id": 1,
+        }
     ]
     tables = {"partition_status": rows, "group_status": [group_row("g")], "lag_windows": history}
     versions = {name: write_rows(tmp_path, name, each) for name, each in tables.items()}
-    versions |= {name: write_rows(tmp_path, name, []) for name in ("group_members", "rebalances", "topic_windows")}
+    versions |= {
+        name: write_rows(tmp_path, name, [])
+        for name in ("group_members", "rebalances", "topic_windows")
+    }
     write_rows(tmp_path, "batches", [batch_row(274, versions)])
     with api_of(tmp_path) as asker:
         found = asker("group?group=g")["partitions"]
@@ -433,7 +525,13 @@ def test_old_data_is_503_with_its_time_and_without_a_number(exporter: Exporter) 
 
 def test_a_group_of_two_clusters_needs_its_cluster(tmp_path: Path) -> None:
     for name in ("prod", "test"):
-        write_batch(tmp_path / name, 42, cluster=name, partitions=[partition_row("g", "t", 0)], groups=[group_row("g")])
+        write_batch(
+            tmp_path / name,
+            42,
+            cluster=name,
+            partitions=[partition_row("g", "t", 0)],
+            groups=[group_row("g")],
+        )
     several = Several(tmp_path / "prod", tmp_path / "test")
     several.refresh()
     with serving_api(several) as asker:
@@ -464,7 +562,9 @@ def test_a_table_that_hangs_holds_up_neither_liveness_nor_metrics(
         assert comes_true(lambda: asker.raw("groups")[0].status == 200, LIMIT_SECONDS)
 
 
-def test_no_more_questions_wait_than_may(exporter: Exporter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_questions_wait_than_may(
+    exporter: Exporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(api_module, "MAX_UNDER_WAY", 0)
     assert MAX_UNDER_WAY == 64
     with serving_api(exporter) as asker:
@@ -474,7 +574,11 @@ def test_no_more_questions_wait_than_may(exporter: Exporter, monkeypatch: pytest
 def test_other_origins_read_it_only_where_they_may(exporter: Exporter, asker: Asker) -> None:
     page = "https://wiki.example.org"
     assert asker.raw("groups", Origin=page)[0].getheader("Access-Control-Allow-Origin") is None
-    for origins, expected in (((page,), page), (("*",), "*"), (("https://other.example.org",), None)):
+    for origins, expected in (
+        ((page,), page),
+        (("*",), "*"),
+        (("https://other.example.org",), None),
+    ):
         with serving_api(exporter, cors_origins=origins) as other:
             answer, _ = other.raw("groups", Origin=page)
             assert answer.getheader("Access-Control-Allow-Origin") == expected
@@ -483,24 +587,40 @@ def test_other_origins_read_it_only_where_they_may(exporter: Exporter, asker: As
 
 def test_a_browser_is_answered_before_it_sends_a_password(exporter: Exporter, asker: Asker) -> None:
     page = "https://wiki.example.org"
-    wanted = {"Origin": page, "Access-Control-Request-Method": "GET", "Access-Control-Request-Headers": "authorization"}
+    wanted = {
+        "Origin": page,
+        "Access-Control-Request-Method": "GET",
+        "Access-Control-Request-Headers": "authorization",
+    }
     assert asker.raw("groups", "OPTIONS", **wanted)[0].status == 405
     web = Web(users=Users({"me": bcrypt.hashpw(b"secret", bcrypt.gensalt(4))}))
-    for origins, expected in (((page,), page), (("*",), "*"), (("https://other.example.org",), None)):
+    for origins, expected in (
+        ((page,), page),
+        (("*",), "*"),
+        (("https://other.example.org",), None),
+    ):
         with serving_api(exporter, cors_origins=origins, web=web) as other:
             answer, body = other.raw("groups", "OPTIONS", **wanted)
             assert (answer.status, body) == (204, b"")
             assert answer.getheader("Access-Control-Allow-Origin") == expected
             allowed = "Authorization, If-None-Match" if expected else None
             assert answer.getheader("Access-Control-Allow-Headers") == allowed
-            assert answer.getheader("Access-Control-Allow-Methods") == ("GET, HEAD" if expected else None)
+            assert answer.getheader("Access-Control-Allow-Methods") == (
+                "GET, HEAD" if expected else None
+            )
             refused, _ = other.raw("groups", Origin=page)
-            assert (refused.status, refused.getheader("Access-Control-Allow-Origin")) == (401, expected)
+            assert (refused.status, refused.getheader("Access-Control-Allow-Origin")) == (
+                401,
+                expected,
+            )
             assert other.raw("groups", "POST", **wanted)[0].status == 405
 
 
 def test_explain_says_how_many_partitions_are_left_out(asker: Asker) -> None:
-    whole, cut = asker("explain/checkout")["explain"], asker("explain/checkout?partitions=1")["explain"]
+    whole, cut = (
+        asker("explain/checkout")["explain"],
+        asker("explain/checkout?partitions=1")["explain"],
+    )
     assert (whole["partitions_left_out"], len(cut["partitions"])) == (0, 1)
     assert cut["partitions"] == whole["partitions"][:1]
     assert cut["partitions_left_out"] == len(whole["partitions"]) - 1 > 0
@@ -511,7 +631,8 @@ def test_requests_are_counted_by_their_place_in_the_list(exporter: Exporter) -> 
         for path in ("groups", "groups/checkout", "groups/nobody", "explain/checkout", "x"):
             asker.raw(path)
         expected = {
-            ("/api/v1/groups", "200"), ("/api/v1/groups/{group}", "200"), ("/api/v1/groups/{group}", "404"),
+            ("/api/v1/groups", "200"), ("/api/v1/groups/{group}", "200"),
+            ("/api/v1/groups/{group}", "404"),
             ("/api/v1/explain/{group}", "200"), ("/api/other", "404"),
         }  # fmt: skip
 

@@ -1,4 +1,6 @@
-"""Questions of the API without sockets: what clients may not cost, and answers that are of the batch they name."""
+"""Questions of the API without sockets: what clients may not cost, and answers that are of the
+batch they name.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,11 @@ from tables.fixtures import NOW, batch_row, group_row, partition_row, write_batc
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("tables")
-    rows = {"partition_status": partitions(), "group_status": [group(), group_row("other")], "topic_windows": []}
+    rows = {
+        "partition_status": partitions(),
+        "group_status": [group(), group_row("other")],
+        "topic_windows": [],
+    }
     rows |= {"group_members": members(), "rebalances": [rebalance_row()]}
     versions = {name: write_rows(root, name, each) for name, each in rows.items()}
     write_rows(root, "batches", [batch_row(42, versions)])
@@ -48,10 +54,16 @@ def answers() -> Answering:
 
 
 def ask(
-    answers: Answering, exporter: Exporter, path: str, roots: tuple[Shown, ...] | None = None, **parameters: str
+    answers: Answering,
+    exporter: Exporter,
+    path: str,
+    roots: tuple[Shown, ...] | None = None,
+    **parameters: str,
 ) -> tuple[int, dict[str, Any]]:
     shown = exporter.publisher.published.roots if roots is None else roots
-    answer = answers(Question(f"/api/v1/{path}", tuple(parameters.items()), shown, exporter.clock()))
+    answer = answers(
+        Question(f"/api/v1/{path}", tuple(parameters.items()), shown, exporter.clock())
+    )
     return answer.status, json.loads(answer.body)
 
 
@@ -76,12 +88,19 @@ def test_globs_of_clients_stay_nowhere(answers: Answering, exporter: Exporter) -
 
 @pytest.mark.parametrize("name", ["group", "search", "state", "cluster"])
 def test_a_parameter_has_a_longest(answers: Answering, exporter: Exporter, name: str) -> None:
-    assert ask(answers, exporter, "groups", **{name: "x" * 300})[1].get("error", {}).get("code") != "bad_parameter"
+    assert (
+        ask(answers, exporter, "groups", **{name: "x" * 300})[1].get("error", {}).get("code")
+        != "bad_parameter"
+    )
     assert code(ask(answers, exporter, "groups", **{name: "x" * 301})) == (400, "bad_parameter")
 
 
 def test_the_longest_is_described() -> None:
-    (group,) = [each for each in openapi()["paths"]["/api/v1/groups"]["get"]["parameters"] if each["name"] == "group"]
+    (group,) = [
+        each
+        for each in openapi()["paths"]["/api/v1/groups"]["get"]["parameters"]
+        if each["name"] == "group"
+    ]
     assert group["schema"]["maxLength"] == 300
 
 
@@ -119,7 +138,8 @@ def test_an_answer_of_the_batch_before_is_not_given_for_the_new_one(
         return lists.groups(*args)
 
     path = "/api/v1/groups"
-    monkeypatch.setitem(answering.ROUTES, path, slow)  # type: ignore[arg-type]  # a route of any answer
+    # a route of any answer
+    monkeypatch.setitem(answering.ROUTES, path, slow)  # type: ignore[arg-type]
     assert ask(answers, exporter, "groups", old, sort="lag")[1]["batch_id"] == 42
     assert ask(answers, exporter, "groups", new, sort="lag")[1]["batch_id"] == 43
 
@@ -161,17 +181,25 @@ def test_thirty_days_back_may_be_asked_for(answers: Answering, exporter: Exporte
     ],
     ids=range(7),
 )
-def test_a_cursor_of_another_form_is_no_place(answers: Answering, exporter: Exporter, after: str) -> None:
+def test_a_cursor_of_another_form_is_no_place(
+    answers: Answering, exporter: Exporter, after: str
+) -> None:
     assert code(ask(answers, exporter, "groups", after=after)) == (400, "bad_cursor")
 
 
 @pytest.mark.parametrize("text", ["1_0", "nan", "inf", "-1", " 1", "1e400", "٣"])
 def test_seconds_are_digits(answers: Answering, exporter: Exporter, text: str) -> None:
-    assert code(ask(answers, exporter, "groups", min_time_lag_seconds=text)) == (400, "bad_parameter")
+    assert code(ask(answers, exporter, "groups", min_time_lag_seconds=text)) == (
+        400,
+        "bad_parameter",
+    )
 
 
 def test_the_same_failure_is_logged_once(
-    answers: Answering, exporter: Exporter, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    answers: Answering,
+    exporter: Exporter,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     def fail(*_: Any) -> None:
         raise KeyError("odd")
@@ -179,7 +207,10 @@ def test_the_same_failure_is_logged_once(
     monkeypatch.setattr(one_group, "page_lines", fail)
     with caplog.at_level(logging.ERROR, "laggard.exporter"):
         for limit in "123":
-            assert code(ask(answers, exporter, "explain/checkout", limit=limit)) == (503, "tables_unreadable")
+            assert code(ask(answers, exporter, "explain/checkout", limit=limit)) == (
+                503,
+                "tables_unreadable",
+            )
     assert len(caplog.records) == 1
 
 
@@ -194,28 +225,54 @@ def test_the_worst_partition_is_shown_where_no_partition_is_exported(
     whole, exporter = exporter, Exporter(root, partition_top_k=0)
     exporter.refresh()
     rows = {row["group"]: row for row in ask(answers, exporter, "groups")[1]["groups"]}
-    assert rows["checkout"]["worst"] == ask(Answering(60, DEFAULTS), whole, "groups")[1]["groups"][0]["worst"]
+    assert (
+        rows["checkout"]["worst"]
+        == ask(Answering(60, DEFAULTS), whole, "groups")[1]["groups"][0]["worst"]
+    )
     assert rows["checkout"]["worst"]["partition"] == 2
     assert not [name for name, _ in exporter.samples() if name == "laggard_partition_lag_records"]
 
 
 def test_what_is_not_known_is_not_uncensored(answers: Answering, tmp_path: Path) -> None:
-    bad = [partition_row("u", "t", 0, "no_end_offset"), partition_row("g", "t", 0), partition_row("g", "t", 1)]
-    write_batch(tmp_path, 42, partitions=bad, groups=[group_row("u", lag=None), group_row("g")], topics=[])
+    bad = [
+        partition_row("u", "t", 0, "no_end_offset"),
+        partition_row("g", "t", 0),
+        partition_row("g", "t", 1),
+    ]
+    write_batch(
+        tmp_path, 42, partitions=bad, groups=[group_row("u", lag=None), group_row("g")], topics=[]
+    )
     exporter = Exporter(tmp_path)
     exporter.refresh()
-    found = {row["group"]: row["time_lag_censored"] for row in ask(answers, exporter, "groups")[1]["groups"]}
+    found = {
+        row["group"]: row["time_lag_censored"]
+        for row in ask(answers, exporter, "groups")[1]["groups"]
+    }
     assert found == {"u": None, "g": False}
     for name, expected in found.items():
-        assert ask(answers, exporter, f"groups/{name}")[1]["topics"][0]["time_lag_censored"] is expected
+        assert (
+            ask(answers, exporter, f"groups/{name}")[1]["topics"][0]["time_lag_censored"]
+            is expected
+        )
 
 
 def test_pages_of_findings_go_on_behind_what_is_open_and_what_ended() -> None:
-    ended = lists._place({"event": "closed", "closed_at": NOW, "finding_id": "f", "cluster": "prod"})
-    facts = {"role": "primary", "severity": "warn", "group": None, "started_at": NOW, "code": "X", "finding_id": "f"}
+    ended = lists._place(
+        {"event": "closed", "closed_at": NOW, "finding_id": "f", "cluster": "prod"}
+    )
+    facts = {
+        "role": "primary",
+        "severity": "warn",
+        "group": None,
+        "started_at": NOW,
+        "code": "X",
+        "finding_id": "f",
+    }
     is_open = lists._place({"event": "opened", "cluster": "prod"} | facts)
     found, after = [], None
     for _ in range(2):
-        page, after = page_of([(is_open, 1), (ended, 2)], 1, after, "findings", lists._KINDS["findings"])
+        page, after = page_of(
+            [(is_open, 1), (ended, 2)], 1, after, "findings", lists._KINDS["findings"]
+        )
         found += page
     assert (found, after) == ([1, 2], None)

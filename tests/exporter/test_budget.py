@@ -30,19 +30,31 @@ def test_the_body_never_has_more_series_than_the_cap(tmp_path: Path, max_series:
     exporter = Exporter(tmp_path, max_series=max_series)
     exporter.refresh()
     found = exporter.samples()
-    withheld = {dict(labels)["level"]: n for (name, labels), n in found.items() if name == "laggard_series_withheld"}
+    withheld = {
+        dict(labels)["level"]: n
+        for (name, labels), n in found.items()
+        if name == "laggard_series_withheld"
+    }
     assert len(found) <= max_series
-    assert 0 < sum(withheld.values()) == found["laggard_series_dropped_total", frozenset({("reason", "max_series")})]
+    assert (
+        0
+        < sum(withheld.values())
+        == found["laggard_series_dropped_total", frozenset({("reason", "max_series")})]
+    )
 
 
-def test_partitions_go_before_distributions_and_groups_with_the_most_lag_stay_longest(tmp_path: Path) -> None:
+def test_partitions_go_before_distributions_and_groups_with_the_most_lag_stay_longest(
+    tmp_path: Path,
+) -> None:
     write_groups(tmp_path)
     bodies = {}
     for max_series in (100_000, 1070, 770, 440):
         exporter = Exporter(tmp_path, max_series=max_series)
         exporter.refresh()
         bodies[max_series] = exporter.samples()
-    assert {"laggard_partition_lag_records", "laggard_partition_committed_offset"} <= names(bodies[100_000])
+    assert {"laggard_partition_lag_records", "laggard_partition_committed_offset"} <= names(
+        bodies[100_000]
+    )
     assert "laggard_partition_committed_offset" not in names(bodies[1070])
     assert "laggard_group_lag_distribution_records_bucket" in names(bodies[1070])
     assert "laggard_group_lag_distribution_records_bucket" not in names(bodies[770])
@@ -59,7 +71,9 @@ def test_as_many_levels_return_as_each_of_the_ten_bodies_had_room_for() -> None:
     """One small body among larger ones must not bring back what the next has to withhold again."""
     shedding = Shedding()
     assert shedding.settle(needed=3, relaxed=3) == 3
-    assert [shedding.settle(needed=0, relaxed=relaxed) for relaxed in (0, 2, 1, 0, 1, 0, 1, 0, 1, 0)] == [3] * 9 + [2]
+    assert [
+        shedding.settle(needed=0, relaxed=relaxed) for relaxed in (0, 2, 1, 0, 1, 0, 1, 0, 1, 0)
+    ] == [3] * 9 + [2]
     assert [shedding.settle(needed=0, relaxed=0) for _ in range(10)] == [2] * 9 + [0]
 
 
@@ -72,8 +86,18 @@ def test_a_level_returns_when_ten_bodies_in_a_row_were_well_below_the_cap(tmp_pa
         """Names in the next body, when there are so many groups."""
         number = next(batches)
         at = NOW + timedelta(seconds=10 * number)
-        rows = [partition_row(f"g{n:02d}", "t", partition) for n in range(groups) for partition in range(3)]
-        write_batch(tmp_path, number, at, partitions=rows, groups=[group_row(f"g{n:02d}") for n in range(groups)])
+        rows = [
+            partition_row(f"g{n:02d}", "t", partition)
+            for n in range(groups)
+            for partition in range(3)
+        ]
+        write_batch(
+            tmp_path,
+            number,
+            at,
+            partitions=rows,
+            groups=[group_row(f"g{n:02d}") for n in range(groups)],
+        )
         exporter.clock.now = at.timestamp() + 1
         exporter.refresh()
         return names(exporter.samples())

@@ -67,12 +67,18 @@ def answering(data: bytes) -> Iterator[str]:
 
 def test_an_exporter_that_answers_is_live(published: Published) -> None:
     with serving(published) as (port, _):
-        assert check(f"127.0.0.1:{port}", ready=False, tls_first=False) == (True, "it answers 200: ok")
+        assert check(f"127.0.0.1:{port}", ready=False, tls_first=False) == (
+            True,
+            "it answers 200: ok",
+        )
 
 
 def test_ready_is_asked_for_by_its_own_path(published: Published) -> None:
     with serving(published) as (port, _):
-        assert check(f"127.0.0.1:{port}", ready=True, tls_first=False) == (True, "it answers 200: prod: ready")
+        assert check(f"127.0.0.1:{port}", ready=True, tls_first=False) == (
+            True,
+            "it answers 200: prod: ready",
+        )
     with serving(published, Clock(Clock().now + 3600)) as (port, _):
         is_ready, why = check(f"127.0.0.1:{port}", ready=True, tls_first=False)
     assert not is_ready
@@ -81,13 +87,21 @@ def test_ready_is_asked_for_by_its_own_path(published: Published) -> None:
 
 def test_an_exporter_with_tls_is_asked_by_tls(pki: Path, published: Published) -> None:
     with serving(published, web=load(pki, TLS)) as (port, stats):
-        assert check(f"127.0.0.1:{port}", ready=True, tls_first=True) == (True, "it answers 200: prod: ready")
+        assert check(f"127.0.0.1:{port}", ready=True, tls_first=True) == (
+            True,
+            "it answers 200: prod: ready",
+        )
         assert stats.refused["tls"] == 0
 
 
-def test_an_exporter_without_tls_in_its_web_config_is_asked_without(pki: Path, published: Published) -> None:
+def test_an_exporter_without_tls_in_its_web_config_is_asked_without(
+    pki: Path, published: Published
+) -> None:
     with serving(published, web=load(pki, "{}")) as (port, _):
-        assert check(f"127.0.0.1:{port}", ready=False, tls_first=True) == (True, "it answers 200: ok")
+        assert check(f"127.0.0.1:{port}", ready=False, tls_first=True) == (
+            True,
+            "it answers 200: ok",
+        )
 
 
 @pytest.mark.parametrize("version", ["TLS12", "TLS13"])  # in the handshake, or after it

@@ -22,7 +22,9 @@ def publish(root: Path, number: int, at: datetime = NOW, **values: Any) -> None:
 
 
 def run(root: Path, apart: float, batches: int = 3) -> Exporter:
-    """An exporter whose clock is so many seconds before the job's, after it saw some batches arrive."""
+    """An exporter whose clock is so many seconds before the job's, after it saw some batches
+    arrive.
+    """
     exporter = Exporter(root, Clock(POLLED))
     for number in range(batches):
         publish(root, number)
@@ -36,13 +38,18 @@ def reason(exporter: Exporter) -> str:
 
 
 @pytest.mark.parametrize(
-    ("apart", "expected"), [(0, ""), (30, ""), (-30, ""), (600, "clock"), (-600, "clock"), (75, ""), (100, "clock")]
+    ("apart", "expected"),
+    [(0, ""), (30, ""), (-30, ""), (600, "clock"), (-600, "clock"), (75, ""), (100, "clock")],
 )
-def test_data_is_served_by_a_clock_that_is_nearly_that_of_the_job(tmp_path: Path, apart: float, expected: str) -> None:
+def test_data_is_served_by_a_clock_that_is_nearly_that_of_the_job(
+    tmp_path: Path, apart: float, expected: str
+) -> None:
     exporter = run(tmp_path, apart)
     assert reason(exporter) == expected
     found = exporter.samples()
-    assert (series("partition_lag_records", group="g", topic="t", partition=0) in found) == (not expected)
+    assert (series("partition_lag_records", group="g", topic="t", partition=0) in found) == (
+        not expected
+    )
     assert found[series("clock_offset_seconds")] == pytest.approx(apart + 2)
     assert found[series("not_ready", laggard_not_ready=expected or "none")] == 1
 
@@ -62,7 +69,9 @@ def test_a_batch_from_before_the_start_says_nothing_of_clocks(tmp_path: Path) ->
 
 
 def test_live_values_are_served_while_time_is_held(tmp_path: Path) -> None:
-    """The job's clock was set back by an hour: rows stay at the time before, and the poll is of now."""
+    """The job's clock was set back by an hour: rows stay at the time before, and the poll is of
+    now.
+    """
     exporter = Exporter(tmp_path, Clock(POLLED - 3600 + 4))
     wall = {"wall": NOW - timedelta(hours=1), "boot_id": "b", "boot_ms": 1, "awake_ms": 1}
     publish(tmp_path, 0, clock=wall)

@@ -60,7 +60,11 @@ def exporter(tmp_path_factory: pytest.TempPathFactory) -> Exporter:
 def test_a_closed_list_is_published_at_0(
     exporter: Exporter, family: fam.Family, label: str, expected: tuple[str, ...]
 ) -> None:
-    found = {dict(labels)[label]: value for (name, labels), value in exporter.samples().items() if name == family.name}
+    found = {
+        dict(labels)[label]: value
+        for (name, labels), value in exporter.samples().items()
+        if name == family.name
+    }
     assert found == dict.fromkeys(expected, 0)
 
 
@@ -72,7 +76,11 @@ def test_an_unknown_count_is_not_0(tmp_path: Path) -> None:
 
 
 def test_gap_reasons_are_declared_in_one_place() -> None:
-    declared = {name for name, value in vars(batch_tables).items() if name.isupper() and value in GAP_REASONS}
+    declared = {
+        name
+        for name, value in vars(batch_tables).items()
+        if name.isupper() and value in GAP_REASONS
+    }
     assert len(declared) == len(set(GAP_REASONS))
     text = "\n".join(path.read_text(encoding="utf-8") for path in (LIB / "stream").glob("*.py"))
     assert set(re.findall(r'"gap_reason": ([^,}\]\n]+)', text)) <= declared | {"reason"}

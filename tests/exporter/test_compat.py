@@ -1,4 +1,6 @@
-"""Names of other exporters: served only where asked, for all partitions, and absent if we do not know."""
+"""Names of other exporters: served only where asked, for all partitions, and absent if we do not
+know.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def write_tables(root: Path) -> None:
     counters = [{"topic": "t", "commits": 7}, {"topic": "u", "commits": 5}]
     partitions = [
         partition_row("whole", "t", 0, committed_offset=990, verdict="slow"),
-        partition_row("whole", "t", 1, committed_offset=900, verdict="stalled", log_start_offset=40),
+        partition_row(
+            "whole", "t", 1, committed_offset=900, verdict="stalled", log_start_offset=40
+        ),
         partition_row("part", "t", 0, committed_offset=700, verdict=None),
         partition_row("part", "t", 1, "below_log_start", committed_offset=5, log_start_offset=40),
     ]
@@ -41,7 +45,9 @@ def write_tables(root: Path) -> None:
         group_row("whole", lag=110, topic_counters=counters),
         group_row("part", lag=None, members=0, group_state="Empty", assignor=None),
     ]
-    write_batch(root, partitions=partitions, groups=groups, topics=[topic_row("t", n) for n in range(2)])
+    write_batch(
+        root, partitions=partitions, groups=groups, topics=[topic_row("t", n) for n in range(2)]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +65,8 @@ def value(found: Samples, name: str, **labels: Any) -> float | None:
 
 def test_every_family_of_every_tool_is_served_with_the_labels_declared(found: Samples) -> None:
     for family in COMPAT:
-        if family in (KMINION_TOPIC_MEMBERS, KMINION_ASSIGNED):  # these rows have no group records; see below
+        # these rows have no group records; see below
+        if family in (KMINION_TOPIC_MEMBERS, KMINION_ASSIGNED):
             continue
         shown = [{key for key, _ in labels} for name, labels in found if name == family.name]
         assert shown, family.name
@@ -79,14 +86,26 @@ def test_burrow(found: Samples) -> None:
     assert value(found, "burrow_kafka_consumer_lag_total", **group) == 110
     assert value(found, "burrow_kafka_consumer_status", **group) == 3
     assert [value(found, status, **group, topic="t", partition=n) for n in (0, 1)] == [2, 5]
-    assert value(found, "burrow_kafka_consumer_status", **group | {"consumer_group": "part"}) is None
-    assert value(found, "burrow_kafka_consumer_lag_total", **group | {"consumer_group": "part"}) is None
-    assert value(found, "burrow_kafka_consumer_partition_lag", **group, topic="t", partition=0) == 10
-    assert value(found, "burrow_kafka_topic_partition_offset", cluster="prod", topic="t", partition=0) == 1000
+    assert (
+        value(found, "burrow_kafka_consumer_status", **group | {"consumer_group": "part"}) is None
+    )
+    assert (
+        value(found, "burrow_kafka_consumer_lag_total", **group | {"consumer_group": "part"})
+        is None
+    )
+    assert (
+        value(found, "burrow_kafka_consumer_partition_lag", **group, topic="t", partition=0) == 10
+    )
+    assert (
+        value(found, "burrow_kafka_topic_partition_offset", cluster="prod", topic="t", partition=0)
+        == 1000
+    )
 
 
 def test_kafka_exporter(found: Samples) -> None:
-    whole, part = ({"cluster": "prod", "consumergroup": group, "topic": "t"} for group in ("whole", "part"))
+    whole, part = (
+        {"cluster": "prod", "consumergroup": group, "topic": "t"} for group in ("whole", "part")
+    )
     assert value(found, "kafka_consumergroup_lag", **whole, partition=1) == 100
     assert value(found, "kafka_consumergroup_lag_sum", **whole) == 110
     assert value(found, "kafka_consumergroup_uncommitted_offsets", **whole, partition=1) == 100
@@ -96,17 +115,28 @@ def test_kafka_exporter(found: Samples) -> None:
         assert value(found, f"kafka_consumergroup_{name}", **part) is None
     for name in ("lag", "uncommitted_offsets"):
         assert value(found, f"kafka_consumergroup_{name}", **part, partition=1) is None
-    members = [value(found, "kafka_consumergroup_members", cluster="prod", consumergroup=n) for n in ("whole", "part")]
+    members = [
+        value(found, "kafka_consumergroup_members", cluster="prod", consumergroup=n)
+        for n in ("whole", "part")
+    ]
     assert members == [2, 0]
     assert value(found, "kafka_consumergroup_current_offset", **part, partition=1) == 5
-    assert value(found, "kafka_topic_partition_oldest_offset", cluster="prod", topic="t", partition=1) == 40
+    assert (
+        value(found, "kafka_topic_partition_oldest_offset", cluster="prod", topic="t", partition=1)
+        == 40
+    )
     assert value(found, "kafka_topic_partitions", cluster="prod", topic="t") == 2
 
 
 def test_kafka_lag_exporter(found: Samples) -> None:
     whole = {"cluster_name": "prod", "group": "whole"}
     empty = dict.fromkeys(("member_host", "consumer_id", "client_id"), "")
-    assert value(found, "kafka_consumergroup_group_lag_seconds", **whole, topic="t", partition=1, **empty) == 10
+    assert (
+        value(
+            found, "kafka_consumergroup_group_lag_seconds", **whole, topic="t", partition=1, **empty
+        )
+        == 10
+    )
     grouped = whole | {"is_simple_consumer": "false"}
     assert value(found, "kafka_consumergroup_group_max_lag", **grouped) == 100
     assert value(found, "kafka_consumergroup_group_max_lag_seconds", **grouped) == 10
@@ -123,45 +153,82 @@ def test_a_group_that_only_commits_is_a_simple_consumer(tmp_path: Path) -> None:
     )
     exporter = Exporter(tmp_path, selection=Selection(compat=("kafka_lag_exporter",)))
     exporter.refresh()
-    shown = [dict(labels) for name, labels in exporter.samples() if name == "kafka_consumergroup_group_max_lag"]
-    assert {each["group"]: each["is_simple_consumer"] for each in shown} == {str(k): each for k, each in types.items()}
+    shown = [
+        dict(labels)
+        for name, labels in exporter.samples()
+        if name == "kafka_consumergroup_group_max_lag"
+    ]
+    assert {each["group"]: each["is_simple_consumer"] for each in shown} == {
+        str(k): each for k, each in types.items()
+    }
 
 
-def test_the_label_cluster_is_left_out_of_names_that_do_not_have_it(tmp_path: Path, found: Samples) -> None:
+def test_the_label_cluster_is_left_out_of_names_that_do_not_have_it(
+    tmp_path: Path, found: Samples
+) -> None:
     write_tables(tmp_path)
-    exporter = Exporter(tmp_path, partition_top_k=0, selection=Selection(compat=TOOLS, compat_cluster_label=False))
+    exporter = Exporter(
+        tmp_path, partition_top_k=0, selection=Selection(compat=TOOLS, compat_cluster_label=False)
+    )
     exporter.refresh()
     bare = exporter.samples()
-    assert value(bare, "kafka_consumergroup_lag", consumergroup="whole", topic="t", partition=1) == 100
+    assert (
+        value(bare, "kafka_consumergroup_lag", consumergroup="whole", topic="t", partition=1) == 100
+    )
     assert value(bare, "kminion_kafka_consumer_group_members", group_id="whole") == 2
-    assert value(bare, "burrow_kafka_consumer_lag_total", cluster="prod", consumer_group="whole") == 110
+    assert (
+        value(bare, "burrow_kafka_consumer_lag_total", cluster="prod", consumer_group="whole")
+        == 110
+    )
     assert len(bare) == len(found)  # no two have become one
     selection = Selection(compat=("kminion",), compat_cluster_label=False)
     with pytest.raises(LaggardError, match="same labels") as raised:
-        Publisher(ExporterOptions((str(tmp_path), str(tmp_path / "other")), selection=selection), SelfStats())
+        Publisher(
+            ExporterOptions((str(tmp_path), str(tmp_path / "other")), selection=selection),
+            SelfStats(),
+        )
     assert raised.value.exit_code == CONFIGURATION
 
 
 def test_kminion(found: Samples) -> None:
     whole = {"cluster": "prod", "group_id": "whole"}
-    info = {"protocol": "range", "protocol_type": "consumer", "state": "Stable", "coordinator_id": 2}
+    info = {
+        "protocol": "range",
+        "protocol_type": "consumer",
+        "state": "Stable",
+        "coordinator_id": 2,
+    }
     assert value(found, "kminion_kafka_consumer_group_info", **whole, **info) == 1
     info |= {"protocol": "", "state": "Empty"}
-    assert value(found, "kminion_kafka_consumer_group_info", **whole | {"group_id": "part"}, **info) == 0
+    assert (
+        value(found, "kminion_kafka_consumer_group_info", **whole | {"group_id": "part"}, **info)
+        == 0
+    )
     assert value(found, "kminion_kafka_consumer_group_offset_commits_total", **whole) == 12
     assert value(found, "kminion_kafka_consumer_group_topic_lag", **whole, topic_name="t") == 110
-    assert value(found, "kminion_kafka_topic_high_water_mark_sum", cluster="prod", topic_name="t") == 2000
-    assert value(found, "kminion_kafka_topic_low_water_mark_sum", cluster="prod", topic_name="t") == 40
+    assert (
+        value(found, "kminion_kafka_topic_high_water_mark_sum", cluster="prod", topic_name="t")
+        == 2000
+    )
+    assert (
+        value(found, "kminion_kafka_topic_low_water_mark_sum", cluster="prod", topic_name="t") == 40
+    )
 
 
 def write_members(root: Path) -> tuple[Path, Clock]:
-    """Run a job over a generation in which member a has partitions 0 and 1, b has 2, and nobody has 3."""
+    """Run a job over a generation in which member a has partitions 0 and 1, b has 2, and nobody has
+    3.
+    """
     held = {"a": [0, 1], "b": [2], "idle": []}
     blobs = {
         member: (
             encoder.subscription({"version": 0, "topics": ("t",), "user_data": None}),
             encoder.assignment(
-                {"version": 0, "assigned_partitions": [{"topic": "t", "partitions": each}], "user_data": None}
+                {
+                    "version": 0,
+                    "assigned_partitions": [{"topic": "t", "partitions": each}],
+                    "user_data": None,
+                }
             ),
         )
         for member, each in held.items()
@@ -180,8 +247,14 @@ def test_labels_of_members_are_filled_where_asked(tmp_path: Path) -> None:
         selection = Selection(compat=("kafka_lag_exporter",), compat_member_labels=is_asked)
         exporter = Exporter(root, clock, selection=selection)
         exporter.refresh()
-        labels = [dict(each) for name, each in exporter.samples() if name == "kafka_consumergroup_group_offset"]
-        shown[is_asked] = {(n["partition"], n["member_host"], n["consumer_id"], n["client_id"]) for n in labels}
+        labels = [
+            dict(each)
+            for name, each in exporter.samples()
+            if name == "kafka_consumergroup_group_offset"
+        ]
+        shown[is_asked] = {
+            (n["partition"], n["member_host"], n["consumer_id"], n["client_id"]) for n in labels
+        }
     assert shown == {False: {("0", "", "", "")}, True: {("0", "/10.0.0.1", "", "client")}}
 
 
@@ -206,7 +279,9 @@ def test_they_go_first_when_a_body_is_too_big(tmp_path: Path) -> None:
     assert "laggard_partition_log_end_offset" in left
 
 
-def test_they_are_not_made_where_they_cannot_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_they_are_not_made_where_they_cannot_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_tables(tmp_path)
     exporter = Exporter(tmp_path)
     exporter.refresh()
@@ -223,9 +298,20 @@ def test_they_are_not_made_where_they_cannot_fit(tmp_path: Path, monkeypatch: py
 def test_the_least_count_is_that_of_the_series_by_partition(tmp_path: Path, tool: str) -> None:
     write_tables(tmp_path)
     snapshot = load_snapshot(str(tmp_path), newest_batch(str(tmp_path)), Selection(compat=(tool,)))
-    labels = [set(sample.labels) for metric in CompatCollector(snapshot).collect() for sample in metric.samples]
-    groups, partitions = {"consumer_group", "consumergroup", "group", "group_id"}, {"partition", "partition_id"}
-    assert count_least(snapshot) == sum(bool(each & groups and each & partitions) for each in labels) > 0
+    labels = [
+        set(sample.labels)
+        for metric in CompatCollector(snapshot).collect()
+        for sample in metric.samples
+    ]
+    groups, partitions = (
+        {"consumer_group", "consumergroup", "group", "group_id"},
+        {"partition", "partition_id"},
+    )
+    assert (
+        count_least(snapshot)
+        == sum(bool(each & groups and each & partitions) for each in labels)
+        > 0
+    )
 
 
 @pytest.mark.parametrize("name", [TEXT, OPENMETRICS])

@@ -1,4 +1,6 @@
-"""Consumers to have: what the sizing says, within what the owners allow; unknown asks for nothing."""
+"""Consumers to have: what the sizing says, within what the owners allow; unknown
+asks for nothing.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def desired(policy: Policy | None = None, idle_seconds: float = 0.0, **values: A
         (3, Policy(min_consumers=5, max_consumers=4), 4),
     ],
 )
-def test_policy_and_ceiling_bound_what_the_sizing_says(members_desired: int, policy: Policy, expected: int) -> None:
+def test_policy_and_ceiling_bound_what_the_sizing_says(
+    members_desired: int, policy: Policy, expected: int
+) -> None:
     assert desired(policy, members_desired=members_desired) == expected
 
 
@@ -60,7 +64,10 @@ def test_partial_is_absent_also_when_it_is_another_topic() -> None:
 def test_a_topic_that_nobody_subscribes_to_any_more_asks_for_nobody() -> None:
     left = window_row("g", "b", status="partial", flags=["left"], lag=None)
     wanted = desired(members_desired=5)
-    for rows in ([window_row("g", "a", members_desired=5), left], [left, window_row("g", "a", members_desired=5)]):
+    for rows in (
+        [window_row("g", "a", members_desired=5), left],
+        [left, window_row("g", "a", members_desired=5)],
+    ):
         assert desired_consumers(rows, Policy(), 0.0, [rows]) == wanted == 5
 
 
@@ -87,7 +94,9 @@ def test_it_sleeps_after_its_idle_time(idle_seconds: float, expected: int) -> No
 
 def test_it_does_not_sleep_while_another_topic_has_lag() -> None:
     rows = [
-        window_row("g", topic, scale_verdict="NOT_NEEDED", members_desired=2, arrival_rate=0.0, lag=lag)
+        window_row(
+            "g", topic, scale_verdict="NOT_NEEDED", members_desired=2, arrival_rate=0.0, lag=lag
+        )
         for topic, lag in (("a", 0), ("b", 5))
     ]
     assert desired_consumers(rows, LAZY, 6000) == 2
@@ -95,8 +104,15 @@ def test_it_does_not_sleep_while_another_topic_has_lag() -> None:
 
 def sized(wanted: int | None, members: int = 4, **values: Any) -> list[dict[str, Any]]:
     """Two topics of a group whose members do 10 records/s each and are to be so many."""
-    same = {"members": members, "members_desired": wanted, "members_lower_bound": 1, "capacity": 10.0}
-    return [window_row("g", topic, **(same | {"arrival_rate": 7.0} | values)) for topic in ("t", "u")]
+    same = {
+        "members": members,
+        "members_desired": wanted,
+        "members_lower_bound": 1,
+        "capacity": 10.0,
+    }
+    return [
+        window_row("g", topic, **(same | {"arrival_rate": 7.0} | values)) for topic in ("t", "u")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +131,9 @@ def test_more_are_wanted_when_two_windows_say_so(wanted: list[int | None], expec
     assert desired_consumers(now, Policy(), before=before) == expected
 
 
-def after_hour(windows: int = 59, *, is_restless: bool = False, policy: Policy | None = None, **odd: Any) -> int | None:
+def after_hour(
+    windows: int = 59, *, is_restless: bool = False, policy: Policy | None = None, **odd: Any
+) -> int | None:
     """With so many windows before that are alike, but for the oldest."""
     before = [sized(4) for _ in range(windows - 1)] + [sized(4, **odd)]
     return desired_consumers(sized(4), policy or Policy(), before=before, is_restless=is_restless)
@@ -138,33 +156,47 @@ def test_one_less_is_wanted_after_an_hour_in_which_fewer_would_do() -> None:
         {"members": 5},  # the hour begins with the last change
     ],
 )
-def test_one_window_of_the_hour_in_which_fewer_would_not_do_keeps_them_all(odd: dict[str, Any]) -> None:
+def test_one_window_of_the_hour_in_which_fewer_would_not_do_keeps_them_all(
+    odd: dict[str, Any],
+) -> None:
     assert after_hour(**odd) == 4
     assert after_hour(arrival_rate=8.0) == 3
 
 
 def test_nobody_is_sent_away_while_rebalances_are_a_finding() -> None:
     assert after_hour(is_restless=True) == 4
-    assert "unless a finding is open that forbids scaling (verdict NO_REBALANCE_FIRST)" in GROUP_DESIRED.help
+    assert (
+        "unless a finding is open that forbids scaling (verdict NO_REBALANCE_FIRST)"
+        in GROUP_DESIRED.help
+    )
 
 
 @pytest.mark.parametrize(
-    ("code", "expected"), [*((code, 4) for code in sorted(BLOCKS_SCALING)), ("PARTITION_SKEW", 3), ("IDLE_MEMBERS", 3)]
+    ("code", "expected"),
+    [*((code, 4) for code in sorted(BLOCKS_SCALING)), ("PARTITION_SKEW", 3), ("IDLE_MEMBERS", 3)],
 )
 def test_nobody_is_sent_away_while_a_finding_is_open_for_which_the_verdict_sizes_nobody(
     code: str, expected: int
 ) -> None:
     hour = {"g": [sized(4)] * 59}
     evaluated = Evaluated(NOW.timestamp(), sized(4), before=hour, findings=[finding_row(code, "g")])
-    (wanted, *_) = SizingCollector(Snapshot(Batch({"cluster": "prod"}, 1), evaluated=evaluated)).collect()
+    (wanted, *_) = SizingCollector(
+        Snapshot(Batch({"cluster": "prod"}, 1), evaluated=evaluated)
+    ).collect()
     assert [(each.labels["group"], each.value) for each in wanted.samples] == [("g", expected)]
 
 
-@pytest.mark.parametrize(("missing", "expected"), [pytest.param(None, 3, marks=pytest.mark.full), (30, 4)])
-def test_the_hour_is_read_from_the_tables_window_by_window(tmp_path: Path, missing: int | None, expected: int) -> None:
+@pytest.mark.parametrize(
+    ("missing", "expected"), [pytest.param(None, 3, marks=pytest.mark.full), (30, 4)]
+)
+def test_the_hour_is_read_from_the_tables_window_by_window(
+    tmp_path: Path, missing: int | None, expected: int
+) -> None:
     reader = EvaluatedReader(str(tmp_path), 60)
     for number in range(60):
-        write_evaluated(tmp_path, NOW + timedelta(minutes=number), windows=[] if number == missing else sized(4))
+        write_evaluated(
+            tmp_path, NOW + timedelta(minutes=number), windows=[] if number == missing else sized(4)
+        )
         if number in (10, 11, 40):
             reader.read()
     for evaluated in (reader.read(), EvaluatedReader(str(tmp_path), 60).read()):
@@ -172,9 +204,15 @@ def test_the_hour_is_read_from_the_tables_window_by_window(tmp_path: Path, missi
 
 
 def idle_seconds(root: Path, minutes: list[int | None], longest: float = 3600.0) -> float:
-    """How long group g is idle when its lag at the end of these minutes was this; None: a minute without a row."""
+    """How long group g is idle when its lag at the end of these minutes was this; None: a minute
+    without a row.
+    """
     for n, lag in enumerate(minutes):
-        rows = [] if lag is None else [window_row("g", "t", lag=lag, arrival_rate=0.0), window_row("g", "u", **ASLEEP)]
+        rows = (
+            []
+            if lag is None
+            else [window_row("g", "t", lag=lag, arrival_rate=0.0), window_row("g", "u", **ASLEEP)]
+        )
         write_evaluated(root, NOW + timedelta(minutes=n), windows=rows)
     return EvaluatedReader(str(root), 60, longest).read().idle_seconds.get("g", 0.0)
 
@@ -183,7 +221,9 @@ def idle_seconds(root: Path, minutes: list[int | None], longest: float = 3600.0)
     ("minutes", "expected"),
     [([0, 0, 0], 180), ([0, 7, 0, 0], 120), ([0, 0, 7], 0), ([0, None, 0, 0], 120)],
 )
-def test_idle_time_is_what_was_seen_of_it(tmp_path: Path, minutes: list[int | None], expected: float) -> None:
+def test_idle_time_is_what_was_seen_of_it(
+    tmp_path: Path, minutes: list[int | None], expected: float
+) -> None:
     assert idle_seconds(tmp_path, minutes) == expected
 
 

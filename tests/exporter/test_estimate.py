@@ -25,7 +25,8 @@ def estimate(selection: Selection = DEFAULT, **policies: Policy) -> Estimate:
 
 def test_every_series_is_counted_once() -> None:
     found = estimate()
-    # 2 groups, 4 group-topics, 10 of 12 partitions of each, those of a topic once, 2 topics, 50 offsets partitions
+    # 2 groups, 4 group-topics, 10 of 12 partitions of each, those of a topic once, 2 topics, 50
+    # offsets partitions
     assert found == Estimate(2 * 87 + 4 * 85 + 40 * 5 + 20 * 2 + 2 * 4 + 50 * 8, 2, 4, 40)
 
 

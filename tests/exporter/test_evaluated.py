@@ -1,4 +1,6 @@
-"""What the rules say reaches Prometheus while it is news: unknown is absent, old is absent, closed is absent."""
+"""What the rules say reaches Prometheus while it is news: unknown is absent, old is absent, closed
+is absent.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,14 @@ from tables.fixtures import (
 )
 
 MINUTE = timedelta(minutes=1)
-SHORTAGE = series("finding_active", group="g", topic="t", code="CAPACITY_SHORTAGE", severity="warn", role="primary")
+SHORTAGE = series(
+    "finding_active",
+    group="g",
+    topic="t",
+    code="CAPACITY_SHORTAGE",
+    severity="warn",
+    role="primary",
+)
 EVALUATED = {
     "laggard_group_lag_gini_ratio",
     "laggard_group_lag_shape",
@@ -56,7 +65,9 @@ def write_tick(root: Path, batch_id: int = 1, minutes: float = 0) -> None:
 
 def evaluate_minute(root: Path, minutes: int = 0, *findings: dict[str, Any], **values: Any) -> None:
     """The window that ends so many minutes after NOW."""
-    write_evaluated(root, NOW + minutes * MINUTE, windows=[window_row("g", "t", **values)], findings=findings)
+    write_evaluated(
+        root, NOW + minutes * MINUTE, windows=[window_row("g", "t", **values)], findings=findings
+    )
 
 
 def scrape(root: Path, policy: Policy | None = None, **values: Any) -> dict[Key, float]:
@@ -80,7 +91,11 @@ def state(found: dict[Key, float], name: str, **labels: str) -> str:
     """The one state that is on."""
     family = f"laggard_{name}"
     wanted = {"cluster": "prod", **labels}.items()
-    (on,) = [dict(key)[family] for (each, key), value in found.items() if each == family and value and wanted <= key]
+    (on,) = [
+        dict(key)[family]
+        for (each, key), value in found.items()
+        if each == family and value and wanted <= key
+    ]
     return on
 
 
@@ -107,7 +122,13 @@ def test_each_number_of_the_newest_window_is_its_column(tmp_path: Path) -> None:
 
 
 def test_shape_trend_and_verdict_are_one_state_each(tmp_path: Path) -> None:
-    found = scrape(tmp_path, shape="concentrated", arrival_shape="mixed", trend="sawtooth", scale_verdict="NO_IDLE")
+    found = scrape(
+        tmp_path,
+        shape="concentrated",
+        arrival_shape="mixed",
+        trend="sawtooth",
+        scale_verdict="NO_IDLE",
+    )
     assert state(found, "group_lag_shape", group="g", topic="t") == "concentrated"
     assert state(found, "group_arrival_shape", group="g", topic="t") == "mixed"
     assert state(found, "group_lag_trend", group="g", topic="t") == "sawtooth"
@@ -117,8 +138,10 @@ def test_shape_trend_and_verdict_are_one_state_each(tmp_path: Path) -> None:
 
 def test_what_is_not_known_is_absent(tmp_path: Path) -> None:
     unknown = dict.fromkeys(
-        ("floor_records", "gini", "n_eff", "top_decile_share", "slope", "drain_seconds", "loss_seconds",
-         "drain_at_capacity_seconds", "slo_breach_seconds", "capacity", "members_ceiling", "members_desired"),
+        ("floor_records", "gini", "n_eff", "top_decile_share", "slope", "drain_seconds",
+        "loss_seconds",
+         "drain_at_capacity_seconds", "slo_breach_seconds", "capacity", "members_ceiling",
+         "members_desired"),
     )  # fmt: skip
     found = scrape(tmp_path, **unknown, trend="abstain", scale_verdict="UNKNOWN")
     shown = {name for name, labels in found if ("group", "g") in labels}
@@ -142,14 +165,22 @@ def test_what_is_not_known_is_absent(tmp_path: Path) -> None:
 
 def test_infinity_stands_for_never_in_two_families_only(tmp_path: Path) -> None:
     never = dict.fromkeys(
-        ("drain_seconds", "loss_seconds", "drain_at_capacity_seconds", "slo_breach_seconds"), math.inf
+        ("drain_seconds", "loss_seconds", "drain_at_capacity_seconds", "slo_breach_seconds"),
+        math.inf,
     )
     found = scrape(tmp_path, **never)
-    assert {name for (name, labels), value in found.items() if value == math.inf and ("group", "g") in labels} == {
+    assert {
+        name
+        for (name, labels), value in found.items()
+        if value == math.inf and ("group", "g") in labels
+    } == {
         "laggard_group_drain_seconds",
         "laggard_group_loss_seconds",
     }
-    assert not {"laggard_group_drain_at_capacity_seconds", "laggard_group_slo_breach_seconds"} & names(found)
+    assert not {
+        "laggard_group_drain_at_capacity_seconds",
+        "laggard_group_slo_breach_seconds",
+    } & names(found)
 
 
 @pytest.mark.parametrize(("behind", "is_shown"), [(5, True), (5.5, False)])
@@ -177,7 +208,11 @@ def test_findings_are_shown_while_they_are_open(tmp_path: Path) -> None:
     evaluate_minute(tmp_path, 1)
     meanwhile = follow(exporter, 2, 1)
     evaluate_minute(tmp_path, 2, finding_row("CAPACITY_SHORTAGE", "g", "closed", topic="t", seq=1))
-    assert [SHORTAGE in found for found in (before, meanwhile, follow(exporter, 3, 2))] == [True, True, False]
+    assert [SHORTAGE in found for found in (before, meanwhile, follow(exporter, 3, 2))] == [
+        True,
+        True,
+        False,
+    ]
 
 
 def test_an_update_replaces_what_was_said_before(tmp_path: Path) -> None:
@@ -185,7 +220,9 @@ def test_an_update_replaces_what_was_said_before(tmp_path: Path) -> None:
     evaluate_minute(tmp_path, 0, finding_row("CAPACITY_SHORTAGE", "g", topic="t"))
     exporter = Exporter(tmp_path)
     exporter.refresh()
-    worse = finding_row("CAPACITY_SHORTAGE", "g", "updated", topic="t", seq=1, severity="page", role="contributing")
+    worse = finding_row(
+        "CAPACITY_SHORTAGE", "g", "updated", topic="t", seq=1, severity="page", role="contributing"
+    )
     evaluate_minute(tmp_path, 1, worse)
     found = follow(exporter, 2, 1)
     shown = [dict(labels) for name, labels in found if name == "laggard_finding_active"]
@@ -204,7 +241,9 @@ def test_a_finding_that_is_suppressed_or_a_guess_is_not_shown(tmp_path: Path) ->
     )
     exporter = Exporter(tmp_path)
     exporter.refresh()
-    shown = [dict(labels) for name, labels in exporter.samples() if name == "laggard_finding_active"]
+    shown = [
+        dict(labels) for name, labels in exporter.samples() if name == "laggard_finding_active"
+    ]
     assert {(each["code"], each["group"], each["topic"]) for each in shown} == {
         ("DATA_LOST", "g", ""),
         ("MONITOR_BLIND", "", ""),
@@ -231,21 +270,33 @@ def test_openings_are_counted_from_0_and_go_on_after_a_restart(tmp_path: Path) -
     seen = [exporter.samples()[opened]]
     for minute in range(1, 4):
         events = [finding_row("CAPACITY_SHORTAGE", "g", finding_id=str(minute))]
-        events += [finding_row("CAPACITY_SHORTAGE", "g", "closed", finding_id=str(minute - 1), seq=1)]
+        events += [
+            finding_row("CAPACITY_SHORTAGE", "g", "closed", finding_id=str(minute - 1), seq=1)
+        ]
         evaluate_minute(tmp_path, minute, *events)
         seen.append(follow(exporter, 1 + minute, minute)[opened])
     restarted = Exporter(tmp_path)
     seen.append(follow(restarted, 9, 3)[opened])
     assert seen == [0, 1, 2, 3, 3]
-    assert {dict(labels)["code"] for name, labels in restarted.samples() if "opened_total" in name} == set(BY_CODE)
+    assert {
+        dict(labels)["code"] for name, labels in restarted.samples() if "opened_total" in name
+    } == set(BY_CODE)
 
 
-def test_a_finding_written_before_its_window_is_whole_waits_for_it_and_counts_once(tmp_path: Path) -> None:
+def test_a_finding_written_before_its_window_is_whole_waits_for_it_and_counts_once(
+    tmp_path: Path,
+) -> None:
     opened = series("findings_opened_total", code="CAPACITY_SHORTAGE", severity="warn")
     write_tick(tmp_path)
     evaluate_minute(tmp_path)
-    row = {**finding_row("CAPACITY_SHORTAGE", "g", topic="t"), "date": NOW.date(), "cluster": "prod", "batch_id": 9}
-    write_rows(tmp_path, "findings", [{**row, "at": NOW + MINUTE}])  # the job has not come to finding_state yet
+    row = {
+        **finding_row("CAPACITY_SHORTAGE", "g", topic="t"),
+        "date": NOW.date(),
+        "cluster": "prod",
+        "batch_id": 9,
+    }
+    # the job has not come to finding_state yet
+    write_rows(tmp_path, "findings", [{**row, "at": NOW + MINUTE}])
     exporter = Exporter(tmp_path)
     exporter.refresh()
     before = exporter.samples()
@@ -255,12 +306,16 @@ def test_a_finding_written_before_its_window_is_whole_waits_for_it_and_counts_on
     assert (SHORTAGE in after, after[opened]) == (True, 1)
 
 
-def test_nothing_is_read_again_until_a_window_was_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_read_again_until_a_window_was_evaluated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     evaluate_minute(tmp_path, 0, finding_row("CAPACITY_SHORTAGE", "g", topic="t"))
     read = []
     real = evaluated_module.read_known
     monkeypatch.setattr(
-        evaluated_module, "read_known", lambda table, uri, *rest: read.append(uri) or real(table, uri, *rest)
+        evaluated_module,
+        "read_known",
+        lambda table, uri, *rest: read.append(uri) or real(table, uri, *rest),
     )
     reader = EvaluatedReader(str(tmp_path), 60)
     first = reader.read()
@@ -291,7 +346,9 @@ def test_findings_that_cannot_be_read_are_counted_and_lag_goes_on(tmp_path: Path
 
 
 def test_policies_say_who_owns_a_group_and_what_it_promised(tmp_path: Path) -> None:
-    policy = Policy(owner="o", team="t", slo_time_lag_seconds=30.0, slo_objective=0.95, in_maintenance=True)
+    policy = Policy(
+        owner="o", team="t", slo_time_lag_seconds=30.0, slo_objective=0.95, in_maintenance=True
+    )
     found = scrape(tmp_path, policy)
     assert found[series("group_policy_info", group="g", owner="o", team="t")] == 1
     assert found[series("group_slo_seconds", group="g")] == 30
@@ -299,9 +356,15 @@ def test_policies_say_who_owns_a_group_and_what_it_promised(tmp_path: Path) -> N
     assert found[series("group_maintenance", group="g")] == 1
 
 
-def test_what_nobody_declared_is_absent_except_that_no_maintenance_is_planned(tmp_path: Path) -> None:
+def test_what_nobody_declared_is_absent_except_that_no_maintenance_is_planned(
+    tmp_path: Path,
+) -> None:
     found = scrape(tmp_path)
-    declared = {"laggard_group_policy_info", "laggard_group_slo_seconds", "laggard_group_slo_objective_ratio"}
+    declared = {
+        "laggard_group_policy_info",
+        "laggard_group_slo_seconds",
+        "laggard_group_slo_objective_ratio",
+    }
     assert declared & names(found) == set()
     assert found[series("group_maintenance", group="g")] == 0
 
@@ -314,7 +377,9 @@ def test_shapes_go_after_histograms_and_a_group_with_a_finding_stays(tmp_path: P
         groups=[group_row(name) for name in groups],
     )
     windows = [window_row(name, "t") for name in groups]
-    write_evaluated(tmp_path, windows=windows, findings=[finding_row("ARRIVAL_SKEW", "g05", role="note")])
+    write_evaluated(
+        tmp_path, windows=windows, findings=[finding_row("ARRIVAL_SKEW", "g05", role="note")]
+    )
     bodies = {}
     for max_series in (5_000, 1_060, 500):
         exporter = Exporter(tmp_path, max_series=max_series)
@@ -323,28 +388,52 @@ def test_shapes_go_after_histograms_and_a_group_with_a_finding_stays(tmp_path: P
         assert len(bodies[max_series]) <= max_series
     assert "laggard_group_lag_gini_ratio" in names(bodies[5_000])
     assert "laggard_group_lag_gini_ratio" not in names(bodies[1_060])
-    assert {dict(labels)["group"] for name, labels in bodies[1_060] if name == "laggard_group_members"} == set(groups)
-    kept = {dict(labels)["group"] for name, labels in bodies[500] if name == "laggard_group_lag_records"}
+    assert {
+        dict(labels)["group"] for name, labels in bodies[1_060] if name == "laggard_group_members"
+    } == set(groups)
+    kept = {
+        dict(labels)["group"] for name, labels in bodies[500] if name == "laggard_group_lag_records"
+    }
     assert kept == {"g05"}
 
 
 def test_the_inequality_of_arrivals_is_reported_by_topic(tmp_path: Path) -> None:
-    rates = {"even": (5.0, 5.0, 5.0, 5.0), "all on one": (0.0, 0.0, 8.0, 0.0), "unknown": (5.0, None)}
-    rows = [topic_row(topic, n, arrival_rate=rate) for topic, found in rates.items() for n, rate in enumerate(found)]
+    rates = {
+        "even": (5.0, 5.0, 5.0, 5.0),
+        "all on one": (0.0, 0.0, 8.0, 0.0),
+        "unknown": (5.0, None),
+    }
+    rows = [
+        topic_row(topic, n, arrival_rate=rate)
+        for topic, found in rates.items()
+        for n, rate in enumerate(found)
+    ]
     write_batch(tmp_path, topics=rows)
     exporter = Exporter(tmp_path)
     exporter.refresh()
     found = exporter.samples()
-    assert [found.get(series("topic_arrival_gini_ratio", topic=topic)) for topic in rates] == [0.0, 1.0, None]
+    assert [found.get(series("topic_arrival_gini_ratio", topic=topic)) for topic in rates] == [
+        0.0,
+        1.0,
+        None,
+    ]
 
 
 def test_a_history_evaluated_by_the_rules_is_reported_as_they_reported_it(tmp_path: Path) -> None:
-    """Six partitions, three members that each fall behind a little: a shortage, and more members help."""
+    """Six partitions, three members that each fall behind a little: a shortage, and more members
+    help.
+    """
     windows = 40
-    evaluation = evaluate(Fluid(np.full((6, windows), 100.0), np.full((3, windows), 180.0)).tables())
+    evaluation = evaluate(
+        Fluid(np.full((6, windows), 100.0), np.full((3, windows), 180.0)).tables()
+    )
     end = evaluation.windows[-1]["window_end"]
     for name, rows in (("findings", evaluation.findings), ("group_windows", evaluation.windows)):
-        write_rows(tmp_path, name, [{"cluster": "prod", "batch_id": 1, **row, "status": "ok"} for row in rows])
+        write_rows(
+            tmp_path,
+            name,
+            [{"cluster": "prod", "batch_id": 1, **row, "status": "ok"} for row in rows],
+        )
     state_row = {"cluster": "prod", "batch_id": 1, "date": end.date(), "group": "", "status": "ok"}
     write_rows(tmp_path, "finding_state", [{**state_row, "window_start": end - MINUTE}])
     shutil.rmtree(tmp_path / "batches", ignore_errors=True)

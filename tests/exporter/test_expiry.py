@@ -33,7 +33,9 @@ EMPTY = {"members": 0, "empty_since": NOW - HOUR, "topics": []}
         ({"group_type": None, "members": None}, None),
     ],
 )
-def test_offsets_expire_a_retention_after_what_kept_them_last(facts: dict[str, Any], since: float | None) -> None:
+def test_offsets_expire_a_retention_after_what_kept_them_last(
+    facts: dict[str, Any], since: float | None
+) -> None:
     row = {"group_type": "classic", "members": 2, "empty_since": None, "topics": None} | facts
     assert offsets_expiry(row, COMMITS, WEEK // 60) == (None if since is None else since + WEEK)
     assert offsets_expiry(row, COMMITS, None) is None
@@ -42,7 +44,13 @@ def test_offsets_expire_a_retention_after_what_kept_them_last(facts: dict[str, A
 def test_the_oldest_commit_of_all_partitions_counts(tmp_path: Path) -> None:
     ages = (50, 900, 20)  # the oldest of them has no lag
     partitions = [
-        partition_row("g", "orders", number, commit_timestamp=NOW - timedelta(seconds=age), committed_offset=1000)
+        partition_row(
+            "g",
+            "orders",
+            number,
+            commit_timestamp=NOW - timedelta(seconds=age),
+            committed_offset=1000,
+        )
         for number, age in enumerate(ages)
     ]
     groups = [group_row("g", group_type="simple", members=None), group_row("h", topics=[])]
@@ -51,4 +59,7 @@ def test_the_oldest_commit_of_all_partitions_counts(tmp_path: Path) -> None:
     exporter.refresh()
     found = exporter.samples()
     name = "group_offsets_expiry_timestamp_seconds"
-    assert (found[series(name, group="g")], found.get(series(name, group="h"))) == (NOON - 900 + 3600, None)
+    assert (found[series(name, group="g")], found.get(series(name, group="h"))) == (
+        NOON - 900 + 3600,
+        None,
+    )

@@ -30,13 +30,23 @@ from tables.fixtures import (
 GOLDEN = Path(__file__).parent / "golden"
 # differ from run to run, or with every change of a table
 _VARYING = re.compile(
-    r"^(process_\w+|laggard_build_info\{.*\}|laggard_exporter_refresh_seconds\{.*\}) .*$", re.MULTILINE
+    r"^(process_\w+|laggard_build_info\{.*\}|laggard_exporter_refresh_seconds\{.*\}) .*$",
+    re.MULTILINE,
 )
 
 
 def counted() -> dict[str, Any]:
     """What a job that follows rebalances adds to a row of group_status."""
-    flows = ("produced", "consumed", "lost", "commits", "noop_commits", "rewinds", "rewound_records", "ahead")
+    flows = (
+        "produced",
+        "consumed",
+        "lost",
+        "commits",
+        "noop_commits",
+        "rewinds",
+        "rewound_records",
+        "ahead",
+    )
     return {
         "assignment_imbalance": 1.5,
         "last_rebalance_at": NOW - timedelta(minutes=5),
@@ -87,14 +97,29 @@ def golden_body(root: Path, name: str) -> str:
             log_start_offset=400,
             readable_records=600,
         ),
-        partition_row('odd "name"\n', "orders", 1, time_lag_censored=True, commit_timestamp=NOW - timedelta(hours=2)),
+        partition_row(
+            'odd "name"\n',
+            "orders",
+            1,
+            time_lag_censored=True,
+            commit_timestamp=NOW - timedelta(hours=2),
+        ),
     ]
     groups = [
         group_row("billing", **counted()),
-        group_row('odd "name"\n', group_type="simple", assignor=None, generation=None, group_state="Empty"),
+        group_row(
+            'odd "name"\n', group_type="simple", assignor=None, generation=None, group_state="Empty"
+        ),
     ]
     topics = [topic_row("orders", n) for n in range(3)]
-    write_batch(root, 42, partitions=partitions, groups=groups, topics=topics, offsets_retention_minutes=10_080)
+    write_batch(
+        root,
+        42,
+        partitions=partitions,
+        groups=groups,
+        topics=topics,
+        offsets_retention_minutes=10_080,
+    )
     write_evaluated(root, NOW - timedelta(minutes=1), windows=[window_row("billing", "orders")])
     write_evaluated(
         root,
@@ -108,7 +133,9 @@ def golden_body(root: Path, name: str) -> str:
             finding_row("MONITOR_BLIND", None, severity="page"),
         ],
     )
-    policy = Policy(owner="billing-oncall", team="payments", slo_time_lag_seconds=60, in_maintenance=True)
+    policy = Policy(
+        owner="billing-oncall", team="payments", slo_time_lag_seconds=60, in_maintenance=True
+    )
     exporter = Exporter(root, policies={"billing": policy})
     exporter.stats.count_request("/metrics", 200)
     exporter.stats.refresh_errors["table_unreadable"] = 1
@@ -134,7 +161,12 @@ def test_a_full_body_equals_the_golden_file(tmp_path: Path, name: str) -> None:
 def test_promtool_has_nothing_against_the_golden_body() -> None:
     body = (GOLDEN / "text.txt").read_text().replace("{…}", "").replace(" …\n", " 1\n")
     done = subprocess.run(
-        ["promtool", "check", "metrics"], input=body, capture_output=True, text=True, timeout=60, check=False
+        ["promtool", "check", "metrics"],
+        input=body,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from exporter.stops import start_exporter
 from laggard.exporter.memory import give_back
 
-BLOCK, COUNT, KEPT = 1000, 100_000, 500  # one of so many blocks stays, so that no end of the heap is free by itself
+# one of so many blocks stays, so that no end of the heap is free by itself
+BLOCK, COUNT, KEPT = 1000, 100_000, 500
 
 
 def resident_bytes() -> int:

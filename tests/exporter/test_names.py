@@ -13,7 +13,10 @@ from laggard.exporter.render import _openmetrics, _text
 from laggard.exporter.samples import filled
 
 # every code point, lone surrogates included, and the letters that matter often
-NAMES = st.text(st.one_of(st.characters(codec=None), st.sampled_from('\\"\n\r\x00x#‮\u2028\ud800a ')), max_size=300)
+NAMES = st.text(
+    st.one_of(st.characters(codec=None), st.sampled_from('\\"\n\r\x00x#‮\u2028\ud800a ')),
+    max_size=300,
+)
 
 
 @given(NAMES)
@@ -22,7 +25,10 @@ def test_an_escaped_name_prints_fits_and_survives_both_formats(name: str) -> Non
     assert escaped.isprintable()
     assert len(escaped.encode()) <= MAX_BYTES
     families = [filled(GROUP_MEMBERS, [({"cluster": "c", "group": escaped}, 1)])]
-    for body, parse in ((_text(families), parse_text), (_openmetrics(families) + b"# EOF\n", parse_openmetrics)):
+    for body, parse in (
+        (_text(families), parse_text),
+        (_openmetrics(families) + b"# EOF\n", parse_openmetrics),
+    ):
         (family,) = parse(body.decode())
         assert family.samples[0].labels["group"] == escaped
 

@@ -1,4 +1,6 @@
-"""One odd row costs its own series only: those of every other group are the same bytes, and it is counted by name."""
+"""One odd row costs its own series only: those of every other group are the same bytes, and it is
+counted by name.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,13 @@ OUTCOMES = {"skips": 1, "matured": 9, "late": 2}
 def rows_of(group: str) -> dict[str, list[dict[str, Any]]]:
     """Two rows of each table for a group, and a topic of the same name."""
     buckets = [1] * 11
-    place = {"date": NOW.date(), "cluster": "prod", "batch_id": 1, "window_start": START, "window_end": NOW}
+    place = {
+        "date": NOW.date(),
+        "cluster": "prod",
+        "batch_id": 1,
+        "window_start": START,
+        "window_end": NOW,
+    }
     return {
         "partition_status": [partition_row(group, group, n) for n in range(2)],
         "group_status": [
@@ -79,7 +87,9 @@ def rows_of(group: str) -> dict[str, list[dict[str, Any]]]:
 def tables(*groups: str) -> dict[str, pa.Table]:
     every = [rows_of(group) for group in groups]
     return {
-        name: pa.Table.from_pylist([row for rows in every for row in rows[name]], schema=arrow_schema(TABLES[name]))
+        name: pa.Table.from_pylist(
+            [row for rows in every for row in rows[name]], schema=arrow_schema(TABLES[name])
+        )
         for name in SIFTED
     }
 
@@ -94,7 +104,9 @@ def body_of(read: dict[str, pa.Table]) -> tuple[list[str], Skipped]:
         evaluated_rows(read["group_windows"], "group_windows", skipped),
         findings=evaluated_rows(read["findings"], "findings", skipped),
     )
-    snapshot = Snapshot(base.batch, base.group_topics, base.partitions, base.groups, base.topics, evaluated)
+    snapshot = Snapshot(
+        base.batch, base.group_topics, base.partitions, base.groups, base.topics, evaluated
+    )
     data = render_data(snapshot, 100_000, skipped)
     return data.heads[TEXT].plain.decode().splitlines(), skipped
 
@@ -112,30 +124,46 @@ def odd_rows(draw: st.DrawFn) -> tuple[str, pa.Table]:
     """A table, and its rows of the odd group with some values replaced."""
     name = draw(st.sampled_from(SIFTED))
     rows = tables(ODD)[name]
-    for column in draw(st.lists(st.sampled_from(sorted(rows.column_names)), min_size=1, max_size=4, unique=True)):
+    for column in draw(
+        st.lists(st.sampled_from(sorted(rows.column_names)), min_size=1, max_size=4, unique=True)
+    ):
         index = rows.column_names.index(column)
         odd = draw(st.sampled_from(odd_arrays(rows.schema.field(column).type)))
         rest = rows[column].combine_chunks().slice(1)
-        rows = rows.set_column(index, rows.schema.field(column).with_nullable(True), pa.chunked_array([odd, rest]))
+        rows = rows.set_column(
+            index, rows.schema.field(column).with_nullable(True), pa.chunked_array([odd, rest])
+        )
     return name, rows
 
 
 @given(odd=odd_rows(), place=st.integers(0, 2))
-def test_the_series_of_all_other_groups_are_the_same_bytes(odd: tuple[str, pa.Table], place: int) -> None:
+def test_the_series_of_all_other_groups_are_the_same_bytes(
+    odd: tuple[str, pa.Table], place: int
+) -> None:
     name, rows = odd
     whole = tables(*SOUND, ODD)
     sound = tables(*SOUND)[name]
     cut = place * len(sound) // 2
-    whole[name] = pa.concat_tables([sound.slice(0, cut), rows, sound.slice(cut)], promote_options="permissive")
+    whole[name] = pa.concat_tables(
+        [sound.slice(0, cut), rows, sound.slice(cut)], promote_options="permissive"
+    )
     lines, skipped = body_of(whole)
     assert lines_of(lines, SOUND) == SOUND_LINES
-    assert not [line for line in lines if not line.startswith("#") and line.endswith((" NaN", " None"))]
+    assert not [
+        line for line in lines if not line.startswith("#") and line.endswith((" NaN", " None"))
+    ]
     assert len({line.rpartition(" ")[0] for line in lines}) == len(lines), "a series comes twice"
     assert {reason for _, reason in skipped.counts} <= set(REASONS)
 
 
-def test_a_partition_with_an_odd_number_makes_its_topic_partial_and_no_other(tmp_path: Path) -> None:
-    rows = [partition_row("g", "t", 0), partition_row("g", "t", 1, lag=-5), partition_row("g", "u", 0)]
+def test_a_partition_with_an_odd_number_makes_its_topic_partial_and_no_other(
+    tmp_path: Path,
+) -> None:
+    rows = [
+        partition_row("g", "t", 0),
+        partition_row("g", "t", 1, lag=-5),
+        partition_row("g", "u", 0),
+    ]
     write_batch(tmp_path, partitions=rows, groups=[group_row("g")])
     exporter = Exporter(tmp_path)
     exporter.refresh()
@@ -168,7 +196,8 @@ def test_what_is_skipped_is_published_at_0_from_the_start_and_logged_once(
     assert found[series("exporter_rows_skipped_total", table="group_status", reason="value")] == 2
     assert found[series("group_members", group="twice")] == 2
     said = (
-        "1 row of group_status skipped (value), the first of group 'twice': topic_counters has a topic twice or one "
+        "1 row of group_status skipped (value), the first of group 'twice': topic_counters has a "
+        "topic twice or one "
         "without a name; laggard_exporter_rows_skipped_total counts on"
     )
     assert [record.getMessage() for record in caplog.records] == [said]
@@ -179,15 +208,24 @@ def test_status_names_what_it_skips(tmp_path: Path, capsys: pytest.CaptureFixtur
     write_batch(tmp_path, partitions=rows, groups=[group_row("g\x1b", lag=None)])
     assert main(["status", "--set", f"job.tables={tmp_path}"]) == OK
     shown = capsys.readouterr()
-    assert "1 row of partition_status skipped (value), the first of group 'g\\x1b', topic 't', partition 1" in shown.err
+    assert (
+        "1 row of partition_status skipped (value), the first of group 'g\\x1b', topic 't', "
+        "partition 1" in shown.err
+    )
     assert "≥ 100" in shown.out
 
 
 def test_odd_rows_of_the_rules_cost_no_lag(tmp_path: Path) -> None:
     write_batch(tmp_path, partitions=[partition_row("g", "t", 0)], groups=[group_row("g")])
-    windows = [window_row("g", "t"), window_row("g", "u", slope=float("nan")), {**window_row("h", "t"), "topic": None}]
+    windows = [
+        window_row("g", "t"),
+        window_row("g", "u", slope=float("nan")),
+        {**window_row("h", "t"), "topic": None},
+    ]
     write_evaluated(
-        tmp_path, windows=windows, findings=[finding_row("LAG_GROWING", "g"), finding_row("LAG_GROWING", "h")]
+        tmp_path,
+        windows=windows,
+        findings=[finding_row("LAG_GROWING", "g"), finding_row("LAG_GROWING", "h")],
     )
     exporter = Exporter(tmp_path)
     exporter.refresh()
@@ -202,7 +240,9 @@ def test_an_odd_batch_row_does_not_end_the_thread(tmp_path: Path) -> None:
     exporter = Exporter(tmp_path)
     exporter.refresh()
     odd = {"polled_at": NOW + timedelta(seconds=1), "unknown_records_total": [None]}
-    write_batch(tmp_path, 2, partitions=[partition_row("g", "t", 0)], groups=[group_row("g")], **odd)
+    write_batch(
+        tmp_path, 2, partitions=[partition_row("g", "t", 0)], groups=[group_row("g")], **odd
+    )
     exporter.refresh()
     assert series("group_lag_records", group="g", topic="t") in exporter.samples()
 
@@ -210,7 +250,9 @@ def test_an_odd_batch_row_does_not_end_the_thread(tmp_path: Path) -> None:
 def test_a_name_that_is_no_text_is_skipped_in_real_tables(tmp_path: Path) -> None:
     write_batch(tmp_path, 1, partitions=[partition_row("g", "t", 0)], groups=[group_row("g")])
     rows = tables("g", ODD)["partition_status"]
-    names = pa.chunked_array([pa.array([b"g", b"g", b"\xed\xa0\x80", b"\xff"], pa.binary()).view(pa.string())])
+    names = pa.chunked_array(
+        [pa.array([b"g", b"g", b"\xed\xa0\x80", b"\xff"], pa.binary()).view(pa.string())]
+    )
     rows = rows.set_column(rows.column_names.index("group"), "group", names)
     versions = {
         "partition_status": write_arrow(tmp_path, "partition_status", rows),

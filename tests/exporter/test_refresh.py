@@ -1,4 +1,6 @@
-"""One batch, whole, while it is fresh: never a mixture, never old numbers, never none without a reason."""
+"""One batch, whole, while it is fresh: never a mixture, never old numbers, never none without a
+reason.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,15 @@ from laggard.exporter.snapshot import Snapshot
 from laggard.tables.freshness import max_age
 from laggard.tables.published import Batch
 from laggard.tables.readers import TableUnreadable
-from tables.fixtures import NOW, batch_row, group_row, partition_row, topic_row, write_batch, write_rows
+from tables.fixtures import (
+    NOW,
+    batch_row,
+    group_row,
+    partition_row,
+    topic_row,
+    write_batch,
+    write_rows,
+)
 
 LAG = series("group_lag_records", group="g", topic="t")
 DATA = ("laggard_group_", "laggard_partition_", "laggard_topic_")
@@ -41,7 +51,9 @@ def reason(exporter: Exporter) -> str:
     """The state of laggard_not_ready, which must agree with laggard_ready."""
     found = exporter.samples()
     (current,) = [
-        dict(labels)["laggard_not_ready"] for (name, labels), on in found.items() if name == "laggard_not_ready" and on
+        dict(labels)["laggard_not_ready"]
+        for (name, labels), on in found.items()
+        if name == "laggard_not_ready" and on
     ]
     (ready,) = [value for (name, _), value in found.items() if name == "laggard_ready"]
     assert ready == (current == "none")
@@ -60,9 +72,14 @@ def test_the_exporter_follows_the_newest_batch(tmp_path: Path) -> None:
 
 def test_rows_above_the_version_that_the_batch_names_are_not_served(tmp_path: Path) -> None:
     write_lag(tmp_path, 1, lag=5)
-    write_rows(tmp_path, "partition_status", [partition_row("g", "t", 0, committed_offset=0)])  # not published yet
+    # not published yet
+    write_rows(tmp_path, "partition_status", [partition_row("g", "t", 0, committed_offset=0)])
     write_rows(tmp_path, "group_status", [group_row("g", generation=99)])
-    write_rows(tmp_path, "topic_windows", [topic_row("t", 0, batch_id=2, log_end_offset=7777, window_start=NOW)])
+    write_rows(
+        tmp_path,
+        "topic_windows",
+        [topic_row("t", 0, batch_id=2, log_end_offset=7777, window_start=NOW)],
+    )
     exporter = Exporter(tmp_path)
     exporter.refresh()
     found = exporter.samples()
@@ -89,7 +106,9 @@ def test_data_disappears_at_its_age_limit_without_any_refresh_and_the_rest_stays
     exporter.clock.now = POLLED + age
     assert bool(data_names(exporter)) == is_served
     assert reason(exporter) == ("none" if is_served else "stale")
-    assert {"laggard_batch_id", "laggard_source_lag_records", "laggard_build_info"} <= names(exporter.samples())
+    assert {"laggard_batch_id", "laggard_source_lag_records", "laggard_build_info"} <= names(
+        exporter.samples()
+    )
 
 
 def test_a_batch_that_is_old_when_the_exporter_starts_is_not_served(tmp_path: Path) -> None:
@@ -105,7 +124,9 @@ def test_a_backfill_drops_the_data_of_the_batch_before(tmp_path: Path) -> None:
     exporter = Exporter(tmp_path)
     exporter.refresh()
     versions = {"partition_status": 0, "group_status": 0, "topic_windows": 0}
-    write_rows(tmp_path, "batches", [batch_row(2, versions, NOW + timedelta(seconds=1), kind="backfill")])
+    write_rows(
+        tmp_path, "batches", [batch_row(2, versions, NOW + timedelta(seconds=1), kind="backfill")]
+    )
     exporter.refresh()
     assert data_names(exporter) == set()
     assert reason(exporter) == "catching_up"
@@ -118,7 +139,9 @@ def test_no_tables_read_table_missing_and_an_empty_log_reads_starting(tmp_path: 
     write_rows(tmp_path, "batches", [])
     reasons.append(exporter.refresh().roots[0].reason)
     assert reasons == ["table_missing", "starting"]
-    assert ("cluster", "configured") in {label for _, labels in exporter.samples() for label in labels}
+    assert ("cluster", "configured") in {
+        label for _, labels in exporter.samples() for label in labels
+    }
 
 
 def test_the_last_good_data_outlives_a_read_error_but_not_its_age(tmp_path: Path) -> None:
@@ -162,13 +185,18 @@ def test_files_removed_under_the_reader_make_it_read_the_newer_batch(
     assert not +exporter.stats.refresh_errors
 
 
-def test_a_fault_of_ours_is_counted_and_the_thread_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_ours_is_counted_and_the_thread_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_lag(tmp_path, 1, lag=5)
     exporter = Exporter(tmp_path)
     with monkeypatch.context() as broken:
         broken.setattr(refresh_module, "load_snapshot", lambda *_: 1 // 0)
         exporter.refresh()
-    assert (reason(exporter), +exporter.stats.refresh_errors) == ("table_unreadable", {"internal": 1})
+    assert (reason(exporter), +exporter.stats.refresh_errors) == (
+        "table_unreadable",
+        {"internal": 1},
+    )
     exporter.refresh()
     assert exporter.samples()[LAG] == 5
 

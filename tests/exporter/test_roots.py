@@ -1,4 +1,6 @@
-"""Several table roots, one exporter: one body with the series of all, and a root that is ill costs its own only."""
+"""Several table roots, one exporter: one body with the series of all, and a root that is ill costs
+its own only.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ from patience import patient
 from tables.fixtures import NOW, batch_row, partition_row, write_batch, write_rows
 
 
-def write_root(root: Path, cluster: str, number: int = 1, seconds: float = 0, groups: int = 2) -> Path:
+def write_root(
+    root: Path, cluster: str, number: int = 1, seconds: float = 0, groups: int = 2
+) -> Path:
     """A root with lag of `groups` groups in a cluster, polled so many seconds after NOW."""
     rows = [partition_row(f"g{n}", "t", 0, cluster=cluster) for n in range(groups)]
     write_batch(root, number, NOW + timedelta(seconds=seconds), partitions=rows, cluster=cluster)
@@ -39,7 +43,9 @@ class Several:
 
     def __init__(self, *roots: Path, **options: int) -> None:
         self.clock, self.stats = Clock(), SelfStats()
-        self.publisher = Publisher(ExporterOptions(tuple(map(str, roots)), **options), self.stats, self.clock)
+        self.publisher = Publisher(
+            ExporterOptions(tuple(map(str, roots)), **options), self.stats, self.clock
+        )
 
     def refresh(self, *places: int) -> None:
         for place in places or range(len(self.publisher.refreshers)):
@@ -62,7 +68,9 @@ def test_one_body_has_the_series_of_every_root_and_each_family_once(tmp_path: Pa
     heads = [line for line in body.splitlines() if line.startswith("# TYPE")]
     assert len(heads) == len(set(heads))
     assert body.count("\nlaggard_build_info{") == body.count("\nlaggard_series ") == 1
-    (number,) = (line.split()[1] for line in body.splitlines() if line.startswith("laggard_series "))
+    (number,) = (
+        line.split()[1] for line in body.splitlines() if line.startswith("laggard_series ")
+    )
     others = ("#", "process_")  # what the body says it has, but for the process's own series
     lines = [line for line in body.splitlines() if not line.startswith(others)]
     own = sum(line.startswith("process_") for line in body.splitlines())
@@ -97,8 +105,12 @@ def test_a_body_that_nobody_makes_again_does_not_outlive_its_age_for_long(tmp_pa
     assert several.clusters() == set()
 
 
-def test_of_two_roots_of_one_cluster_the_later_one_is_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    several = Several(write_root(tmp_path / "1", "a", groups=1), write_root(tmp_path / "2", "a", groups=3))
+def test_of_two_roots_of_one_cluster_the_later_one_is_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    several = Several(
+        write_root(tmp_path / "1", "a", groups=1), write_root(tmp_path / "2", "a", groups=3)
+    )
     with caplog.at_level(logging.ERROR):
         several.refresh(1, 0, 1, 0)
     assert several.reasons() == {"a": "", "tables 2": "duplicate_cluster"}
@@ -146,7 +158,9 @@ def test_an_odd_row_of_one_root_costs_no_series_of_the_others(tmp_path: Path) ->
 
 def test_each_root_has_its_share_of_the_series(tmp_path: Path) -> None:
     several = Several(
-        write_root(tmp_path / "a", "a", groups=300), write_root(tmp_path / "b", "b", groups=2), max_series=2000
+        write_root(tmp_path / "a", "a", groups=300),
+        write_root(tmp_path / "b", "b", groups=2),
+        max_series=2000,
     )
     several.refresh()
     assert several.clusters() >= {"b"}
@@ -179,7 +193,13 @@ def start(*words: str) -> subprocess.Popen[str]:
 
 def now_root(root: Path, cluster: str) -> Path:
     """A root of this moment, for a real process."""
-    write_batch(root, 1, datetime.now(timezone.utc), partitions=[partition_row("g", "t", 0)], cluster=cluster)
+    write_batch(
+        root,
+        1,
+        datetime.now(timezone.utc),
+        partitions=[partition_row("g", "t", 0)],
+        cluster=cluster,
+    )
     return root
 
 
@@ -189,7 +209,9 @@ def test_a_root_that_hangs_holds_up_neither_the_others_nor_the_end(tmp_path: Pat
     data.unlink()
     os.mkfifo(data)  # who opens it to read waits for a writer
     good = [now_root(tmp_path / name, name) for name in ("a", "b")]
-    roots = [word for root in (hanging, *good, tmp_path / "missing") for word in ("--tables", str(root))]
+    roots = [
+        word for root in (hanging, *good, tmp_path / "missing") for word in ("--tables", str(root))
+    ]
     with start("export", "--listen", "127.0.0.1:0", *roots) as process:
         try:
             line = process.stderr.readline() if process.stderr else ""
@@ -197,7 +219,9 @@ def test_a_root_that_hangs_holds_up_neither_the_others_nor_the_end(tmp_path: Pat
             wanted = b"tables 1: starting\na: ready\nb: ready\ntables 4: table_missing\n"
             assert comes_true(lambda: ask(port, "/-/ready")[1] == wanted, LIMIT_SECONDS)
             body = ask(port)[1]
-            assert [f'laggard_partition_lag_records{{cluster="{name}"'.encode() in body for name in "ab"] == [True] * 2
+            assert [
+                f'laggard_partition_lag_records{{cluster="{name}"'.encode() in body for name in "ab"
+            ] == [True] * 2
             process.send_signal(signal.SIGTERM)
             assert process.wait(patient(5)) == 0
         finally:

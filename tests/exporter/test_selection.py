@@ -1,4 +1,6 @@
-"""What `[metrics]` and policies choose: partitions, distributions, experimental families, the owner."""
+"""What `[metrics]` and policies choose: partitions, distributions, experimental families, the
+owner.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ DISTRIBUTION = "laggard_group_lag_distribution_records_bucket"
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     partitions = [partition_row(group, "t", n) for group in ("a", "b") for n in range(5)]
-    write_batch(tmp_path, partitions=partitions, groups=[group_row("a", ping_pong=0.5), group_row("b")])
+    write_batch(
+        tmp_path, partitions=partitions, groups=[group_row("a", ping_pong=0.5), group_row("b")]
+    )
     write_evaluated(tmp_path, windows=[window_row("a", "t")])
     return tmp_path
 
@@ -43,7 +47,9 @@ def test_all_partitions_of_chosen_groups_have_series(root: Path) -> None:
 
 def test_no_partition_of_a_group_has_series_where_its_policy_says_none(root: Path) -> None:
     exporter = Exporter(
-        root, policies={"a": Policy(export_partitions="none")}, selection=Selection(partition_always=("*",))
+        root,
+        policies={"a": Policy(export_partitions="none")},
+        selection=Selection(partition_always=("*",)),
     )
     assert shown(exporter, "laggard_partition_lag_records") == {"b": 5}
     assert shown(exporter, "laggard_group_lag_records") == {"a": 1, "b": 1}
@@ -52,51 +58,75 @@ def test_no_partition_of_a_group_has_series_where_its_policy_says_none(root: Pat
     assert worst_partitions(snapshot)["a"]["partition"] == 0
 
 
-def test_a_partition_keeps_its_series_for_ten_minutes_after_it_was_near_the_worst(tmp_path: Path) -> None:
+def test_a_partition_keeps_its_series_for_ten_minutes_after_it_was_near_the_worst(
+    tmp_path: Path,
+) -> None:
     exporter, batches = Exporter(tmp_path, partition_top_k=1), iter(range(1, 9))
 
     def kept(seconds: int, *lags: int) -> list[str]:
         """Partitions with series, when their lags are these."""
         at = NOW + timedelta(seconds=seconds)
-        rows = [partition_row("a", "t", n, committed_offset=1000 - lag) for n, lag in enumerate(lags)]
+        rows = [
+            partition_row("a", "t", n, committed_offset=1000 - lag) for n, lag in enumerate(lags)
+        ]
         write_batch(tmp_path, next(batches), at, partitions=rows, groups=[group_row("a")])
         exporter.clock.now = at.timestamp() + 1
         exporter.refresh()
         lag = "laggard_partition_lag_records"
-        return sorted(dict(labels)["partition"] for each, labels in exporter.samples() if each == lag)
+        return sorted(
+            dict(labels)["partition"] for each, labels in exporter.samples() if each == lag
+        )
 
     assert kept(0, 90, 80, 70, 60) == ["0"]
     assert kept(10, 80, 90, 70, 60) == ["0", "1"]
-    assert kept(2000, 80, 90, 70, 60) == ["0", "1"], "second of the worst: twice as many as are exported"
+    assert kept(2000, 80, 90, 70, 60) == ["0", "1"], (
+        "second of the worst: twice as many as are exported"
+    )
     assert kept(2010, 10, 90, 70, 60) == ["0", "1"]
     assert kept(2599, 10, 90, 70, 60) == ["0", "1"]
     assert kept(2600, 10, 90, 70, 60) == ["1"]
     assert kept(2610, 10, 80, 90, 60) == ["1", "2"]
-    assert kept(2620, 10, 60, 80, 90) == ["2", "3"], "at most one more than are exported, the worse one"
+    assert kept(2620, 10, 60, 80, 90) == ["2", "3"], (
+        "at most one more than are exported, the worse one"
+    )
 
 
-@pytest.mark.parametrize(("globs", "expected"), [(("*",), {"a": 10, "b": 10}), (("b",), {"b": 10}), ((), {})])
-def test_only_chosen_groups_have_distributions(root: Path, globs: tuple[str, ...], expected: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    ("globs", "expected"), [(("*",), {"a": 10, "b": 10}), (("b",), {"b": 10}), ((), {})]
+)
+def test_only_chosen_groups_have_distributions(
+    root: Path, globs: tuple[str, ...], expected: dict[str, int]
+) -> None:
     assert shown(Exporter(root, selection=Selection(distributions=globs)), DISTRIBUTION) == expected
 
 
 def test_experimental_families_can_be_hidden(root: Path) -> None:
     experimental = {family.name for family in FAMILIES if family.help.startswith(EXPERIMENTAL)}
     assert experimental == {
-        "laggard_group_drain_at_capacity_seconds", "laggard_group_slo_breach_seconds", "laggard_group_ping_pong_ratio",
+        "laggard_group_drain_at_capacity_seconds", "laggard_group_slo_breach_seconds",
+        "laggard_group_ping_pong_ratio",
     }  # fmt: skip
     exporter = Exporter(root)
     exporter.refresh()
-    assert experimental & names(exporter.samples()) == experimental - {"laggard_group_slo_breach_seconds"}
+    assert experimental & names(exporter.samples()) == experimental - {
+        "laggard_group_slo_breach_seconds"
+    }
     exporter = Exporter(root, selection=Selection(experimental=False))
     exporter.refresh()
     assert experimental.isdisjoint(names(exporter.samples()))
 
 
 def test_partition_lag_has_the_owner_where_that_is_asked(root: Path) -> None:
-    exporter = Exporter(root, policies={"a": Policy(owner="ann")}, selection=Selection(owner_label=True))
+    exporter = Exporter(
+        root, policies={"a": Policy(owner="ann")}, selection=Selection(owner_label=True)
+    )
     exporter.refresh()
     found = exporter.samples()
-    assert found[series("partition_lag_records", group="a", topic="t", partition=0, owner="ann")] == 100
-    assert found[series("partition_lag_records", group="b", topic="t", partition=0, owner="")] == 100
+    assert (
+        found[series("partition_lag_records", group="a", topic="t", partition=0, owner="ann")]
+        == 100
+    )
+    assert (
+        found[series("partition_lag_records", group="b", topic="t", partition=0, owner="")] == 100
+    )
     assert found[series("partition_time_lag_seconds", group="a", topic="t", partition=0)] == 10

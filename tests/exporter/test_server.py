@@ -1,4 +1,6 @@
-"""The server over real sockets: what it answers, what it refuses, and that bad clients harm only themselves."""
+"""The server over real sockets: what it answers, what it refuses, and that bad clients harm only
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def port(published: Published) -> Iterator[int]:
         yield port
 
 
-def test_a_scrape_gets_text_by_default_with_its_length_and_the_batch_as_etag(port: int, published: Published) -> None:
+def test_a_scrape_gets_text_by_default_with_its_length_and_the_batch_as_etag(
+    port: int, published: Published
+) -> None:
     answer, body = ask(port)
     assert (answer.status, body) == (200, published.bodies(Clock()())[TEXT].plain)
     expected = {
@@ -57,11 +61,17 @@ def test_a_scrape_gets_text_by_default_with_its_length_and_the_batch_as_etag(por
 
 
 def test_openmetrics_and_gzip_come_as_asked_for(port: int, published: Published) -> None:
-    answer, body = ask(port, Accept="application/openmetrics-text;version=1.0.0", Accept_Encoding="gzip")
-    assert answer.getheader("Content-Type") == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    answer, body = ask(
+        port, Accept="application/openmetrics-text;version=1.0.0", Accept_Encoding="gzip"
+    )
+    assert (
+        answer.getheader("Content-Type")
+        == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    )
     assert answer.getheader("Content-Encoding") == "gzip"
     assert gzip.decompress(body) == published.bodies(Clock()())[OPENMETRICS].plain
-    assert body[10:].find(b"\x1f\x8b\x08") == -1  # one member: some clients read no further than the first
+    # one member: some clients read no further than the first
+    assert body[10:].find(b"\x1f\x8b\x08") == -1
 
 
 def test_head_answers_as_get_without_the_body(port: int) -> None:
@@ -71,7 +81,9 @@ def test_head_answers_as_get_without_the_body(port: int) -> None:
     assert head.getheader("Etag") == get.getheader("Etag")
 
 
-def test_a_client_that_has_the_batch_gets_the_body_again_since_our_own_numbers_change_within_it(port: int) -> None:
+def test_a_client_that_has_the_batch_gets_the_body_again_since_our_own_numbers_change_within_it(
+    port: int,
+) -> None:
     answer, body = ask(port, If_None_Match='W/"42"')
     assert (answer.status, b"process_" in body) == (200, True)
 
@@ -84,7 +96,16 @@ def test_other_methods_are_refused(port: int, method: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/x", "/metrics/", "//metrics", "/metrics/../etc/passwd", "/api/v1/groups", "/%2e%2e/", "/favicon.ico"]
+    "path",
+    [
+        "/x",
+        "/metrics/",
+        "//metrics",
+        "/metrics/../etc/passwd",
+        "/api/v1/groups",
+        "/%2e%2e/",
+        "/favicon.ico",
+    ],
 )
 def test_other_paths_are_not_found_and_say_nothing_of_the_server(port: int, path: str) -> None:
     answer, body = ask(port, path)
@@ -112,7 +133,9 @@ def answer_to(port: int, request: bytes) -> bytes:
     ],
 )
 @pytest.mark.parametrize("path", [b"/metrics", b"/nowhere"])
-def test_a_request_body_is_refused_before_it_is_read(port: int, path: bytes, headers: bytes) -> None:
+def test_a_request_body_is_refused_before_it_is_read(
+    port: int, path: bytes, headers: bytes
+) -> None:
     answer = answer_to(port, b"GET " + path + b" HTTP/1.1\r\nHost: x\r\n" + headers + b"\r\n")
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 413 ")
@@ -134,8 +157,12 @@ def test_a_connection_is_kept_after_an_answer_and_an_empty_body_is_none(port: in
 def test_health_never_looks_at_data_and_readiness_gives_the_reason(published: Published) -> None:
     for clock, ready in ((Clock(), (200, b"prod: ready\n")), (STALE, (503, b"prod: stale\n"))):
         with serving(published, clock) as (port, _):
-            answers = [ask(port, path) for path in ("/-/healthy", "/healthz", "/-/ready", "/readyz")]
-        assert [(answer.status, body) for answer, body in answers] == [(200, b"ok\n")] * 2 + [ready] * 2
+            answers = [
+                ask(port, path) for path in ("/-/healthy", "/healthz", "/-/ready", "/readyz")
+            ]
+        assert [(answer.status, body) for answer, body in answers] == [(200, b"ok\n")] * 2 + [
+            ready
+        ] * 2
 
 
 def test_stale_data_is_not_served_and_has_another_etag(published: Published) -> None:
@@ -155,7 +182,9 @@ def test_the_landing_page_links_the_paths_and_names_no_group(port: int) -> None:
 
 def half_open(port: int) -> list[socket.socket]:
     """Clients that begin a request and do not end it."""
-    connections = [socket.create_connection(("127.0.0.1", port), timeout=LIMIT_SECONDS) for _ in range(60)]
+    connections = [
+        socket.create_connection(("127.0.0.1", port), timeout=LIMIT_SECONDS) for _ in range(60)
+    ]
     for connection in connections:
         connection.sendall(b"GET /metrics HTTP/1.1\r\nHost:")
     return connections
@@ -183,7 +212,9 @@ def test_half_open_clients_are_closed_at_the_deadline(published: Published) -> N
 
 def test_when_full_the_oldest_silent_connection_makes_room(published: Published) -> None:
     with serving(published, max_connections=3) as (port, stats):
-        silent = [socket.create_connection(("127.0.0.1", port), timeout=LIMIT_SECONDS) for _ in range(3)]
+        silent = [
+            socket.create_connection(("127.0.0.1", port), timeout=LIMIT_SECONDS) for _ in range(3)
+        ]
         assert comes_true(lambda: stats.connections == 3, LIMIT_SECONDS)
         answer, _ = ask(port)
         assert (answer.status, silent[0].recv(1), stats.refused["connections"]) == (200, b"", 1)
@@ -199,7 +230,10 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Published:
 
 
 def test_when_full_of_slow_readers_the_slowest_makes_room(big: Published) -> None:
-    with serving(big, response_seconds=2 * LIMIT_SECONDS, max_connections=5) as (port, stats), slow_readers(port, 5):
+    with (
+        serving(big, response_seconds=2 * LIMIT_SECONDS, max_connections=5) as (port, stats),
+        slow_readers(port, 5),
+    ):
         answers = [ask(port, path) for path in ("/-/healthy", "/metrics")]
     assert [answer.status for answer, _ in answers] == [200, 200]
     assert stats.refused["connections"] >= 1
@@ -224,7 +258,11 @@ def test_slow_readers_delay_nobody_else(big: Published, path: str) -> None:
 
 def with_headers(size: int) -> bytes:
     """A request whose headers have so many bytes."""
-    return b"GET /-/healthy HTTP/1.1\r\n" + b"Host: x\r\nConnection: close\r\nX: ".ljust(size - 2, b"a") + b"\r\n\r\n"
+    return (
+        b"GET /-/healthy HTTP/1.1\r\n"
+        + b"Host: x\r\nConnection: close\r\nX: ".ljust(size - 2, b"a")
+        + b"\r\n\r\n"
+    )
 
 
 def test_headers_past_the_limit_are_answered_with_their_own_status(port: int) -> None:
@@ -255,7 +293,14 @@ def test_requests_are_counted_by_path_from_a_closed_list(published: Published) -
 
 @pytest.mark.parametrize(
     ("host", "expected"),
-    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("::", False), ("kafka", False)],
+    [
+        ("127.0.0.1", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("kafka", False),
+    ],
 )
 def test_only_this_machine_reaches_a_loopback_address(host: str, expected: bool) -> None:
     assert is_loopback(host) == expected
@@ -264,13 +309,16 @@ def test_only_this_machine_reaches_a_loopback_address(host: str, expected: bool)
 @contextmanager
 def exporter_process(*words: str) -> Iterator[subprocess.Popen[str]]:
     script = (
-        "from laggard.__main__ import leave; from laggard.exporter.run import *; leave(run_exporter(ExporterOptions("
-        + ", ".join(words)
-        + ")))"
+        "from laggard.__main__ import leave; from laggard.exporter.run import *; "
+        "leave(run_exporter(ExporterOptions(" + ", ".join(words) + ")))"
     )
     environment = {**os.environ, "PYTHONPATH": str(LIB)}
     with subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
     ) as process:
         try:
             yield process
@@ -305,7 +353,8 @@ def test_importing_the_exporter_brings_no_spark_along() -> None:
     script = (
         "import sys, laggard.exporter.run, laggard.tables.readers, laggard.tables.arrow\n"
         "import laggard.cli.status, laggard.cli.query\n"
-        "print([name for name in sys.modules if name.split('.')[0] in ('pyspark', 'py4j', 'kafka', 'delta')])"
+        "print([name for name in sys.modules if name.split('.')[0] in ('pyspark', 'py4j', "
+        "'kafka', 'delta')])"
     )
     run = subprocess.run(
         [sys.executable, "-c", script],

@@ -41,7 +41,13 @@ def tables(tmp_path: Path) -> Path:
             group_state="Unknown",
         ),
     ]
-    write_batch(tmp_path, 42, partitions=partitions, groups=groups, topics=[topic_row("orders", n) for n in range(2)])
+    write_batch(
+        tmp_path,
+        42,
+        partitions=partitions,
+        groups=groups,
+        topics=[topic_row("orders", n) for n in range(2)],
+    )
     write_rows(tmp_path, "group_status", [group_row("not-published")])
     return tmp_path
 
@@ -59,7 +65,9 @@ def call(verb: Any, root: Path, *words: str, as_json: bool = False) -> int:
     return int(verb.run(args, config))
 
 
-def test_status_shows_the_worst_group_first_with_unknown_and_lower_bounds_as_such(tables: Path) -> None:
+def test_status_shows_the_worst_group_first_with_unknown_and_lower_bounds_as_such(
+    tables: Path,
+) -> None:
     assert status.status_lines(status.read_snapshot(str(tables))) == [
         f"prod: batch 42, 2026-11-20 12:00:00 UTC, 3 groups{UNEVALUATED}",
         "GROUP         STATE    MEMBERS      LAG    TIME LAG  WORST PARTITION  GENERATION  DATA",
@@ -73,17 +81,25 @@ def test_the_generation_of_a_modern_group_is_its_epoch(tmp_path: Path) -> None:
     write_batch(tmp_path, groups=[group_row("modern", generation=None, group_epoch=12)])
     (line,) = status.group_lines(status.read_snapshot(str(tmp_path)))
     assert line.generation == 12
-    assert status.status_lines(status.read_snapshot(str(tmp_path)))[0].endswith(f", 1 group{UNEVALUATED}")
+    assert status.status_lines(status.read_snapshot(str(tmp_path)))[0].endswith(
+        f", 1 group{UNEVALUATED}"
+    )
 
 
-def test_status_limits_filters_and_warns_of_old_data(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_limits_filters_and_warns_of_old_data(
+    tables: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert call(status, tables, "--limit", "1") == 0
     shown = capsys.readouterr()
     assert shown.out.splitlines()[-1] == "… and 2 more"
     assert "old" in shown.err
     call(status, tables, "--group", "bil*", as_json=True)
     answer = json.loads(capsys.readouterr().out)
-    assert (answer["v"], answer["ok"], [group["group"] for group in answer["data"]["groups"]]) == (1, True, ["billing"])
+    assert (answer["v"], answer["ok"], [group["group"] for group in answer["data"]["groups"]]) == (
+        1,
+        True,
+        ["billing"],
+    )
     with pytest.raises(LaggardError) as error:
         call(status, tables, "--group", "nobody")
     assert error.value.exit_code == NOT_FOUND
@@ -101,7 +117,14 @@ def test_status_says_that_there_is_nothing_yet(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.4, "0 s"), (59, "59 s"), (60, "1 m 00 s"), (185, "3 m 05 s"), (3840, "1 h 04 m"), (97200, "1 d 03 h")],
+    [
+        (0.4, "0 s"),
+        (59, "59 s"),
+        (60, "1 m 00 s"),
+        (185, "3 m 05 s"),
+        (3840, "1 h 04 m"),
+        (97200, "1 d 03 h"),
+    ],
 )
 def test_durations_have_two_units_at_most(seconds: float, text: str) -> None:
     assert duration(seconds) == text
@@ -113,12 +136,19 @@ def test_a_query_sees_only_published_rows(tables: Path) -> None:
 
 
 def test_a_query_joins_tables_and_reads_the_batches(tables: Path) -> None:
-    sql = 'select "group", count(*) as n from group_status join partition_status using ("group") group by 1 order by 1'
+    sql = (
+        'select "group", count(*) as n from group_status join partition_status using ("group") '
+        "group by 1 order by 1"
+    )
     assert query.run_query(str(tables), sql).to_pylist()[0] == {"group": "audit", "n": 2}
-    assert query.run_query(str(tables), "select batch_id from batches").to_pylist() == [{"batch_id": 42}]
+    assert query.run_query(str(tables), "select batch_id from batches").to_pylist() == [
+        {"batch_id": 42}
+    ]
 
 
-def test_query_prints_aligned_text_csv_or_json(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_query_prints_aligned_text_csv_or_json(
+    tables: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     sql = 'select "group", generation, topics from group_status order by 1 desc limit 2'
     printed = {}
     for name in ("table", "csv", "json"):
@@ -129,13 +159,26 @@ def test_query_prints_aligned_text_csv_or_json(tables: Path, capsys: pytest.Capt
         r"quiet\x1b[2J        null  []",
         "billing                7  []",
     ]
-    assert printed["csv"].splitlines() == ["group,generation,topics", "quiet\x1b[2J,,[]", "billing,7,[]"]
-    assert json.loads(printed["json"])["data"][1] == {"group": "billing", "generation": 7, "topics": []}
+    assert printed["csv"].splitlines() == [
+        "group,generation,topics",
+        "quiet\x1b[2J,,[]",
+        "billing,7,[]",
+    ]
+    assert json.loads(printed["json"])["data"][1] == {
+        "group": "billing",
+        "generation": 7,
+        "topics": [],
+    }
 
 
-def test_a_value_that_python_cannot_hold_costs_no_other(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_value_that_python_cannot_hold_costs_no_other(
+    tables: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     far = "arrow_cast(9223372036854775807, 'Timestamp(Microsecond, None)')"
-    sql = f"select 1 as n, {far} as at union all select 2, arrow_cast(0, 'Timestamp(Microsecond, None)') order by n"
+    sql = (
+        f"select 1 as n, {far} as at union all select 2, arrow_cast(0, 'Timestamp(Microsecond, "
+        "None)') order by n"
+    )
     for name in ("table", "csv", "json"):
         call(query, tables, "--format", name, sql)
         printed = capsys.readouterr().out

@@ -1,4 +1,6 @@
-"""However the exporter is asked to end, and whenever: the promised exit code, soon, and without a word of complaint."""
+"""However the exporter is asked to end, and whenever: the promised exit code, soon, and without a
+word of complaint.
+"""
 
 from __future__ import annotations
 
@@ -72,9 +74,13 @@ def test_slow_readers_do_not_hold_up_the_end(root: Path) -> None:
 
 
 def is_opening(pid: int, path: Path) -> bool:
-    """True if a thread of the process waits for the other end of a pipe: nothing else of the exporter does."""
+    """True if a thread of the process waits for the other end of a pipe: nothing else of the
+    exporter does.
+    """
     waits = [task / "wchan" for task in Path(f"/proc/{pid}/task").iterdir()]
-    return path.is_fifo() and any(wait.read_text() in ("wait_for_partner", "fifo_open") for wait in waits)
+    return path.is_fifo() and any(
+        wait.read_text() in ("wait_for_partner", "fifo_open") for wait in waits
+    )
 
 
 def test_a_read_that_hangs_does_not_hold_up_the_end(tmp_path: Path) -> None:
@@ -83,7 +89,11 @@ def test_a_read_that_hangs_does_not_hold_up_the_end(tmp_path: Path) -> None:
     data.unlink()
     os.mkfifo(data)  # who opens it to read waits for a writer
     with started(tmp_path) as (process, port):
-        comes_true(lambda: is_opening(process.pid, data), 20)  # a kernel that does not tell gets as long
-        assert [ask(port, path)[1] for path in ("/-/healthy", "/-/ready")] == [b"ok\n", b"default: starting\n"]
+        # a kernel that does not tell gets as long
+        comes_true(lambda: is_opening(process.pid, data), 20)
+        assert [ask(port, path)[1] for path in ("/-/healthy", "/-/ready")] == [
+            b"ok\n",
+            b"default: starting\n",
+        ]
         process.send_signal(signal.SIGTERM)
         assert process.wait(patient(SOON_SECONDS)) == 0

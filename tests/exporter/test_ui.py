@@ -30,7 +30,11 @@ def test_every_file_is_served_zipped_or_plain(published: Published) -> None:
             assert gzip.decompress(packed) == body
             assert answer.getheader("Content-Type") == file.content_type
             again, nothing = ask(port, path, If_None_Match=answer.getheader("Etag"))
-            assert (again.status, nothing, zipped.getheader("Etag")) == (304, b"", answer.getheader("Etag"))
+            assert (again.status, nothing, zipped.getheader("Etag")) == (
+                304,
+                b"",
+                answer.getheader("Etag"),
+            )
         for path in ("/ui/none", "/ui/../server.py", "/ui/handler.py"):
             assert ask(port, path)[0].status == 404
         assert {path for path, _ in +stats.requests} == {UI}
@@ -68,7 +72,9 @@ def test_the_page_weighs_little() -> None:
 
 
 @pytest.mark.parametrize("missing", [{"ui": False}, {"answers": None}])
-def test_without_api_or_key_there_is_no_page(published: Published, missing: dict[str, object]) -> None:
+def test_without_api_or_key_there_is_no_page(
+    published: Published, missing: dict[str, object]
+) -> None:
     with serving(published, **(HERE | missing)) as (port, stats):
         assert ask(port, UI)[0].status == 404
         landing = ask(port, "/")[1]
@@ -87,7 +93,10 @@ def test_the_landing_page_leads_to_it_and_to_the_api(published: Published) -> No
 def test_the_page_asks_for_the_password(published: Published) -> None:
     from laggard.exporter.web_users import Users
 
-    with serving(published, Clock(), Web(users=Users({"me": "$2y$04$" + "a" * 53})), **HERE) as (port, _):
+    with serving(published, Clock(), Web(users=Users({"me": "$2y$04$" + "a" * 53})), **HERE) as (
+        port,
+        _,
+    ):
         for path in (UI, "/ui/app.js"):
             assert ask(port, path)[0].status == 401
 

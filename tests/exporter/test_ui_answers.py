@@ -1,4 +1,6 @@
-"""The page when an answer is late, odd or missing: no number stays without cause, and nothing goes silent."""
+"""The page when an answer is late, odd or missing: no number stays without cause, and nothing goes
+silent.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,17 @@ API = "**/api/**"
 
 
 def alter(page: Page, change: Callable[[Any], object]) -> None:
-    """Change every answer about the one group on its way, as another version of the server might write it."""
+    """Change every answer about the one group on its way, as another version of the server might
+    write it.
+    """
 
     def answer(route: Route) -> None:
         answered = route.fetch()
         document = answered.json()
         change(document)
-        headers = {name: value for name, value in answered.headers.items() if name.lower() != "etag"}
+        headers = {
+            name: value for name, value in answered.headers.items() if name.lower() != "etag"
+        }
         route.fulfill(response=answered, headers=headers, json=document)
 
     page.route(re.compile(r"/api/v1/groups?[/?]"), answer)
@@ -48,7 +54,9 @@ def outside(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize("fragment", ["#/", GROUP])
-def test_numbers_of_an_exporter_that_hangs_do_not_stay(browser: Browser, exporter: Exporter, fragment: str) -> None:
+def test_numbers_of_an_exporter_that_hangs_do_not_stay(
+    browser: Browser, exporter: Exporter, fragment: str
+) -> None:
     with showing(browser, exporter) as seen:
         page = seen.page
         page.clock.install()
@@ -101,11 +109,14 @@ def test_an_older_answer_that_comes_later_changes_nothing(
         # what is asked after it comes after it
         page.evaluate("fetch('api/v1/clusters').then((answer) => answer.json())")
         page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)))")
-        assert "batch 275" in page.locator("#moment").inner_text()  # now, and not after the next question
+        # now, and not after the next question
+        assert "batch 275" in page.locator("#moment").inner_text()
         assert page.locator("main").inner_text() == shown
 
 
-def test_numbers_kept_after_a_failure_are_of_the_data_and_go(browser: Browser, exporter: Exporter) -> None:
+def test_numbers_kept_after_a_failure_are_of_the_data_and_go(
+    browser: Browser, exporter: Exporter
+) -> None:
     with showing(browser, exporter) as seen:
         page = seen.page
         page.clock.install()
@@ -123,7 +134,9 @@ def test_numbers_kept_after_a_failure_are_of_the_data_and_go(browser: Browser, e
         expect(page.get_by_role("alert")).not_to_contain_text("The numbers below")
 
 
-def test_an_answer_that_cannot_be_drawn_takes_the_numbers_away(browser: Browser, exporter: Exporter) -> None:
+def test_an_answer_that_cannot_be_drawn_takes_the_numbers_away(
+    browser: Browser, exporter: Exporter
+) -> None:
     with showing(browser, exporter) as seen:
         page = seen.page
         page.clock.install()
@@ -159,12 +172,15 @@ def test_what_is_null_is_unknown(browser: Browser, exporter: Exporter) -> None:
             "3 rebalances in 24 hours; the longest pause unknown"
         )
         fills = page.evaluate(
-            "[...document.querySelectorAll('.timeline rect')].map((bar) => getComputedStyle(bar).fill)"
+            "[...document.querySelectorAll('.timeline rect')].map((bar) => "
+            "getComputedStyle(bar).fill)"
         )
         assert fills == ["none"] * 3
         expect(page.locator(".lane.gone")).to_have_count(0)  # as nobody is known to be gone
         for title in ("Members now", "Lag over time"):
-            expect(page.locator("section", has=page.get_by_role("heading", name=title))).to_contain_text("unknown")
+            expect(
+                page.locator("section", has=page.get_by_role("heading", name=title))
+            ).to_contain_text("unknown")
         assert seen.complaints == []
 
 
@@ -178,7 +194,11 @@ def test_a_list_that_was_cut_says_so(browser: Browser, exporter: Exporter) -> No
         page = seen.open(GROUP)
         label = page.locator(".timeline").get_attribute("aria-label")
         assert (label or "").startswith("at least 200 rebalances")
-        for title in ("Partitions over time, the worst", "Members and their partitions", "Partitions now"):
+        for title in (
+            "Partitions over time, the worst",
+            "Members and their partitions",
+            "Partitions now",
+        ):
             section = page.locator("section", has=page.get_by_role("heading", name=title))
             expect(section).to_contain_text("19,992 more partitions")
 
@@ -224,14 +244,19 @@ def test_an_address_that_is_none_says_so(browser: Browser, exporter: Exporter) -
 
 def test_every_name_leads_to_its_own_page(browser: Browser, tmp_path: Path) -> None:
     names = [".", "..", "x\u202ey", "x\\xe2\\x80\\xaey", "a/b", "100%", "a+b c&d", "ä" * 200, "-x"]
-    partitions = [partition_row(name, "t", 0, log_end_offset=5000 + place) for place, name in enumerate(names)]
+    partitions = [
+        partition_row(name, "t", 0, log_end_offset=5000 + place) for place, name in enumerate(names)
+    ]
     groups = [group_row(name, lag=place, lag_known=place) for place, name in enumerate(names)]
     write_batch(tmp_path, 1, partitions=partitions, groups=groups)
     with showing(browser, refreshed(tmp_path)) as seen:
         page = seen.open()
         lines = page.locator("table.fleet tbody tr")
         expect(lines).to_have_count(len(names))
-        links = {link.inner_text(): link.get_attribute("href") or "" for link in page.locator("tbody a").all()}
+        links = {
+            link.inner_text(): link.get_attribute("href") or ""
+            for link in page.locator("tbody a").all()
+        }
         assert {*links} == {escape_label(name) for name in names}
         for place, name in enumerate(names):
             seen.open(links[escape_label(name)])
@@ -242,7 +267,9 @@ def test_every_name_leads_to_its_own_page(browser: Browser, tmp_path: Path) -> N
             command = page.locator("main code").first.inner_text()
             assert command.startswith(f"laggard explain --url {seen.origin} --cluster=prod ")
             said = subprocess.run(
-                ["bash", "-c", f'set -- {command}; printf %s "${{!#}}"'], capture_output=True, check=True
+                ["bash", "-c", f'set -- {command}; printf %s "${{!#}}"'],
+                capture_output=True,
+                check=True,
             ).stdout
             assert said == name.encode()
         for name in (".", ".."):
@@ -260,17 +287,23 @@ def test_lower_bounds_are_marked_in_every_picture(browser: Browser, exporter: Ex
 
     with showing(browser, exporter) as seen:
         page = seen.open()
-        expect(page.locator("svg.spark").first).to_have_attribute("aria-label", re.compile("highest ≥ 8 m 51 s"))
+        expect(page.locator("svg.spark").first).to_have_attribute(
+            "aria-label", re.compile("highest ≥ 8 m 51 s")
+        )
         alter(page, change)
         seen.open(f"{GROUP}?by=time")
-        expect(page.locator("svg.chart").first).to_have_attribute("aria-label", re.compile("highest ≥ 8 m 51 s"))
+        expect(page.locator("svg.chart").first).to_have_attribute(
+            "aria-label", re.compile("highest ≥ 8 m 51 s")
+        )
         expect(page.locator(".strip .value").first).to_have_text("≥ 8 m 51 s")
         page.locator(".strips").focus()
         page.keyboard.press("ArrowLeft")
         expect(page.locator(".strips + output")).to_contain_text("≥ 8 m 42 s")
 
 
-def test_who_reads_keeps_the_place_when_numbers_change(browser: Browser, exporter: Exporter) -> None:
+def test_who_reads_keeps_the_place_when_numbers_change(
+    browser: Browser, exporter: Exporter
+) -> None:
     batch = 274
 
     def change(found: Any) -> None:
@@ -290,7 +323,12 @@ def test_who_reads_keeps_the_place_when_numbers_change(browser: Browser, exporte
         said = page.locator(".strips + output").inner_text()
         table = page.get_by_role("region", name="Partitions now")
         table.evaluate("(node) => node.scrollTo(200, 0)")
-        for focused in ("details[data-key=policy] summary", "[aria-label='Partitions now']", ".strips", ".chip"):
+        for focused in (
+            "details[data-key=policy] summary",
+            "[aria-label='Partitions now']",
+            ".strips",
+            ".chip",
+        ):
             page.locator(focused).first.focus()
             batch += 1
             page.keyboard.press("r")
@@ -311,7 +349,9 @@ def test_who_reads_keeps_the_place_when_numbers_change(browser: Browser, exporte
         expect(chip).to_be_focused()
 
 
-def test_nothing_is_drawn_where_the_answer_is_the_same(browser: Browser, exporter: Exporter) -> None:
+def test_nothing_is_drawn_where_the_answer_is_the_same(
+    browser: Browser, exporter: Exporter
+) -> None:
     with showing(browser, exporter) as seen:
         for fragment, drawn in (("#/", "tbody a"), (GROUP, ".headline")):
             page = seen.open(fragment)

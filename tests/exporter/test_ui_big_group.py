@@ -1,4 +1,6 @@
-"""The page of a group with more partitions than it draws and more than one answer lists, in a real browser."""
+"""The page of a group with more partitions than it draws and more than one answer lists, in a real
+browser.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,22 @@ WORST = sorted(range(PARTITIONS), key=lag, reverse=True)
 @pytest.fixture(scope="module")
 def big(tmp_path_factory: pytest.TempPathFactory) -> Exporter:
     root: Path = tmp_path_factory.mktemp("big")
-    same = {"cluster": CLUSTER, "group": "checkout", "batch_id": 1, "topic": "orders", "topic_id": "", "status": "ok"}
+    same = {
+        "cluster": CLUSTER,
+        "group": "checkout",
+        "batch_id": 1,
+        "topic": "orders",
+        "topic_id": "",
+        "status": "ok",
+    }
     history = [
         same
-        | {"date": start.date(), "window_start": start, "partition": place, "slot": f"c{place % 2 + 1}/10.0.0.1#0"}
+        | {
+            "date": start.date(),
+            "window_start": start,
+            "partition": place,
+            "slot": f"c{place % 2 + 1}/10.0.0.1#0",
+        }
         | {"lag": lag(place) * (60 - age) // 60, "time_lag_seconds": (60 - age) / 10}
         for age in range(1, 61)
         for start in [NOW - age * MINUTE]
@@ -42,12 +56,16 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Exporter:
     ]
     rows = [
         partition_row(
-            "checkout", "orders", place, committed_offset=9000, log_end_offset=9000 + lag(place), lag=lag(place),
+            "checkout", "orders", place, committed_offset=9000, log_end_offset=9000 + lag(place),
+            lag=lag(place),
             time_lag_seconds=lag(place) / 100,
         )
         for place in range(PARTITIONS)
     ]  # fmt: skip
-    held = [[("orders", place) for place in range(PARTITIONS) if place % 2 == member] for member in (0, 1)]
+    held = [
+        [("orders", place) for place in range(PARTITIONS) if place % 2 == member]
+        for member in (0, 1)
+    ]
     tables = {
         "partition_status": rows,
         "group_status": [group(partitions_total=PARTITIONS, members=2)],
@@ -61,27 +79,37 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Exporter:
     return refreshed(root)
 
 
-def test_what_is_hidden_is_counted_and_the_worst_come_first(browser: Browser, big: Exporter) -> None:
+def test_what_is_hidden_is_counted_and_the_worst_come_first(
+    browser: Browser, big: Exporter
+) -> None:
     with showing(browser, big) as seen:
         page = seen.open(GROUP)
         names = page.locator(".strip .name")
         expect(names).to_have_count(32)
-        expect(page.get_by_text(f"{PARTITIONS - DRAWN} more partitions are not drawn")).to_be_visible()
+        expect(
+            page.get_by_text(f"{PARTITIONS - DRAWN} more partitions are not drawn")
+        ).to_be_visible()
         page.get_by_role("button", name=f"Show all {DRAWN}").click()
         expect(names).to_have_count(DRAWN)
         assert names.all_text_contents() == [str(place) for place in WORST[:DRAWN]]
         assert seen.violations() == []  # before the rest is listed, of which it looks at each cell
         lines = page.get_by_role("region", name="Partitions now").locator("tbody tr")
         expect(lines).to_have_count(20)
-        expect(page.get_by_text(f"{PARTITIONS - LISTED} more partitions are not listed")).to_be_visible()
+        expect(
+            page.get_by_text(f"{PARTITIONS - LISTED} more partitions are not listed")
+        ).to_be_visible()
         page.get_by_role("button", name=f"Show all {LISTED}").click()
         expect(lines).to_have_count(LISTED)
-        numbers = page.get_by_role("region", name="Partitions now").locator("tbody tr td:nth-child(2)")
+        numbers = page.get_by_role("region", name="Partitions now").locator(
+            "tbody tr td:nth-child(2)"
+        )
         assert numbers.all_text_contents() == [str(place) for place in WORST[:LISTED]]
         assert seen.complaints == []
 
 
-def test_the_keyboard_reaches_the_last_partition_that_is_drawn(browser: Browser, big: Exporter) -> None:
+def test_the_keyboard_reaches_the_last_partition_that_is_drawn(
+    browser: Browser, big: Exporter
+) -> None:
     with showing(browser, big) as seen:
         page = seen.open(GROUP)
         button = page.get_by_role("button", name=f"Show all {DRAWN}")
@@ -113,5 +141,7 @@ def _use(seen: Seen) -> None:
     page.get_by_role("button", name=f"Show all {LISTED}").click()
     expect(page.locator(".strip")).to_have_count(DRAWN)
     page.get_by_role("button", name="Time lag", exact=True).click()
-    expect(page.get_by_role("button", name="Time lag", exact=True)).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_role("button", name="Time lag", exact=True)).to_have_attribute(
+        "aria-pressed", "true"
+    )
     page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)))")

@@ -70,7 +70,9 @@ def test_search_filter_and_order_are_in_the_address(browser: Browser, exporter: 
         assert "checkout" not in shown
 
 
-def test_a_group_has_the_words_of_explain_and_every_picture(browser: Browser, exporter: Exporter) -> None:
+def test_a_group_has_the_words_of_explain_and_every_picture(
+    browser: Browser, exporter: Exporter
+) -> None:
     with showing(browser, exporter) as seen:
         page = seen.open()
         page.get_by_role("link", name="checkout").click()
@@ -86,7 +88,8 @@ def test_a_group_has_the_words_of_explain_and_every_picture(browser: Browser, ex
         expect(page.locator("svg.chart")).to_have_count(3)
         expect(page.locator(".strip")).to_have_count(PARTITIONS)
         assert page.locator(".strip rect.change").count() >= 4  # members changed half an hour ago
-        assert page.locator(".strip rect[fill='url(#hatch)']").count() == 1  # ten windows side by side
+        # ten windows side by side
+        assert page.locator(".strip rect[fill='url(#hatch)']").count() == 1
         expect(page.locator(".lane")).to_have_count(3)
         expect(page.locator(".lane.gone")).to_have_count(1)
         expect(page.locator(".timeline rect")).to_have_count(3)
@@ -100,7 +103,9 @@ def test_a_group_has_the_words_of_explain_and_every_picture(browser: Browser, ex
         assert seen.complaints == []
 
 
-def test_what_the_rules_found_in_a_simulated_cluster_is_shown(browser: Browser, simulated: Exporter) -> None:
+def test_what_the_rules_found_in_a_simulated_cluster_is_shown(
+    browser: Browser, simulated: Exporter
+) -> None:
     with showing(browser, simulated) as seen:
         page = seen.open()
         expect(page.locator("table.fleet")).to_be_visible()
@@ -166,7 +171,12 @@ def test_an_old_cluster_is_named_and_the_other_is_shown(browser: Browser, tmp_pa
         rows = [partition_row("billing", "t", 0, cluster=cluster)]
         groups = [group_row("billing", cluster=cluster)]
         write_batch(
-            tmp_path / cluster, 1, NOW - timedelta(seconds=age), partitions=rows, groups=groups, cluster=cluster
+            tmp_path / cluster,
+            1,
+            NOW - timedelta(seconds=age),
+            partitions=rows,
+            groups=groups,
+            cluster=cluster,
         )
     several = Several(tmp_path / "eu", tmp_path / "us")
     several.refresh()
@@ -180,7 +190,9 @@ def test_an_old_cluster_is_named_and_the_other_is_shown(browser: Browser, tmp_pa
         expect(page.get_by_role("alert")).to_contain_text("No fresh data")
 
 
-def test_numbers_of_an_exporter_that_is_gone_do_not_stay(browser: Browser, exporter: Exporter) -> None:
+def test_numbers_of_an_exporter_that_is_gone_do_not_stay(
+    browser: Browser, exporter: Exporter
+) -> None:
     with showing(browser, exporter) as seen:
         page = seen.page
         page.clock.install()
@@ -215,12 +227,19 @@ def test_a_hidden_tab_asks_nothing(browser: Browser, exporter: Exporter) -> None
         page.clock.install()
         seen.open()
         expect(page.locator("main")).to_contain_text("checkout")
-        page.evaluate("Object.defineProperty(document, 'hidden', {get: () => window.isHidden, configurable: true})")
-        page.evaluate("window.isHidden = true; document.dispatchEvent(new Event('visibilitychange'))")
+        page.evaluate(
+            "Object.defineProperty(document, 'hidden', {get: () => window.isHidden, "
+            "configurable: true})"
+        )
+        page.evaluate(
+            "window.isHidden = true; document.dispatchEvent(new Event('visibilitychange'))"
+        )
         before = len(seen.requests)
         page.clock.fast_forward(60_000)
         assert len(seen.requests) == before
-        page.evaluate("window.isHidden = false; document.dispatchEvent(new Event('visibilitychange'))")
+        page.evaluate(
+            "window.isHidden = false; document.dispatchEvent(new Event('visibilitychange'))"
+        )
         expect(page.locator("table.fleet")).to_be_visible()
         assert len(seen.requests) == before + 1
 
@@ -241,7 +260,8 @@ def test_nobody_is_left_out(browser: Browser, exporter: Exporter, theme: str, wi
             page = seen.open(fragment)
             expect(page.locator(there)).to_be_visible()
             assert seen.violations() == []
-            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")  # nothing to scroll sideways
+            # nothing to scroll sideways
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert seen.complaints == []
 
 
@@ -289,7 +309,9 @@ def _use_crowd(seen: Seen) -> None:
     page = seen.open()
     expect(page.locator("main p").first).to_contain_text("2,004 groups")
     for step in range(1, 31):
-        page.evaluate("(y) => { scrollTo(0, y); return new Promise(requestAnimationFrame); }", step * 3000)
+        page.evaluate(
+            "(y) => { scrollTo(0, y); return new Promise(requestAnimationFrame); }", step * 3000
+        )
         assert page.locator("table.fleet tr").count() < 100
     expect(page.locator("tbody a", has_text="group-1999")).to_be_visible()
     page.get_by_label("Search groups").fill("group-19")
@@ -299,7 +321,11 @@ def _use_crowd(seen: Seen) -> None:
     def newer(route: Route) -> None:
         answer = route.fetch()
         headers = {name: value for name, value in answer.headers.items() if name.lower() != "etag"}
-        route.fulfill(response=answer, headers=headers, body=re.sub('"batch_id":274', '"batch_id":275', answer.text()))
+        route.fulfill(
+            response=answer,
+            headers=headers,
+            body=re.sub('"batch_id":274', '"batch_id":275', answer.text()),
+        )
 
     page.route("**/api/v1/groups*", newer)
     page.get_by_role("button", name="Load now").click()
@@ -311,9 +337,13 @@ def test_the_page_is_light(browser: Browser, exporter: Exporter) -> None:
     with showing(browser, exporter) as seen:
         page = seen.open(GROUP)
         expect(page.locator(".headline")).to_be_visible()
-        entries = "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]"
+        entries = (
+            "[...performance.getEntriesByType('navigation'), "
+            "...performance.getEntriesByType('resource')]"
+        )
         sizes = page.evaluate(
-            f"{entries}.filter((each) => !each.name.includes('/api/')).map((each) => each.decodedBodySize)"
+            f"{entries}.filter((each) => !each.name.includes('/api/')).map((each) => "
+            "each.decodedBodySize)"
         )
         assert len(sizes) >= 8
         assert 10_000 < sum(sizes) <= 150_000  # before it is zipped

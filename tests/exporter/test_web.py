@@ -1,4 +1,6 @@
-"""TLS, passwords and rate limit over real sockets, and a process that follows its web-config file."""
+"""TLS, passwords and rate limit over real sockets, and a process that follows its
+web-config file.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def load(pki: Path, text: str) -> Web:
 
 
 def trusting(pki: Path, client: str = "") -> ssl.SSLContext:
-    """A client's context that trusts the tests' authority; with a certificate of its own if one is named."""
+    """A client's context that trusts the tests' authority; with a certificate of its own if one is
+    named.
+    """
     context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
     if client:
         context.load_cert_chain(pki / f"{client}.crt", pki / f"{client}.key")
@@ -76,7 +80,9 @@ def test_tls_serves_the_same_body(pki: Path, published: Published) -> None:
     assert +stats.refused == {}
 
 
-def test_a_client_without_tls_is_counted_and_one_that_only_connects_is_not(pki: Path, published: Published) -> None:
+def test_a_client_without_tls_is_counted_and_one_that_only_connects_is_not(
+    pki: Path, published: Published
+) -> None:
     with serving(published, web=load(pki, TLS)) as (port, stats):
         for _ in range(3):
             socket.create_connection(("127.0.0.1", port), timeout=LIMIT_SECONDS).close()
@@ -132,7 +138,8 @@ def test_a_client_certificate_must_have_an_allowed_name(
             with pytest.raises((http.client.HTTPException, OSError)):
                 ask(port, "/-/healthy", tls=trusting(pki, client))
         assert stats.refused["client_name"] == (not is_served)
-        assert comes_true(lambda: stats.connections == 0, LIMIT_SECONDS)  # by then a request is counted
+        # by then a request is counted
+        assert comes_true(lambda: stats.connections == 0, LIMIT_SECONDS)
         assert sum(stats.requests.values()) == is_served
 
 
@@ -171,7 +178,10 @@ def test_cipher_and_curve_are_those_of_the_file(pki: Path, published: Published)
         assert (connection.cipher() or ("",))[0] == "ECDHE-ECDSA-AES256-GCM-SHA384"
     other = trusting(pki)
     other.set_ecdh_curve("prime256v1")
-    with serving(published, web=load(pki, text)) as (port, _), pytest.raises(OSError, match=r"(?i)alert|handshake"):
+    with (
+        serving(published, web=load(pki, text)) as (port, _),
+        pytest.raises(OSError, match=r"(?i)alert|handshake"),
+    ):
         ask(port, tls=other)
 
 
@@ -179,11 +189,26 @@ def test_every_path_but_health_asks_for_the_password(pki: Path, published: Publi
     web = load(pki, f"basic_auth_users:\n  prometheus: {hashed('secret')}\n")
     good = basic("prometheus", "secret")
     with serving(published, web=web) as (port, stats):
-        without = {path: ask(port, path)[0].status for path in ("/metrics", "/", "/nowhere", "/-/healthy", "/-/ready")}
+        without = {
+            path: ask(port, path)[0].status
+            for path in ("/metrics", "/", "/nowhere", "/-/healthy", "/-/ready")
+        }
         answer, body = ask(port)
-        allowed = {path: ask(port, path, Authorization=good)[0].status for path in ("/metrics", "/", "/nowhere")}
-    assert without == {"/metrics": 401, "/": 401, "/nowhere": 401, "/-/healthy": 200, "/-/ready": 200}
-    assert (answer.getheader("WWW-Authenticate"), body) == ('Basic realm="laggard"', b"401 Unauthorized\n")
+        allowed = {
+            path: ask(port, path, Authorization=good)[0].status
+            for path in ("/metrics", "/", "/nowhere")
+        }
+    assert without == {
+        "/metrics": 401,
+        "/": 401,
+        "/nowhere": 401,
+        "/-/healthy": 200,
+        "/-/ready": 200,
+    }
+    assert (answer.getheader("WWW-Authenticate"), body) == (
+        'Basic realm="laggard"',
+        b"401 Unauthorized\n",
+    )
     assert allowed == {"/metrics": 200, "/": 200, "/nowhere": 404}
     assert stats.requests["/metrics", "401"] == 2
 
@@ -204,17 +229,22 @@ def test_every_path_but_health_asks_for_the_password(pki: Path, published: Publi
     ],
 )
 def test_a_wrong_password_is_refused(pki: Path, published: Published, header: str) -> None:
-    with serving(published, web=load(pki, f"basic_auth_users:\n  prometheus: {hashed('secret')}\n")) as (port, _):
+    with serving(
+        published, web=load(pki, f"basic_auth_users:\n  prometheus: {hashed('secret')}\n")
+    ) as (port, _):
         assert ask(port, Authorization=header)[0].status == 401
 
 
 def test_a_password_may_be_long_and_a_user_foreign(pki: Path, published: Published) -> None:
     text = f"basic_auth_users:\n  jürgen: {hashed('x' * 72)}\n"
     with serving(published, web=load(pki, text)) as (port, _):
-        assert ask(port, Authorization=basic("jürgen", "x" * 100))[0].status == 200  # as htpasswd and Go: 72 count
+        # as htpasswd and Go: 72 count
+        assert ask(port, Authorization=basic("jürgen", "x" * 100))[0].status == 200
 
 
-def test_unknown_users_and_wrong_passwords_take_equally_many_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_users_and_wrong_passwords_take_equally_many_rounds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rounds: list[int] = []
 
     def checkpw(_: bytes, hash_: bytes) -> bool:
@@ -257,13 +287,15 @@ def test_passwords_under_way_are_bounded_in_all_and_for_each_address() -> None:
 
     for addresses, each, taken in ((1, 40, MAX_PER_ADDRESS), (10, 10, MAX_UNDER_WAY)):
         found = asyncio.run(ask_many(addresses, each))
-        assert sum(result is False for result in found) == taken  # nothing is computed: no client waits
+        # nothing is computed: no client waits
+        assert sum(result is False for result in found) == taken
         assert sum(isinstance(result, Busy) for result in found) == addresses * each - taken
 
 
 def test_headers_of_the_file_are_in_every_answer(pki: Path, published: Published) -> None:
     text = (
-        "http_server_config:\n  headers:\n    Strict-Transport-Security: max-age=1\n    X-Frame-Options: deny\n"
+        "http_server_config:\n  headers:\n    Strict-Transport-Security: max-age=1\n    "
+        "X-Frame-Options: deny\n"
         f"    Content-Security-Policy: ''\nbasic_auth_users:\n  a: {hashed('b')}\n"
     )
     with serving(published, web=load(pki, text)) as (port, _):
@@ -274,20 +306,32 @@ def test_headers_of_the_file_are_in_every_answer(pki: Path, published: Published
         assert answer.getheader("Content-Security-Policy") is None
 
 
-def test_requests_beyond_the_rate_limit_get_429_but_health_does_not(pki: Path, published: Published) -> None:
-    with serving(published, web=load(pki, "rate_limit: {interval: 1h, burst: 3}\n")) as (port, stats):
+def test_requests_beyond_the_rate_limit_get_429_but_health_does_not(
+    pki: Path, published: Published
+) -> None:
+    with serving(published, web=load(pki, "rate_limit: {interval: 1h, burst: 3}\n")) as (
+        port,
+        stats,
+    ):
         found = [ask(port)[0].status for _ in range(5)]
         health = [ask(port, path)[0].status for path in ("/-/healthy", "/-/ready")]
     assert (found, health) == ([200] * 3 + [429] * 2, [200, 200])
     assert stats.requests["/metrics", "429"] == 2
 
 
-def test_guesses_beyond_the_limit_get_429_and_do_not_stop_a_known_client(pki: Path, published: Published) -> None:
+def test_guesses_beyond_the_limit_get_429_and_do_not_stop_a_known_client(
+    pki: Path, published: Published
+) -> None:
     web = load(pki, f"basic_auth_users:\n  prometheus: {hashed('secret', 11)}\n")
     good = basic("prometheus", "secret")
-    with serving(published, web=web, response_seconds=2 * LIMIT_SECONDS) as (port, _), ThreadPoolExecutor(40) as pool:
+    with (
+        serving(published, web=web, response_seconds=2 * LIMIT_SECONDS) as (port, _),
+        ThreadPoolExecutor(40) as pool,
+    ):
         assert ask(port, Authorization=good)[0].status == 200
-        guesses = [pool.submit(ask, port, Authorization=basic("prometheus", str(n))) for n in range(40)]
+        guesses = [
+            pool.submit(ask, port, Authorization=basic("prometheus", str(n))) for n in range(40)
+        ]
         known = [ask(port, Authorization=good)[0].status for _ in range(5)]
         codes = {guess.result()[0].status for guess in guesses}
     assert known == [200] * 5
@@ -295,10 +339,17 @@ def test_guesses_beyond_the_limit_get_429_and_do_not_stop_a_known_client(pki: Pa
     assert MAX_PER_ADDRESS < MAX_UNDER_WAY
 
 
-def test_silent_tls_clients_and_half_open_ones_delay_nobody_and_are_closed(pki: Path, published: Published) -> None:
+def test_silent_tls_clients_and_half_open_ones_delay_nobody_and_are_closed(
+    pki: Path, published: Published
+) -> None:
     context = trusting(pki)
-    with serving(published, web=load(pki, TLS), header_seconds=1.0) as (port, stats), ExitStack() as stack:
-        silent = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(10)]
+    with (
+        serving(published, web=load(pki, TLS), header_seconds=1.0) as (port, stats),
+        ExitStack() as stack,
+    ):
+        silent = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(10)
+        ]
         for connection in silent[:5]:
             connection.sendall(b"\x16\x03\x01")  # the begin of a handshake
         for _ in range(90):
@@ -314,7 +365,17 @@ def test_silent_tls_clients_and_half_open_ones_delay_nobody_and_are_closed(pki: 
 def exporter(root: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], int, str]]:
     """The real process; its port and the line it begins with."""
     with subprocess.Popen(
-        [sys.executable, "-m", "laggard", "--set", f"job.tables={root}", "export", "--listen", "127.0.0.1:0", *words],
+        [
+            sys.executable,
+            "-m",
+            "laggard",
+            "--set",
+            f"job.tables={root}",
+            "export",
+            "--listen",
+            "127.0.0.1:0",
+            *words,
+        ],
         env={"PYTHONPATH": str(REPOSITORY / "lib"), "PATH": "/usr/bin:/bin"},
         stderr=subprocess.PIPE,
         text=True,
@@ -352,12 +413,16 @@ def test_a_process_follows_its_file_without_a_restart(pki: Path, tmp_path: Path)
         assert process.wait(patient(5)) == 0
 
 
-def test_a_connection_of_another_time_is_closed_when_the_access_changes(pki: Path, tmp_path: Path) -> None:
+def test_a_connection_of_another_time_is_closed_when_the_access_changes(
+    pki: Path, tmp_path: Path
+) -> None:
     folder = Path(shutil.copytree(pki, tmp_path / "web"))
     path = folder / "web.yml"
     path.write_text(TLS, encoding="utf-8")
     with exporter(tmp_path / "none", "--web.config.file", str(path)) as (_, port, _):
-        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=LIMIT_SECONDS, context=trusting(pki))
+        connection = http.client.HTTPSConnection(
+            "127.0.0.1", port, timeout=LIMIT_SECONDS, context=trusting(pki)
+        )
         connection.connect()
         path.write_text(f"{MUTUAL}RequireAndVerifyClientCert\n", encoding="utf-8")
 
@@ -390,11 +455,16 @@ def test_clients_that_fail_at_tls_write_no_line_into_the_log(pki: Path, tmp_path
 def test_a_flood_of_guesses_does_not_hold_up_the_end(pki: Path, tmp_path: Path) -> None:
     path = pki / "flood.yml"
     path.write_text(f"basic_auth_users:\n  prometheus: {hashed('secret', 13)}\n", encoding="utf-8")
-    with exporter(tmp_path / "none", "--web.config.file", str(path)) as (process, port, _), ExitStack() as stack:
+    with (
+        exporter(tmp_path / "none", "--web.config.file", str(path)) as (process, port, _),
+        ExitStack() as stack,
+    ):
         for n in range(40):
             connection = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
             header = basic("prometheus", str(n))
-            connection.sendall(f"GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: {header}\r\n\r\n".encode())
+            connection.sendall(
+                f"GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: {header}\r\n\r\n".encode()
+            )
         assert ask(port, "/-/healthy")[0].status == 200
         began = time.perf_counter()
         process.send_signal(signal.SIGTERM)
@@ -403,7 +473,9 @@ def test_a_flood_of_guesses_does_not_hold_up_the_end(pki: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("text", ["nothing: 1\n", None])
-def test_a_process_with_a_file_that_does_not_do_says_so_and_ends(tmp_path: Path, text: str | None) -> None:
+def test_a_process_with_a_file_that_does_not_do_says_so_and_ends(
+    tmp_path: Path, text: str | None
+) -> None:
     path = tmp_path / "web.yml"
     if text is not None:
         path.write_text(text, encoding="utf-8")

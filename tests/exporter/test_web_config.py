@@ -44,14 +44,31 @@ def test_a_file_is_taken_whole_or_refused_by_the_name_of_the_key(folder: Path, n
 
 def test_a_bundle_of_authorities_may_have_comments_in_any_script(folder: Path) -> None:
     path = write(folder, "RequireAndVerifyClientCert")
-    (folder / "ca.crt").write_text("# Zertifizierungsstelle für Prüfungen\n" + (folder / "ca.crt").read_text())
+    (folder / "ca.crt").write_text(
+        "# Zertifizierungsstelle für Prüfungen\n" + (folder / "ca.crt").read_text()
+    )
     assert WebFile(str(path)).load().asks_who
 
 
 @pytest.mark.examples
 def test_whatever_bytes_a_file_has_it_is_taken_or_refused_with_a_reason(folder: Path) -> None:
     rng = random.Random(7)
-    pieces = (b": ", b"\n", b"- ", b"[", b"{", b"&a ", b"*a", b"!!x ", b"'", b'"', b"|", b"%", b"\xef\xbb\xbf", b"\x00")
+    pieces = (
+        b": ",
+        b"\n",
+        b"- ",
+        b"[",
+        b"{",
+        b"&a ",
+        b"*a",
+        b"!!x ",
+        b"'",
+        b'"',
+        b"|",
+        b"%",
+        b"\xef\xbb\xbf",
+        b"\x00",
+    )
     causes: list[str] = []
     for _ in range(examples(2000)):
         path = write(folder, rng.choice(list(FIXTURES)))
@@ -84,14 +101,18 @@ def test_a_file_that_becomes_a_pipe_is_counted_and_not_waited_for(folder: Path) 
 
 
 def test_every_mistake_is_named_at_once_in_the_order_of_the_lines(folder: Path) -> None:
-    (folder / "web.yml").write_text("rate_limit: {burst: x}\nnothing: 1\nbasic_auth_users: {a: b}\n", encoding="utf-8")
+    (folder / "web.yml").write_text(
+        "rate_limit: {burst: x}\nnothing: 1\nbasic_auth_users: {a: b}\n", encoding="utf-8"
+    )
     with pytest.raises(LaggardError) as refused:
         WebFile(str(folder / "web.yml")).load()
     assert [line.split(":")[1] for line in refused.value.cause.splitlines()] == ["1", "2", "3"]
 
 
 def test_no_error_repeats_what_may_be_a_password_or_a_key(folder: Path) -> None:
-    (folder / "web.yml").write_text("basic_auth_users: {a: hunter2}\ntls_server_config: {key: hunter2}\n")
+    (folder / "web.yml").write_text(
+        "basic_auth_users: {a: hunter2}\ntls_server_config: {key: hunter2}\n"
+    )
     with pytest.raises(LaggardError) as refused:
         WebFile(str(folder / "web.yml")).load()
     assert "hunter2" not in str(refused.value)
@@ -99,7 +120,9 @@ def test_no_error_repeats_what_may_be_a_password_or_a_key(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["web.yml", "server.crt", "server.key", "ca.crt"])
 @pytest.mark.parametrize("odd", ["pipe", "folder", "huge", "closed"])
-def test_what_is_no_small_file_is_refused_and_never_waited_for(folder: Path, name: str, odd: str) -> None:
+def test_what_is_no_small_file_is_refused_and_never_waited_for(
+    folder: Path, name: str, odd: str
+) -> None:
     text = f"{TLS}  client_ca_file: ca.crt\n  client_auth_type: RequireAndVerifyClientCert\n"
     (folder / "web.yml").write_text(text, encoding="utf-8")
     target = folder / name
@@ -112,12 +135,18 @@ def test_what_is_no_small_file_is_refused_and_never_waited_for(folder: Path, nam
         target.write_bytes(b"#" * (MAX_FILE_BYTES + 1))
     with pytest.raises(LaggardError) as refused:
         WebFile(str(folder / "web.yml")).load()
-    sentence = {"pipe": "no regular file", "folder": "no regular file", "huge": "larger than 1024 KB"}
+    sentence = {
+        "pipe": "no regular file",
+        "folder": "no regular file",
+        "huge": "larger than 1024 KB",
+    }
     assert sentence.get(odd, "No such file") in refused.value.cause
 
 
 def changed(path: Path, text: str) -> Callable[[WebFile], list[Web | None]]:
-    """Three looks after the file got another text, at the same size and time as before where the text allows."""
+    """Three looks after the file got another text, at the same size and time as before where the
+    text allows.
+    """
     before = path.stat()
     path.write_text(text, encoding="utf-8")
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
@@ -130,7 +159,8 @@ def test_a_change_counts_once_the_file_was_the_same_for_two_looks(folder: Path) 
     file = WebFile(str(path))
     file.load()
     assert file.look() is None
-    looks = changed(path, "rate_limit: {interval: 9s, burst: 1}\n")(file)  # same size, same time of change
+    # same size, same time of change
+    looks = changed(path, "rate_limit: {interval: 9s, burst: 1}\n")(file)
     assert [web is not None for web in looks] == [False, True, False]
 
 
@@ -147,8 +177,12 @@ def test_a_certificate_that_is_renewed_is_read_again(folder: Path) -> None:
     assert looks[1].access == before.access  # nobody has to connect again for it
 
 
-@pytest.mark.parametrize("broken", ["", "# gone\n", "nothing: 1\n", "tls_server_config: {cert_file: a}\n"])
-def test_a_broken_file_is_counted_and_the_one_before_stays_until_it_is_mended(folder: Path, broken: str) -> None:
+@pytest.mark.parametrize(
+    "broken", ["", "# gone\n", "nothing: 1\n", "tls_server_config: {cert_file: a}\n"]
+)
+def test_a_broken_file_is_counted_and_the_one_before_stays_until_it_is_mended(
+    folder: Path, broken: str
+) -> None:
     path = folder / "web.yml"
     path.write_text(f"basic_auth_users: {{a: {HASH}}}\n", encoding="utf-8")
     file, stats, used = WebFile(str(path)), SelfStats(), list[Web]()
@@ -162,7 +196,11 @@ def test_a_broken_file_is_counted_and_the_one_before_stays_until_it_is_mended(fo
     path.write_text("{}\n", encoding="utf-8")
     for _ in range(2):
         watch.look()
-    assert ([web.users for web in used], stats.web_config_errors, stats.web_config_current) == ([None], 1, True)
+    assert ([web.users for web in used], stats.web_config_errors, stats.web_config_current) == (
+        [None],
+        1,
+        True,
+    )
 
 
 def test_the_same_users_keep_what_is_known_of_their_passwords(folder: Path) -> None:

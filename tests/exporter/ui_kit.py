@@ -28,7 +28,9 @@ def refreshed(root: Path, clock: Clock | None = None) -> Exporter:
 
 
 @contextmanager
-def showing(browser: Browser, exporter: Exporter | Several, clock: Clock | None = None, **look: Any) -> Iterator[Seen]:
+def showing(
+    browser: Browser, exporter: Exporter | Several, clock: Clock | None = None, **look: Any
+) -> Iterator[Seen]:
     """A tab on the exporter; whatever the test does in it, nothing leaves the origin."""
     with (
         pytest.MonkeyPatch.context() as patch,

@@ -1,4 +1,6 @@
-"""Tables for the page: a group in trouble with an hour of history, one that is well, odd names, thousands more."""
+"""Tables for the page: a group in trouble with an hour of history, one that is well, odd names,
+thousands more.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +36,20 @@ def lags(place: int, age: int) -> int | None:
 
 
 def write_tables(root: Path, more: int = 0, hostile: str = HOSTILE) -> None:
-    """Write a batch of NOW in which `checkout` has a hot partition and its members changed half an hour ago."""
+    """Write a batch of NOW in which `checkout` has a hot partition and its members changed half an
+    hour ago.
+    """
     starts = {age: NOW - age * MINUTE for age in range(1, 61)}
     history: list[Row] = []
     windows: list[Row] = []
     for age, start in starts.items():
-        same = {"date": start.date(), "cluster": CLUSTER, "group": "checkout", "batch_id": 1, "window_start": start}
+        same = {
+            "date": start.date(),
+            "cluster": CLUSTER,
+            "group": "checkout",
+            "batch_id": 1,
+            "window_start": start,
+        }
         for place in range(PARTITIONS):
             lag = lags(place, age)
             seconds = None if lag is None else lag / 10
@@ -51,7 +61,13 @@ def write_tables(root: Path, more: int = 0, hostile: str = HOSTILE) -> None:
             status = "ok" if lag is not None else "no_end_offset"
             history.append(
                 same
-                | {"topic": "orders", "topic_id": "", "partition": place, "lag": lag, "time_lag_seconds": seconds}
+                | {
+                    "topic": "orders",
+                    "topic_id": "",
+                    "partition": place,
+                    "lag": lag,
+                    "time_lag_seconds": seconds,
+                }
                 | {"status": status, "slot": slot}
             )
         known = [lag for place in range(PARTITIONS) if (lag := lags(place, age)) is not None]
@@ -64,15 +80,20 @@ def write_tables(root: Path, more: int = 0, hostile: str = HOSTILE) -> None:
             "status": "ok" if whole is not None else "partial",
         }  # fmt: skip
         if age not in (40, 41, 42):  # which the rules have not evaluated
-            windows.append(same | window_row("checkout", "orders", **facts) | {"window_end": start + MINUTE})
+            windows.append(
+                same | window_row("checkout", "orders", **facts) | {"window_end": start + MINUTE}
+            )
     calm = {
-        "lag": 0, "lag_known": 0, "max_time_lag_seconds": 0.0, "partitions_total": 1, "partitions_material": 0,
-        "flags": [], "scale_reason": {}, "top_partitions": [], "scale_verdict": "NOT_NEEDED", "shape": "none",
+        "lag": 0, "lag_known": 0, "max_time_lag_seconds": 0.0, "partitions_total": 1,
+        "partitions_material": 0,
+        "flags": [], "scale_reason": {}, "top_partitions": [], "scale_verdict": "NOT_NEEDED",
+        "shape": "none",
         "trend": "flat",
     }  # fmt: skip
     names = ["calm", *(f"group-{number:04}" for number in range(more))]
     reported = {
-        "topic": "orders", "partitions": [HOT], "rule": "D6", "rule_version": 1, "class": "cause", "scope": "partition",
+        "topic": "orders", "partitions": [HOT], "rule": "D6", "rule_version": 1, "class": "cause",
+        "scope": "partition",
         "started_at": NOW - 40 * MINUTE, "opened_at": NOW - 35 * MINUTE, "evidence": {"share": 0.8},
         "evidence_text": {"owner": "c2"}, "guards": {"deploy": "pass", "retention": "unknown"},
         "falsifier": "the rates are equal",
@@ -89,7 +110,10 @@ def write_tables(root: Path, more: int = 0, hostile: str = HOSTILE) -> None:
     )
     write_rows(root, "group_windows", windows)
     ago = NOW - 30 * MINUTE
-    held = [[("orders", place) for place in range(PARTITIONS) if place % 2 == member] for member in (0, 1)]
+    held = [
+        [("orders", place) for place in range(PARTITIONS) if place % 2 == member]
+        for member in (0, 1)
+    ]
     now = {place: lags(place, 1) for place in range(PARTITIONS)}
     partitions = [
         partition_row(
@@ -106,23 +130,40 @@ def write_tables(root: Path, more: int = 0, hostile: str = HOSTILE) -> None:
     partitions += [partition_row(hostile, hostile, 0), partition_row("bare", "t", 0, "no_commit")]
     known = sum(lag or 0 for place, lag in now.items() if place != LOST)
     worst = {"lag": None, "lag_known": known, "max_time_lag_seconds": 531.0, "status": "partial"}
-    sick = group(**worst, partitions_total=PARTITIONS, partitions_unknown=1, members=2, idle_members=0, state_since=ago)
+    sick = group(
+        **worst,
+        partitions_total=PARTITIONS,
+        partitions_unknown=1,
+        members=2,
+        idle_members=0,
+        state_since=ago,
+    )
     groups = [
         sick,
         *(group_row(name, lag=0, lag_known=0, max_time_lag_seconds=0.0) for name in names),
-        group_row(hostile), group_row("bare", lag=None, lag_known=None, max_time_lag_seconds=None, members=None),
+        group_row(hostile), group_row("bare", lag=None, lag_known=None, max_time_lag_seconds=None,
+            members=None),
     ]  # fmt: skip
     tables = {
         "partition_status": partitions,
         "group_status": groups,
         "group_members": [
-            member_row(number, place, record_timestamp=ago, group_instance_id=hostile if number == 1 else None)
+            member_row(
+                number,
+                place,
+                record_timestamp=ago,
+                group_instance_id=hostile if number == 1 else None,
+            )
             for number, place in enumerate(held, 1)
         ],
         "rebalances": [
             rebalance_row(ago),
             rebalance_row(
-                NOW - 150 * MINUTE, cause="member_join", joined=["c3/10.0.0.3#0"], left=[], pause_max_seconds=None
+                NOW - 150 * MINUTE,
+                cause="member_join",
+                joined=["c3/10.0.0.3#0"],
+                left=[],
+                pause_max_seconds=None,
             ),
             rebalance_row(NOW - 700 * MINUTE, pause_max_seconds=31.0),
         ],

@@ -1,4 +1,6 @@
-"""Rules for dashboards, after grafana/dashboard-linter and with ours: each gives the faults it finds in one."""
+"""Rules for dashboards, after grafana/dashboard-linter and with ours: each gives the faults it
+finds in one.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ OTHERS = {
 COUNTER_FUNCTIONS = {"rate", "increase"}
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _LABELS = re.compile(r"(?P<word>by|on|group_left|without|ignoring)\s*\((?P<labels>[^)]*)\)")
-_AGGREGATION = re.compile(r"\b(?:sum|max|min|avg|count)\b(?P<next>\s*\S+)(?:\s*\((?P<labels>[^)]*)\))?")
+_AGGREGATION = re.compile(
+    r"\b(?:sum|max|min|avg|count)\b(?P<next>\s*\S+)(?:\s*\((?P<labels>[^)]*)\))?"
+)
 
 
 def catalogue() -> dict[str, tuple[str, set[str]]]:
@@ -30,7 +34,10 @@ def catalogue() -> dict[str, tuple[str, set[str]]]:
         labels = {*family.labels, "instance"}
         if family.type in {"histogram", "gaugehistogram"}:
             kind = "counter" if family.type == "histogram" else "gauge"
-            found |= {family.name + end: (kind, labels | more) for end, more in (("_bucket", {"le"}), ("_sum", set()))}
+            found |= {
+                family.name + end: (kind, labels | more)
+                for end, more in (("_bucket", {"le"}), ("_sum", set()))
+            }
             continue
         if family.type == "stateset":
             labels |= {family.name}
@@ -56,7 +63,8 @@ def expressions(board: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def selectors(expression: str) -> Iterator[tuple[str, str, str, str]]:
     """Yield the function around each selector, its metric, its matchers and its range."""
     for found in re.finditer(
-        r"(?:\b(?P<function>[a-z_]+)\()?\b(?P<name>(?:laggard|process)_\w+|ALERTS)\b(?!\s*(?:=|,|\)))"
+        r"(?:\b(?P<function>[a-z_]+)\()?\b(?P<name>(?:laggard|process)_\w+|ALERTS)\b(?!\s*(?:=|,"
+        r"|\)))"
         r"(?:\{(?P<matchers>(?:[^}\"]|\"[^\"]*\")*)\})?(?:\[(?P<range>[^\]]*)\])?",
         expression,
     ):
@@ -76,7 +84,9 @@ def texts(board: dict[str, Any]) -> Iterator[str]:
     for panel in panels(board):
         unit = panel["fieldConfig"]["defaults"].get("unit")
         yield from (f"no {key}" for key in ("title", "description") if not panel.get(key))
-        if unit not in UNITS or (panel["type"] == "heatmap" and panel["options"]["yAxis"]["unit"] != unit):
+        if unit not in UNITS or (
+            panel["type"] == "heatmap" and panel["options"]["yAxis"]["unit"] != unit
+        ):
             yield f"{panel['title']}: unit {unit}"
         if panel["type"] == "text":
             yield f"{panel['title']}: a text panel"
@@ -91,7 +101,9 @@ def legends(board: dict[str, Any]) -> Iterator[str]:
             if (legend == "__auto") != (panel["type"] == "table"):
                 yield f"{panel['title']}: legend {legend}"
             yield from (
-                f"{panel['title']}: no {{{{{name}}}}}" for name in re.findall(r"{{(\w+)}}", legend) if name not in kept
+                f"{panel['title']}: no {{{{{name}}}}}"
+                for name in re.findall(r"{{(\w+)}}", legend)
+                if name not in kept
             )
 
 
@@ -99,7 +111,11 @@ def ranges(board: dict[str, Any]) -> Iterator[str]:
     """The range follows the zoom; $__range and an hour or more are meant as they are."""
     for title, expression in expressions(board):
         for _, name, _, span in selectors(expression):
-            if span and span not in {"$__rate_interval", "$__range"} and not re.fullmatch(r"\d+[hdw]", span):
+            if (
+                span
+                and span not in {"$__rate_interval", "$__range"}
+                and not re.fullmatch(r"\d+[hdw]", span)
+            ):
                 yield f"{title}: {name}[{span}]"
 
 
@@ -115,13 +131,20 @@ def functions(board: dict[str, Any]) -> Iterator[str]:
 def label_lists(expression: str) -> Iterator[tuple[str, set[str]]]:
     bare = _STRING.sub('""', expression)
     for found in _LABELS.finditer(bare):
-        yield found["word"], {label.strip() for label in found["labels"].split(",") if label.strip()}
+        yield (
+            found["word"],
+            {label.strip() for label in found["labels"].split(",") if label.strip()},
+        )
 
 
 def clusters(board: dict[str, Any]) -> Iterator[str]:
-    """Every aggregation keeps the cluster, or the instance for what has no cluster; a heatmap is of one cluster."""
+    """Every aggregation keeps the cluster, or the instance for what has no cluster; a heatmap is of
+    one cluster.
+    """
     heatmaps = (panel for panel in panels(board) if panel["type"] == "heatmap")
-    yield from (f"{panel['title']}: not repeated" for panel in heatmaps if panel.get("repeat") != "cluster")
+    yield from (
+        f"{panel['title']}: not repeated" for panel in heatmaps if panel.get("repeat") != "cluster"
+    )
     for title, expression in expressions(board):
         for found in _AGGREGATION.finditer(_STRING.sub('""', expression)):
             kept = {label.strip() for label in (found["labels"] or "").split(",")}
@@ -130,10 +153,13 @@ def clusters(board: dict[str, Any]) -> Iterator[str]:
 
 
 def replicas(board: dict[str, Any]) -> Iterator[str]:
-    """Each selector is inside a maximum by its own labels, which several replicas of an exporter do not change."""
+    """Each selector is inside a maximum by its own labels, which several replicas of an exporter do
+    not change.
+    """
     for title, expression in expressions(board):
         for found in re.finditer(
-            r"(?:max by \((?P<by>[^)]*)\) \((?:[a-z_]+\()?)?\b(?P<name>laggard_\w+|ALERTS)\{(?P<state>[^}]*)",
+            r"(?:max by \((?P<by>[^)]*)\) \((?:[a-z_]+\()?)?\b(?P<name>laggard_\w+"
+            r"|ALERTS)\{(?P<state>[^}]*)",
             expression,
         ):
             name, by = found["name"], set((found["by"] or "").split(", "))
@@ -149,15 +175,20 @@ def matchers(board: dict[str, Any]) -> Iterator[str]:
                 yield f"{title}: {name}"
             used = set(re.findall(r'=~"\$(\w+)"', text))
             yield from (
-                f"{title}: no variable {each}" for each in used - {v["name"] for v in board["templating"]["list"]}
+                f"{title}: no variable {each}"
+                for each in used - {v["name"] for v in board["templating"]["list"]}
             )
 
 
 def known(board: dict[str, Any]) -> Iterator[str]:
     """Every metric and label is in the exporter's catalogue."""
-    queries = [each["query"]["query"] for each in board["templating"]["list"] if each["type"] == "query"]
+    queries = [
+        each["query"]["query"] for each in board["templating"]["list"] if each["type"] == "query"
+    ]
     for title, expression in [*expressions(board), *(("a variable", query) for query in queries)]:
-        found = list(selectors(expression)) or [("", name, "", "") for name in re.findall(r"laggard_\w+", expression)]
+        found = list(selectors(expression)) or [
+            ("", name, "", "") for name in re.findall(r"laggard_\w+", expression)
+        ]
         if not found:
             yield f"{title}: no metric"
         labels: set[str] = set()
@@ -171,7 +202,11 @@ def known(board: dict[str, Any]) -> Iterator[str]:
                 for each in re.findall(r'(\w+)\s*(?:=~|!~|!=|=)\s*"', text)
                 if each not in CATALOGUE[name][1]
             )
-        yield from (f"{title}: {word} {each}" for word, names in label_lists(expression) for each in names - labels)
+        yield from (
+            f"{title}: {word} {each}"
+            for word, names in label_lists(expression)
+            for each in names - labels
+        )
 
 
 def unique(board: dict[str, Any]) -> Iterator[str]:
@@ -188,7 +223,9 @@ def sizes(board: dict[str, Any]) -> Iterator[str]:
     taken: set[tuple[int, int]] = set()
     for panel in board["panels"]:
         place = panel["gridPos"]
-        cells = {(place["x"] + x, place["y"] + y) for x in range(place["w"]) for y in range(place["h"])}
+        cells = {
+            (place["x"] + x, place["y"] + y) for x in range(place["w"]) for y in range(place["h"])
+        }
         if cells & taken or place["x"] + place["w"] > 24 or not cells:
             yield f"{panel['title']}: overlaps"
         taken |= cells
@@ -199,35 +236,69 @@ def links(board: dict[str, Any]) -> Iterator[str]:
     if not board["links"]:
         yield "no links"
     yield from (
-        "a link without variables or time" for each in board["links"] if not (each["includeVars"] and each["keepTime"])
+        "a link without variables or time"
+        for each in board["links"]
+        if not (each["includeVars"] and each["keepTime"])
     )
     for panel in panels(board):
-        overrides = [p for o in panel["fieldConfig"]["overrides"] for p in o["properties"] if p["id"] == "links"]
-        below = [*panel["fieldConfig"]["defaults"]["links"], *(each for o in overrides for each in o["value"])]
+        overrides = [
+            p
+            for o in panel["fieldConfig"]["overrides"]
+            for p in o["properties"]
+            if p["id"] == "links"
+        ]
+        below = [
+            *panel["fieldConfig"]["defaults"]["links"],
+            *(each for o in overrides for each in o["value"]),
+        ]
         for each in below:
-            wanted = ("${datasource:queryparam}", "var-cluster=", "var-group=", "${__url_time_range}")
+            wanted = (
+                "${datasource:queryparam}",
+                "var-cluster=",
+                "var-group=",
+                "${__url_time_range}",
+            )
             yield from (
-                f"{panel['title']}: {part} is not in {each['url']}" for part in wanted if part not in each["url"]
+                f"{panel['title']}: {part} is not in {each['url']}"
+                for part in wanted
+                if part not in each["url"]
             )
 
 
 def fixed(board: dict[str, Any]) -> Iterator[str]:
     """What is the same in all."""
-    wanted = {"schemaVersion": SCHEMA_VERSION, "editable": False, "timezone": "browser", "tags": ["laggard"]}
-    yield from (f"{key} is {board.get(key)}" for key, value in wanted.items() if board.get(key) != value)
+    wanted = {
+        "schemaVersion": SCHEMA_VERSION,
+        "editable": False,
+        "timezone": "browser",
+        "tags": ["laggard"],
+    }
+    yield from (
+        f"{key} is {board.get(key)}" for key, value in wanted.items() if board.get(key) != value
+    )
     if not re.fullmatch(r"laggard-[a-z]+", board.get("uid") or ""):
         yield f"uid {board.get('uid')}"
 
 
 def fresh(board: dict[str, Any]) -> Iterator[str]:
-    """A number on its own is the newest answer; one from before would hide that it is unknown now."""
+    """A number on its own is the newest answer; one from before would hide that it
+    is unknown now.
+    """
     for panel in panels(board):
         single = panel["type"] in {"stat", "bargauge", "table"}
-        yield from (f"{panel['title']}: instant is {t['instant']}" for t in panel["targets"] if t["instant"] != single)
-        if panel["type"] == "timeseries" and panel["fieldConfig"]["defaults"]["custom"]["spanNulls"]:
+        yield from (
+            f"{panel['title']}: instant is {t['instant']}"
+            for t in panel["targets"]
+            if t["instant"] != single
+        )
+        if (
+            panel["type"] == "timeseries"
+            and panel["fieldConfig"]["defaults"]["custom"]["spanNulls"]
+        ):
             yield f"{panel['title']}: a line over a gap"
 
 
 RULES = (
-    source, texts, legends, ranges, functions, clusters, replicas, matchers, known, unique, sizes, links, fixed, fresh,
+    source, texts, legends, ranges, functions, clusters, replicas, matchers, known, unique, sizes,
+    links, fixed, fresh,
 )  # fmt: skip

@@ -23,7 +23,9 @@ from laggard.exporter.families import FAMILIES
 ROOT = Path(__file__).parents[2]
 HERE = ROOT / "conf" / "grafana"
 NAMES = ("fleet", "group", "rebalance", "partition", "offsets", "pipeline")
-BOARDS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(HERE.glob("*.json"))}
+BOARDS = {
+    path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(HERE.glob("*.json"))
+}
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +92,9 @@ def defaults(board: dict[str, Any], title: str) -> dict[str, Any]:
 
 def linked(board: dict[str, Any], title: str) -> list[dict[str, Any]]:
     """Links of a table."""
-    found: list[dict[str, Any]] = panel(board, title)["fieldConfig"]["overrides"][1]["properties"][0]["value"]
+    found: list[dict[str, Any]] = panel(board, title)["fieldConfig"]["overrides"][1]["properties"][
+        0
+    ]["value"]
     return found
 
 
@@ -100,7 +104,12 @@ def variable(board: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-AGE, LAG, IN, TABLE = "Age of the data", "Lag", "Records in and out per second", "Nearest to data loss"
+AGE, LAG, IN, TABLE = (
+    "Age of the data",
+    "Lag",
+    "Records in and out per second",
+    "Nearest to data loss",
+)
 HEAT = "Partitions by time lag: $cluster"
 MUTATIONS: list[tuple[Any, str, Callable[[dict[str, Any]], Any]]] = [
     (lint.source, "fleet", put(AGE, "datasource", {"type": "prometheus", "uid": "P1"})),
@@ -109,11 +118,15 @@ MUTATIONS: list[tuple[Any, str, Callable[[dict[str, Any]], Any]]] = [
     (lint.texts, "fleet", put(AGE, "title", "")),
     (lint.texts, "fleet", put(AGE, "description", "")),
     (lint.texts, "fleet", lambda board: defaults(board, AGE).update(unit="seconds")),
-    (lint.texts, "group", lambda board: panel(board, HEAT)["options"]["yAxis"].update(unit="short")),
-    (lint.legends, "fleet", lambda board: panel(board, AGE)["targets"][0].update(legendFormat="__auto")),
-    (lint.legends, "fleet", lambda board: panel(board, AGE)["targets"][0].update(legendFormat="{{topic}}")),
+    (lint.texts, "group", lambda board: panel(board,
+    HEAT)["options"]["yAxis"].update(unit="short")),
+    (lint.legends, "fleet", lambda board: panel(board,
+    AGE)["targets"][0].update(legendFormat="__auto")),
+    (lint.legends, "fleet", lambda board: panel(board,
+    AGE)["targets"][0].update(legendFormat="{{topic}}")),
     (lint.ranges, "group", swap(IN, "$__rate_interval", "1m")),
-    (lint.functions, "group", swap(LAG, "laggard_group_lag_records{", "rate(laggard_group_lag_records{")),
+    (lint.functions, "group", swap(LAG, "laggard_group_lag_records{",
+    "rate(laggard_group_lag_records{")),
     (lint.functions, "group", swap(IN, "rate(", "(")),
     (lint.functions, "group", swap(IN, "rate(", "deriv(")),
     (lint.clusters, "group", swap(IN, "sum by (cluster, ", "sum by (")),
@@ -128,7 +141,8 @@ MUTATIONS: list[tuple[Any, str, Callable[[dict[str, Any]], Any]]] = [
     (lint.known, "group", swap(LAG, "laggard_group_lag_records", "laggard_group_lags")),
     (lint.known, "group", swap(LAG, "topic)", "topics)")),
     (lint.known, "group", swap(LAG, 'topic=~"', 'topics=~"')),
-    (lint.known, "group", lambda board: variable(board)["query"].update(query="label_values(laggard_up, cluster)")),
+    (lint.known, "group",
+    lambda board: variable(board)["query"].update(query="label_values(laggard_up, cluster)")),
     (lint.unique, "fleet", put(AGE, "title", "Groups by state")),
     (lint.unique, "fleet", put(AGE, "id", 1)),
     (lint.sizes, "fleet", lambda board: panel(board, AGE)["gridPos"].update(w=7)),
@@ -136,7 +150,8 @@ MUTATIONS: list[tuple[Any, str, Callable[[dict[str, Any]], Any]]] = [
     (lint.sizes, "fleet", lambda board: board["panels"].extend(deepcopy(board["panels"]))),
     (lint.links, "fleet", lambda board: board["links"].clear()),
     (lint.links, "fleet", lambda board: board["links"][0].update(includeVars=False)),
-    (lint.links, "group", lambda board: defaults(board, LAG)["links"][0].update(url="/d/laggard-partition")),
+    (lint.links, "group", lambda board: defaults(board,
+    LAG)["links"][0].update(url="/d/laggard-partition")),
     (lint.links, "fleet", lambda board: linked(board, TABLE)[0].update(url="/d/laggard-group")),
     (lint.fixed, "fleet", lambda board: board.update(schemaVersion=42)),
     (lint.fixed, "fleet", lambda board: board.update(editable=True)),
@@ -147,9 +162,13 @@ MUTATIONS: list[tuple[Any, str, Callable[[dict[str, Any]], Any]]] = [
 
 
 @pytest.mark.parametrize(
-    ("rule", "name", "change"), MUTATIONS, ids=[f"{each[0].__name__}-{n}" for n, each in enumerate(MUTATIONS)]
+    ("rule", "name", "change"),
+    MUTATIONS,
+    ids=[f"{each[0].__name__}-{n}" for n, each in enumerate(MUTATIONS)],
 )
-def test_every_rule_finds_its_fault(rule: Any, name: str, change: Callable[[dict[str, Any]], Any]) -> None:
+def test_every_rule_finds_its_fault(
+    rule: Any, name: str, change: Callable[[dict[str, Any]], Any]
+) -> None:
     board = deepcopy(BOARDS[f"laggard-{name}"])
     change(board)
     assert list(rule(board)) != []
@@ -162,10 +181,20 @@ def test_every_rule_has_a_fault_to_find() -> None:
 def lost(ours: Any, theirs: Any, path: str = "") -> set[str]:
     """Paths of what is not in both."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
-        parts = ((key, value, theirs.get(key)) for key, value in ours.items() if value not in (None, [], {}))
-        return {found for key, value, other in parts for found in lost(value, other, f"{path}.{key}")}
+        parts = (
+            (key, value, theirs.get(key))
+            for key, value in ours.items()
+            if value not in (None, [], {})
+        )
+        return {
+            found for key, value, other in parts for found in lost(value, other, f"{path}.{key}")
+        }
     if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
-        return {found for one, other in zip(ours, theirs, strict=True) for found in lost(one, other, path)}
+        return {
+            found
+            for one, other in zip(ours, theirs, strict=True)
+            for found in lost(one, other, path)
+        }
     return set() if ours == theirs else {path}
 
 
@@ -181,7 +210,8 @@ def test_grafanas_own_types_know_every_key(name: str) -> None:
     board = deepcopy(BOARDS[name])
     board["panels"][1]["options"]["colourMode"] = "value"  # is not one of Grafana's
     read = json.loads(JSONEncoder().encode(Dashboard.from_json(board)))
-    formats = {f".annotations.list.{key}" for key in ("titleFormat", "textFormat", "tagKeys")}  # Prometheus' own
+    # Prometheus' own
+    formats = {f".annotations.list.{key}" for key in ("titleFormat", "textFormat", "tagKeys")}
     assert lost(board, read) == formats | {".panels.options.colourMode"}
 
 
@@ -194,9 +224,16 @@ def test_promtool_takes_every_expression(tmp_path: Path) -> None:
     plain = [re.sub(r"\$__(rate_interval|range)", "5m", text) for text in queries]
     rules = [{"record": f"panel:{number}", "expr": text} for number, text in enumerate(plain)]
     path = tmp_path / "panels.yaml"
-    for expressions, code in ((rules, 0), ([*rules, {"record": "panel:bad", "expr": "sum by (cluster"}], 1)):
+    for expressions, code in (
+        (rules, 0),
+        ([*rules, {"record": "panel:bad", "expr": "sum by (cluster"}], 1),
+    ):
         path.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": expressions}]}))
         done = subprocess.run(
-            [tool, "check", "rules", str(path)], capture_output=True, text=True, timeout=60, check=False
+            [tool, "check", "rules", str(path)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
         )
         assert done.returncode == code, done.stdout + done.stderr

@@ -1,4 +1,6 @@
-"""Every panel in a real Prometheus, with what two replicas of an exporter say about two clusters."""
+"""Every panel in a real Prometheus, with what two replicas of an exporter say about
+two clusters.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ from patience import patient
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "exporter" / "golden" / "text.txt"
 BOARDS = {
-    path.stem: json.loads(path.read_text(encoding="utf-8")) for path in (ROOT / "conf" / "grafana").glob("*.json")
+    path.stem: json.loads(path.read_text(encoding="utf-8"))
+    for path in (ROOT / "conf" / "grafana").glob("*.json")
 }
 STEP, COUNT = 15, 20
 CLUSTERS, REPLICAS = ("prod", "spare"), ("one:8917", "two:8917")
@@ -46,7 +49,10 @@ def samples(start: int) -> Iterator[str]:
                 text = f'instance="{replica}"' + (f",{labels}" if labels else "")
                 text = text.replace('cluster="prod"', f'cluster="{cluster}"')
                 for number in range(COUNT):
-                    yield f"{found['name']}{{{text}}} {value + (number if rises else 0)} {start + number * STEP}"
+                    yield (
+                        f"{found['name']}{{{text}}} {value + (number if rises else 0)} "
+                        f"{start + number * STEP}"
+                    )
 
 
 class Server:
@@ -98,7 +104,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("prometheus")
     start = int(time.time()) - STEP * COUNT
     (folder / "samples").write_text("\n".join([*samples(start), "# EOF", ""]))
-    load = ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(folder / "samples"), str(folder / "data")]
+    load = [
+        "promtool",
+        "tsdb",
+        "create-blocks-from",
+        "openmetrics",
+        str(folder / "samples"),
+        str(folder / "data"),
+    ]
     subprocess.run(load, check=True, capture_output=True, timeout=patient(60))
     server = Server(folder, start + STEP * (COUNT - 1))
     try:
@@ -110,7 +123,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def queries() -> list[tuple[str, str, str]]:
-    return [(name, *each) for name, board in sorted(BOARDS.items()) for each in lint.expressions(board)]
+    return [
+        (name, *each) for name, board in sorted(BOARDS.items()) for each in lint.expressions(board)
+    ]
 
 
 def test_every_panel_shows_what_an_exporter_serves(server: Server) -> None:
@@ -120,7 +135,10 @@ def test_every_panel_shows_what_an_exporter_serves(server: Server) -> None:
 
 def test_a_second_replica_changes_no_number(server: Server) -> None:
     shared = [each for each in queries() if "$exporter" not in each[2]]
-    alone = [(text, re.sub(r"(\b(?:laggard_\w+)\{)", rf'\1instance="{REPLICAS[0]}", ', text)) for _, _, text in shared]
+    alone = [
+        (text, re.sub(r"(\b(?:laggard_\w+)\{)", rf'\1instance="{REPLICAS[0]}", ', text))
+        for _, _, text in shared
+    ]
     assert server.ask("sum(laggard_ready)") == {(): float(len(CLUSTERS) * len(REPLICAS))}
     assert [both for both, one in alone if server.ask(both) != server.ask(one)] == []
 
@@ -129,7 +147,9 @@ def test_clusters_do_not_mix(server: Server) -> None:
     for name, title, text in queries():
         both = server.ask(text)
         for cluster in CLUSTERS:
-            chosen = {labels: value for labels, value in both.items() if ("cluster", cluster) in labels}
+            chosen = {
+                labels: value for labels, value in both.items() if ("cluster", cluster) in labels
+            }
             if title in ANNOTATIONS or "topk(" in text or "bottomk(" in text or "$exporter" in text:
                 continue
             assert chosen == server.ask(text, cluster=cluster) != {}, (name, title)

@@ -1,6 +1,8 @@
-"""Readers near the start of a log that retention shortens, drawn at random, with what each of them really lost.
+"""Readers near the start of a log that retention shortens, drawn at random, with what each of them
+really lost.
 
-A case is one group on one partition: how fast it reads, how often it commits, what deletes records and when.
+A case is one group on one partition: how fast it reads, how often it commits, what deletes records
+and when.
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ class Reader:
         if self.position < self.log_start:
             to = self.log_start if self.resets_to == "earliest" else self.log_end
             self.lost += self.log_start - self.position
-            self.left_out += to - self.position  # by a reset to the end more than is deleted already
+            # by a reset to the end more than is deleted already
+            self.left_out += to - self.position
             self.losses.append(second)
             self.position = to
         self.position = min(self.log_end, self.position + round(self.speed * factor))
@@ -71,18 +74,27 @@ class Reader:
         if self.kind == "deleted_behind":  # as Kafka Streams does with repartition topics
             self.log_start = max(self.log_start, self.committed)
         elif self.log_end > self.kept:
-            self.log_start = max(self.log_start, (self.log_end - self.kept) // self.segment * self.segment)
+            self.log_start = max(
+                self.log_start, (self.log_end - self.kept) // self.segment * self.segment
+            )
 
 
 def draw(chance: random.Random) -> Reader:
-    """Draw a case. An overtaken reader is slower than what arrives for a while; one that is near is not."""
+    """Draw a case. An overtaken reader is slower than what arrives for a while; one that is near is
+    not.
+    """
     kind = chance.choice(KINDS)
     arrival = math.exp(chance.uniform(math.log(20), math.log(500)))
-    ratio = {"overtaken": chance.uniform(1.1, 3.5), "near": chance.uniform(4.4, 8)}.get(kind, chance.uniform(1.3, 10))
+    ratio = {"overtaken": chance.uniform(1.1, 3.5), "near": chance.uniform(4.4, 8)}.get(
+        kind, chance.uniform(1.3, 10)
+    )
     lasts = chance.randint(300, 900)
-    kept_seconds = chance.uniform(20, 90) if kind in ("near", "healthy") else chance.uniform(120, 400)
+    kept_seconds = (
+        chance.uniform(20, 90) if kind in ("near", "healthy") else chance.uniform(120, 400)
+    )
     if kind == "catching_up":
-        kept_seconds = lasts + chance.uniform(40, 120)  # all that came meanwhile is still there, but for how long
+        # all that came meanwhile is still there, but for how long
+        kept_seconds = lasts + chance.uniform(40, 120)
     if kind == "stopped":
         kept_seconds = lasts * chance.uniform(0.3, 0.9)
     kept = round(arrival * kept_seconds)
@@ -121,7 +133,9 @@ def measure(seed: int, cases: int = 80, seconds: int = 1500) -> list[Measured]:
     for reader in readers:  # one that is still stopped has lost what it will not find
         pending = max(0, reader.log_start - reader.position)
         reader.lost, reader.left_out = reader.lost + pending, reader.left_out + pending
-    return [Measured(reader, *_found(job, f"g{number:03}")) for number, reader in enumerate(readers)]
+    return [
+        Measured(reader, *_found(job, f"g{number:03}")) for number, reader in enumerate(readers)
+    ]
 
 
 def draw_all(seed: int, cases: int) -> list[Reader]:
@@ -131,7 +145,9 @@ def draw_all(seed: int, cases: int) -> list[Reader]:
 
 
 def ticks(job: Simulation, readers: Sequence[Reader], seconds: int) -> Iterator[int]:
-    """Run the readers side by side, each as a group of its own; yield after each tick its second."""
+    """Run the readers side by side, each as a group of its own; yield after each
+    tick its second.
+    """
     second, made = 0, list[Record]()
     while second < seconds:
         second += 1
@@ -156,11 +172,17 @@ def _found(job: Simulation, group: str) -> tuple[int, float, int]:
     (counters,) = job.groups[group]["topic_counters"]
     windows = [row for row in job.history["lag_windows"] if row["group"] == group]
     rates = [row["consume_rate"] for row in windows if row["consume_rate"] is not None]
-    return counters["lost"], max(rates, default=0.0), sum((row["lost_records"] or 0) > 0 for row in windows)
+    return (
+        counters["lost"],
+        max(rates, default=0.0),
+        sum((row["lost_records"] or 0) > 0 for row in windows),
+    )
 
 
 def report(found: Sequence[Measured]) -> Iterator[str]:
-    """Lines of figures: per kind the records lost and booked, the cases that lose and are named, and capacity."""
+    """Lines of figures: per kind the records lost and booked, the cases that lose and are named,
+    and capacity.
+    """
     for kind in sorted({each.reader.kind for each in found}):
         some = [each for each in found if each.reader.kind == kind]
         lost, booked = sum(each.reader.lost for each in some), sum(each.booked for each in some)
@@ -172,8 +194,10 @@ def report(found: Sequence[Measured]) -> Iterator[str]:
         peaks = sorted(each.peak / each.reader.speed for each in some)
         too_fast = sum(peak > 1.1 for peak in peaks)
         yield (
-            f"{kind:15} cases {len(some):4} lost {lost:9} booked {booked:9} of the lost {certain / max(lost, 1):.3f} "
-            f"too much {over:7} losing {len(losing)} named {named} false {false} rate > 1.1 x: {too_fast}, "
+            f"{kind:15} cases {len(some):4} lost {lost:9} booked {booked:9} of the lost "
+            f"{certain / max(lost, 1):.3f} "
+            f"too much {over:7} losing {len(losing)} named {named} false {false} rate > 1.1 x: "
+            f"{too_fast}, "
             f"worst {peaks[-1]:.2f}"
         )
 

@@ -1,4 +1,6 @@
-"""Burrow's rules on ten commits, worked out by hand; a tick is ten seconds, and its commit is made at its end."""
+"""Burrow's rules on ten commits, worked out by hand; a tick is ten seconds, and its commit is made
+at its end.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +36,24 @@ FALLING = [(1000 + 100 * n, 1000 + 100 * n - 500 + 10 * n) for n in range(11)]
         (FALLING, "ok"),
         (steady(11), "slow"),  # the lag never fell
         ([(1000 + 100 * n, 900 + 50 * n) for n in range(11)], "slow"),
-        (steady(4) + [(1400, 1400)] + [(1500 + 100 * n, 1450) for n in range(6)], "ok"),  # one without lag excuses
+        # one without lag excuses
+        (steady(4) + [(1400, 1400)] + [(1500 + 100 * n, 1450) for n in range(6)], "ok"),
         ([*steady(10), (2000, 900)], "rewound"),
         (steady(1) + [(1100 + 10 * n, 950) for n in range(11)], "stalled"),
         (steady(11, lag=0), "ok"),
-        ([*steady(10, lag=0), (2000, 0), (2100, 100), (2200, 200)], "rewound"),  # no lag before excuses no rewind
-        (steady(11, lag=0) + [(2100, 0)] + [(2200 + 100 * n, 100 * n) for n in range(1, 9)], "rewound"),
-        (steady(11, lag=0) + [(2100, 0)] + [(2200 + 100 * n, 100 * n) for n in range(1, 10)], "slow"),  # ten on
-        (steady(6) + [(1600, 1430)] + [(1700 + 100 * n, 1650 + 100 * n) for n in range(5)], "ok"),  # back where it was
+        # no lag before excuses no rewind
+        ([*steady(10, lag=0), (2000, 0), (2100, 100), (2200, 200)], "rewound"),
+        (
+            steady(11, lag=0) + [(2100, 0)] + [(2200 + 100 * n, 100 * n) for n in range(1, 9)],
+            "rewound",
+        ),
+        # ten on
+        (
+            steady(11, lag=0) + [(2100, 0)] + [(2200 + 100 * n, 100 * n) for n in range(1, 10)],
+            "slow",
+        ),
+        # back where it was
+        (steady(6) + [(1600, 1430)] + [(1700 + 100 * n, 1650 + 100 * n) for n in range(5)], "ok"),
         # recovered, and the lag grows all the time
         (
             [(1000 + 100 * n, 900 + 50 * n) for n in range(6)]
@@ -49,7 +61,8 @@ FALLING = [(1000 + 100 * n, 1000 + 100 * n - 500 + 10 * n) for n in range(11)]
             + [(1700 + 100 * n, 1200 + 50 * n) for n in range(5)],
             "slow",
         ),
-        ([*steady(11), (2100, 1000), (2200, 1500), (2300, 1400), (2400, 1600)], "rewound"),  # back from the second only
+        # back from the second only
+        ([*steady(11), (2100, 1000), (2200, 1500), (2300, 1400), (2400, 1600)], "rewound"),
         ([*steady(11), (2100, 1000), (2200, 1500), (2300, 1400), (2400, 1960)], "ok"),
     ],
 )

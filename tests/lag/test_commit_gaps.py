@@ -26,7 +26,9 @@ def add(
 ) -> tuple[list[list[int] | None], list[float | None]]:
     """Batches as (commits, first, last, the one before), a row each."""
     columns = NewCommits(*(numbers(values) for values in zip(*batches, strict=True)))
-    lists, medians = add_gaps(pa.array(held, GAPS), pa.array(intervals or [None] * len(held), pa.float64()), columns)
+    lists, medians = add_gaps(
+        pa.array(held, GAPS), pa.array(intervals or [None] * len(held), pa.float64()), columns
+    )
     return lists.to_pylist(), medians.to_pylist()
 
 
@@ -64,11 +66,17 @@ def test_a_clock_that_went_back_gives_no_gap() -> None:
 
 @given(
     st.lists(
-        st.lists(st.lists(st.integers(0, 2 * MAX_GAP_MS), max_size=4), min_size=1, max_size=3), min_size=1, max_size=12
+        st.lists(st.lists(st.integers(0, 2 * MAX_GAP_MS), max_size=4), min_size=1, max_size=3),
+        min_size=1,
+        max_size=12,
     )
 )
-def test_batches_of_evenly_spaced_commits_give_the_newest_gaps(ticks: list[list[list[int]]]) -> None:
-    """Rows get batches of commits; within a batch the first number is repeated, so that the mean is exact."""
+def test_batches_of_evenly_spaced_commits_give_the_newest_gaps(
+    ticks: list[list[list[int]]],
+) -> None:
+    """Rows get batches of commits; within a batch the first number is repeated, so that the mean is
+    exact.
+    """
     rows = max(len(each) for each in ticks)
     held: list[list[int] | None] = [None] * rows
     medians: list[float | None] = [None] * rows
@@ -86,7 +94,11 @@ def test_batches_of_evenly_spaced_commits_give_the_newest_gaps(ticks: list[list[
                     expected[row].append(step)
                 moments.append(now)
             batches.append(
-                (len(moments), *((moments[0], moments[-1]) if moments else (-1, -1)), -1 if before is None else before)
+                (
+                    len(moments),
+                    *((moments[0], moments[-1]) if moments else (-1, -1)),
+                    -1 if before is None else before,
+                )
             )
             times[row] = moments[-1] if moments else before
         held, medians = add(held, batches, medians)

@@ -52,10 +52,14 @@ def test_compaction_is_the_fold_of_the_records_one_by_one(events: list[Event]) -
     assert compacted.key.tolist() == list(naive)
     assert compacted.last_row.tolist() == [each.last_row for each in naive.values()]
     assert compacted.is_deleted.tolist() == [each.last is None for each in naive.values()]
-    assert compacted.starts_with_commit.tolist() == [each.first is not None for each in naive.values()]
+    assert compacted.starts_with_commit.tolist() == [
+        each.first is not None for each in naive.values()
+    ]
     assert [
         offset if starts else None
-        for offset, starts in zip(compacted.first_offset.tolist(), compacted.starts_with_commit.tolist(), strict=True)
+        for offset, starts in zip(
+            compacted.first_offset.tolist(), compacted.starts_with_commit.tolist(), strict=True
+        )
     ] == [each.first for each in naive.values()]
     assert compacted.commits.tolist() == [each.commits for each in naive.values()]
     assert compacted.noop_commits.tolist() == [each.noops for each in naive.values()]
@@ -66,7 +70,11 @@ def test_compaction_is_the_fold_of_the_records_one_by_one(events: list[Event]) -
 
 def test_an_offset_set_again_after_a_deletion_is_no_rewind() -> None:
     found = compact([(0, 100), (0, None), (0, 10)])
-    assert (found.rewound_records.tolist(), found.is_deleted.tolist(), found.commits.tolist()) == ([0], [False], [2])
+    assert (found.rewound_records.tolist(), found.is_deleted.tolist(), found.commits.tolist()) == (
+        [0],
+        [False],
+        [2],
+    )
 
 
 def test_no_records_give_no_entries() -> None:

@@ -26,10 +26,15 @@ def counters(job: Simulation) -> Row:
 
 
 def run_ticks(*odd: int | None, ticks: int = 8, members: bool = True) -> Simulation:
-    """Partition 0 gets an odd commit per tick; partition 1 reads on, and the others of its group and of another too."""
+    """Partition 0 gets an odd commit per tick; partition 1 reads on, and the others of its group
+    and of another too.
+    """
     job = Simulation()
     first = [generation(1, {"m": ("t",)})] if members else []
-    job.tick(ENDS, [*first, *(commit(100, partition=number) for number in range(3)), commit(5, group="other")])
+    job.tick(
+        ENDS,
+        [*first, *(commit(100, partition=number) for number in range(3)), commit(5, group="other")],
+    )
     for number in range(max(ticks, len(odd))):
         given: list[Record] = [commit(110 + number, partition=1), commit(6 + number, group="other")]
         if number < len(odd):
@@ -63,9 +68,13 @@ def test_records_that_do_not_exist_are_not_counted_as_consumed_or_read_again(off
         "consumed": read + 800 + 700, "rewinds": 3, "rewound_records": again,
         "lost": 0, "produced": 0, "noop_commits": 0,
     }  # fmt: skip
-    rewinds = [row["records"] for row in job.history["group_events"] if row["kind"] == "offset_rewind"]
+    rewinds = [
+        row["records"] for row in job.history["group_events"] if row["kind"] == "offset_rewind"
+    ]
     assert rewinds == [800, 700, 600]
-    windows = [row for row in job.history["lag_windows"] if row["group"] == "g" and row["partition"] == 0]
+    windows = [
+        row for row in job.history["lag_windows"] if row["group"] == "g" and row["partition"] == 0
+    ]
     assert windows
     assert all(row["consumed"] is None or abs(row["consumed"]) <= 1000 for row in windows)
 
@@ -75,7 +84,9 @@ def test_what_a_window_consumed_is_exact_though_a_commit_is_newer_than_its_poll(
     for number in range(20):
         job.tick([end(100 + number)], [commit(100 + number + number % 3)])
     windows = job.history["lag_windows"]
-    pairs = [(before, after) for before, after in pairwise(windows) if after["consumed"] is not None]
+    pairs = [
+        (before, after) for before, after in pairwise(windows) if after["consumed"] is not None
+    ]
     assert pairs
     assert all(
         after["consumed"] == after["committed_offset"] - before["committed_offset"]
@@ -101,11 +112,17 @@ def test_a_negative_offset_is_no_commit_and_no_loss(offset: int, members: bool) 
     job = run_ticks(offset, members=members)
     row = row_of(job)
     assert (row["status"], row["error"], row["lag"]) == ("no_commit", NEGATIVE_OFFSET, None)
-    assert (row["committed_offset"], row["lost_records"], row["ahead_records"]) == (None, None, None)
+    assert (row["committed_offset"], row["lost_records"], row["ahead_records"]) == (
+        None,
+        None,
+        None,
+    )
     assert row["commit_source_offset"] is not None
     assert (job.groups["g"]["status"], job.groups["g"]["lag"]) == ("ok", 883 + 900)
     assert counters(job)["lost"] == 0
-    assert [row["from_offset"] for row in job.history["group_events"] if row["kind"] == "offset_deleted"] == [100]
+    assert [
+        row["from_offset"] for row in job.history["group_events"] if row["kind"] == "offset_deleted"
+    ] == [100]
     job.tick(ENDS, [commit(300)])
     assert (row_of(job)["status"], row_of(job)["lag"]) == ("ok", 700)
     assert "offset_rewind" not in job.events()
@@ -121,7 +138,9 @@ def test_a_group_whose_only_commit_is_negative_has_a_row() -> None:
 
 
 def truncated(*later: Record, end_at: int) -> tuple[Simulation, Row]:
-    """Three commits, of which the offsets topic keeps those below a source offset; then later ones from there on."""
+    """Three commits, of which the offsets topic keeps those below a source offset; then later ones
+    from there on.
+    """
     job = Simulation()
     job.tick(ENDS, [commit(100), commit(110), commit(120)])
     job.tick(ENDS, truncated={0: end_at})
@@ -133,9 +152,17 @@ def truncated(*later: Record, end_at: int) -> tuple[Simulation, Row]:
 
 def test_after_a_truncation_of_the_offsets_topic_the_next_commit_counts() -> None:
     job, between = truncated(commit(105), end_at=1)
-    assert (between["status"], between["error"], between["lag"]) == ("stale", COMMIT_TRUNCATED, None)
+    assert (between["status"], between["error"], between["lag"]) == (
+        "stale",
+        COMMIT_TRUNCATED,
+        None,
+    )
     assert between["committed_offset"] == 120  # the last known
-    assert (row_of(job)["status"], row_of(job)["committed_offset"], row_of(job)["lag"]) == ("ok", 105, 895)
+    assert (row_of(job)["status"], row_of(job)["committed_offset"], row_of(job)["lag"]) == (
+        "ok",
+        105,
+        895,
+    )
 
 
 def test_a_commit_that_a_truncation_took_stays_unknown_until_the_next_one() -> None:
@@ -162,9 +189,16 @@ def test_group_records_count_after_a_truncation() -> None:
 def test_after_a_tombstone_a_commit_belongs_to_the_topic_that_the_poll_shows() -> None:
     job = Simulation()
     job.tick([end(100)], [commit(50)])
-    job.tick([end(30, topic_id=ID_B)], [commit(60), commit(None), commit(5), commit(10)], seconds=600)
+    job.tick(
+        [end(30, topic_id=ID_B)], [commit(60), commit(None), commit(5), commit(10)], seconds=600
+    )
     row = job.row
-    assert (row["topic_id"], row["current_topic_id"], row["status"], row["lag"]) == (ID_B, None, "ok", 20)
+    assert (row["topic_id"], row["current_topic_id"], row["status"], row["lag"]) == (
+        ID_B,
+        None,
+        "ok",
+        20,
+    )
     assert "offset_rewind" not in job.events()
 
 
@@ -177,16 +211,24 @@ def test_a_commit_on_a_partition_without_one_belongs_to_the_topic_that_the_poll_
     assert (job.row["topic_id"], job.row["status"], job.row["lag"]) == (ID_B, "ok", 20)
 
 
-ANY = st.integers(-(2**63), MAX_LONG) | st.sampled_from([*ABOVE_DOUBLES, *NEGATIVE, 0, 999, 1000, 1001]) | st.none()
+ANY = (
+    st.integers(-(2**63), MAX_LONG)
+    | st.sampled_from([*ABOVE_DOUBLES, *NEGATIVE, 0, 999, 1000, 1001])
+    | st.none()
+)
 
 
 @pytest.mark.examples
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.lists(ANY, max_size=4), min_size=1, max_size=8))
-def test_whatever_one_group_commits_the_others_rows_are_as_without_it(ticks: list[list[int | None]]) -> None:
+def test_whatever_one_group_commits_the_others_rows_are_as_without_it(
+    ticks: list[list[int | None]],
+) -> None:
     def run(*, with_odd: bool) -> Simulation:
         job = Simulation(window_seconds=20)
-        job.tick(ENDS, [commit(5, group="other"), *([commit(100, group="odd")] if with_odd else [])])
+        job.tick(
+            ENDS, [commit(5, group="other"), *([commit(100, group="odd")] if with_odd else [])]
+        )
         for number, odd in enumerate(ticks):
             given = [commit(offset, group="odd") for offset in odd] if with_odd else []
             job.tick(ENDS, [*given, commit(6 + number, group="other")])
@@ -198,7 +240,11 @@ def test_whatever_one_group_commits_the_others_rows_are_as_without_it(ticks: lis
         }  # fmt: skip
         place = {"commit_source_offset", "event_id", "source_offset"}  # other records came before
         kept = {
-            name: [{key: row[key] for key in row.keys() - place} for row in rows if row["group"] == "other"]
+            name: [
+                {key: row[key] for key in row.keys() - place}
+                for row in rows
+                if row["group"] == "other"
+            ]
             for name, rows in names.items()
         }
         return {name: rows for name, rows in kept.items() if rows}
@@ -210,5 +256,8 @@ def test_whatever_one_group_commits_the_others_rows_are_as_without_it(ticks: lis
         assert row["committed_offset"] is None or row["committed_offset"] >= 0
     for group in job.groups.values():
         assert all(
-            value >= 0 for each in group["topic_counters"] or () for name, value in each.items() if name in COUNTED
+            value >= 0
+            for each in group["topic_counters"] or ()
+            for name, value in each.items()
+            if name in COUNTED
         )

@@ -29,7 +29,9 @@ def test_a_new_group_begins_at_zero() -> None:
 def test_what_arrives_and_what_is_committed_adds_up_over_partitions_and_ticks() -> None:
     job = live()
     job.tick([end(10), end(10, partition=1)], [commit(4), commit(4, partition=1)])
-    job.tick([end(15), end(12, partition=1)], [commit(9), commit(5, partition=1), commit(5, partition=1)])
+    job.tick(
+        [end(15), end(12, partition=1)], [commit(9), commit(5, partition=1), commit(5, partition=1)]
+    )
     job.tick([end(16), end(12, partition=1)])
     row = sums(job)["t"]
     assert (row["produced"], row["consumed"], row["commits"], row["noop_commits"]) == (8, 6, 3, 1)

@@ -1,4 +1,6 @@
-"""Records that were not committed within a group's service level: counted once, by the window in which they matured."""
+"""Records that were not committed within a group's service level: counted once, by the window in
+which they matured.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ Row = dict[str, Any]
 
 
 def policies(slo: float = SLO, *maintenance: Once) -> Policies:
-    return Policies((PolicyRule("*", values={"slo_time_lag_seconds": slo}, maintenance=maintenance),))
+    return Policies(
+        (PolicyRule("*", values={"slo_time_lag_seconds": slo}, maintenance=maintenance),)
+    )
 
 
 class Probes:
@@ -32,7 +36,12 @@ class Probes:
         self.seconds = seconds
 
     def window(
-        self, committed: int | None, *offsets: int | None, slo: float = SLO, topic_id: str = ID_A, commits: bool = True
+        self,
+        committed: int | None,
+        *offsets: int | None,
+        slo: float = SLO,
+        topic_id: str = ID_A,
+        commits: bool = True,
     ) -> None:
         """A window that opens with this commit and a probe of each partition."""
         for second in range(0, 60, STEP):
@@ -49,7 +58,13 @@ class Probes:
                 if second % self.seconds == 0
                 else [],
                 probes=[
-                    {"slo_seconds": slo, "topic": "t", "topic_id": topic_id, "partition": part, "offset": offset}
+                    {
+                        "slo_seconds": slo,
+                        "topic": "t",
+                        "topic_id": topic_id,
+                        "partition": part,
+                        "offset": offset,
+                    }
                     for part, offset in enumerate(offsets)
                     if is_first and offset is not None
                 ],
@@ -104,7 +119,10 @@ def test_every_record_is_counted_once(steps: list[tuple[int, int]]) -> None:
         late += sum(record >= committed for record in range(before, reached))
     probes.window(committed, reached)
     counts = probes.counted()[-len(steps) :]
-    assert (sum(count[0] or 0 for count in counts), sum(count[1] or 0 for count in counts)) == (matured, late)
+    assert (sum(count[0] or 0 for count in counts), sum(count[1] or 0 for count in counts)) == (
+        matured,
+        late,
+    )
     assert None not in [value for count in counts for value in count]
 
 
@@ -157,7 +175,9 @@ def test_a_partition_without_a_commit_has_no_late_records() -> None:
     polled = [end(END, partition=part, start=0) for part in (0, 1)]
     for offset in (20, 50, 50):
         probed = {"slo_seconds": SLO, "topic": "t", "topic_id": ID_A, "offset": offset}
-        probes.job.tick(polled, seconds=60, probes=[probed | {"partition": part} for part in (0, 1)])
+        probes.job.tick(
+            polled, seconds=60, probes=[probed | {"partition": part} for part in (0, 1)]
+        )
     assert (probes.counted(0)[-1], probes.counted(1)[-1]) == ((30, 30), (30, None))
 
 
@@ -197,7 +217,11 @@ def test_the_group_s_counters_are_the_sums_of_its_windows() -> None:
     probes.window(140)  # the last of them is closed
     closed = [each for partition in (0, 1) for each in probes.counted(partition)]
     known = [each for each in closed if None not in each]
-    assert sums(probes.job) == tuple(map(sum, zip(*known, strict=True))) == (50 + 30 + 30 + 60, 30 + 10 + 30 + 50)
+    assert (
+        sums(probes.job)
+        == tuple(map(sum, zip(*known, strict=True)))
+        == (50 + 30 + 30 + 60, 30 + 10 + 30 + 50)
+    )
 
 
 def test_records_of_which_it_is_not_known_who_was_late_have_not_matured_for_the_counters() -> None:

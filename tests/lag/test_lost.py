@@ -1,4 +1,6 @@
-"""Records that retention deleted in front of a reader: those that are certain count, and no others."""
+"""Records that retention deleted in front of a reader: those that are certain
+count, and no others.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,19 @@ class Log:
 
     def __init__(self, *, arrival: int = ARRIVAL, topic: str = "t") -> None:
         self.topic = topic
-        self.job, self.arrival, self.second, self.start, self.offset = Simulation(), arrival, 0, 0, 0
+        self.job, self.arrival, self.second, self.start, self.offset = (
+            Simulation(),
+            arrival,
+            0,
+            0,
+            0,
+        )
         self.tick(0)
 
     def tick(self, read: int | None, start: int | None = None) -> None:
-        """Read so many records, of which a commit tells; None: no commit. Before that the log start moves."""
+        """Read so many records, of which a commit tells; None: no commit. Before that the log start
+        moves.
+        """
         self.second += 10
         self.start = self.start if start is None else start
         opens = self.second % 60 == 0 or self.second == 10
@@ -60,7 +70,9 @@ class Log:
 
 
 def overtaken() -> Log:
-    """At second 140 the reader is at 13,000 of 21,000; all before 16,000 is deleted, and it goes on from there."""
+    """At second 140 the reader is at 13,000 of 21,000; all before 16,000 is deleted, and it goes on
+    from there.
+    """
     log = Log()
     log.reads(13)
     log.tick(3000 + 10 * RATE, start=16_000)
@@ -97,7 +109,7 @@ def test_the_same_jump_is_no_loss_if_nothing_was_deleted() -> None:
     assert [row["lost_records"] for row in log.windows][-2:] == [0, 0]
 
 
-def test_a_reader_that_passes_the_log_start_at_its_own_speed_may_have_lost_something_or_not() -> None:
+def test_a_reader_that_passes_the_log_start_at_its_own_speed_may_have_lost_something() -> None:
     log = Log()
     log.reads(14)
     log.tick(10 * RATE, start=14_500)
@@ -116,7 +128,7 @@ def test_records_deleted_behind_a_reader_that_has_read_all_are_not_lost() -> Non
     assert {row["lost_records"] for row in log.windows} == {0}
 
 
-def test_a_streams_application_that_becomes_faster_loses_nothing_of_what_it_deletes_itself() -> None:
+def test_a_streams_application_that_becomes_faster_loses_nothing_that_it_deletes_itself() -> None:
     log = Log(arrival=400, topic="g-counts-repartition")
     for read in [10 * RATE] * 24 + [25 * RATE] * 30:
         log.tick(read, start=log.offset + read)
@@ -157,13 +169,14 @@ def test_records_deleted_after_a_first_loss_are_lost_too() -> None:
     assert log.sums["lost"] == 2000
 
 
-def test_the_first_jump_of_a_reader_whose_pace_is_unknown_is_unknown_although_it_reaches_the_end() -> None:
+def test_the_first_jump_of_a_reader_of_unknown_pace_is_unknown_though_it_reaches_the_end() -> None:
     log = Log()
     log.tick(ARRIVAL * log.second)  # to the log end: how fast it can be is not seen
     log.tick(ARRIVAL * 10)
     for _ in range(12):
         log.tick(None)
-    log.tick(ARRIVAL * (log.second + 10) - log.offset, start=11_000)  # to the log end; 8,000 of it may be deleted ones
+    # to the log end; 8,000 of it may be deleted ones
+    log.tick(ARRIVAL * (log.second + 10) - log.offset, start=11_000)
     log.reads(6)
     row = next(row for row in log.windows if row["lost_records"] is None)
     assert row["consumed"] is None
@@ -171,7 +184,9 @@ def test_the_first_jump_of_a_reader_whose_pace_is_unknown_is_unknown_although_it
 
 
 def test_a_restart_in_the_middle_of_a_window_changes_nothing(tmp_path: Path) -> None:
-    """A job that begins again has the tables and nothing else, and Spark gives their rows in any order."""
+    """A job that begins again has the tables and nothing else, and Spark gives their rows in any
+    order.
+    """
     chance = random.Random(1)
     never, once_more = Simulation(), Simulation()
     whole, cut = draw_all(1, cases=12), draw_all(1, cases=12)
@@ -179,7 +194,9 @@ def test_a_restart_in_the_middle_of_a_window_changes_nothing(tmp_path: Path) -> 
         pass
     for _ in ticks(once_more, cut, seconds=720):
         if chance.random() < 0.25:
-            once_more.tables |= {name: again(once_more.tables[name], chance, tmp_path) for name in STATE}
+            once_more.tables |= {
+                name: again(once_more.tables[name], chance, tmp_path) for name in STATE
+            }
     assert once_more.rows == never.rows
     assert once_more.groups == never.groups
     assert in_order(once_more.history["lag_windows"]) == in_order(never.history["lag_windows"])

@@ -1,4 +1,6 @@
-"""A committed offset that jumps over records nobody read is an event; a group that catches up is none."""
+"""A committed offset that jumps over records nobody read is an event; a group that catches up is
+none.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,17 @@ def at(seconds: float) -> datetime:
 
 
 class Reader:
-    """A topic that gets `RATE` records a second, and commits of one partition at ticks 10 s apart."""
+    """A topic that gets `RATE` records a second, and commits of one partition at
+    ticks 10 s apart.
+    """
 
     def __init__(self, members: int | None = 1, first: int = 0) -> None:
         self.job, self.second, self.first = Simulation(), 0, first
-        record = [] if members is None else [generation(1, {f"m{each}": ("t",) for each in range(members)})]
+        record = (
+            []
+            if members is None
+            else [generation(1, {f"m{each}": ("t",) for each in range(members)})]
+        )
         self._tick(record, 0)
 
     def commits(self, *offsets: int | None) -> None:
@@ -56,7 +64,11 @@ def test_a_reset_to_the_end_is_a_skip_with_its_size() -> None:
     held = 39 * 100
     reader.commits(reader.end)  # the end of the poll before
     (event,) = reader.skips
-    assert (event["from_offset"], event["to_offset"], event["records"]) == (held, 40_000, 40_000 - held)
+    assert (event["from_offset"], event["to_offset"], event["records"]) == (
+        held,
+        40_000,
+        40_000 - held,
+    )
     assert (event["group"], event["topic"], event["partition"]) == ("g", "t", 0)
     assert event["event_at"] == at(reader.second)
     reader.reads(5)
@@ -112,7 +124,9 @@ def test_how_fast_a_reader_is_that_has_just_begun_is_unknown() -> None:
 
 
 def test_the_tail_of_a_batch_that_has_ended_is_no_skip() -> None:
-    """The next commit comes a window after the last record: neither arrivals nor progress tell a rate any more."""
+    """The next commit comes a window after the last record: neither arrivals nor progress tell a
+    rate any more.
+    """
     job, length = Simulation(), 23  # ticks with arrivals, of 10 s
     job.tick([end(0)], [generation(1, {"m": ("t",)}), commit(0, at=at(10))])
     for number in range(2, 40):
@@ -146,21 +160,32 @@ def test_beyond_the_log_end_no_record_is_skipped() -> None:
     reader.commits(0, *[None] * 20)
     reader.commits(2**63 - 1)
     (event,) = reader.skips
-    assert (event["from_offset"], event["to_offset"], event["records"]) == (0, 2**63 - 1, reader.end)
+    assert (event["from_offset"], event["to_offset"], event["records"]) == (
+        0,
+        2**63 - 1,
+        reader.end,
+    )
 
 
 def returns(*commits: tuple[float, int]) -> list[Row]:
-    """A group whose member joins at second 90, at the end of a tick; commits of that tick by second."""
+    """A group whose member joins at second 90, at the end of a tick; commits of that tick by
+    second.
+    """
     reader = Reader(members=0, first=20_000)
     reader.commits(6000, *[None] * 6)
     reader.second += 10
-    given = [*(commit(offset, at=at(second)) for second, offset in commits), generation(2, {"m0": ("t",)})]
+    given = [
+        *(commit(offset, at=at(second)) for second, offset in commits),
+        generation(2, {"m0": ("t",)}),
+    ]
     reader.job.tick([end(reader.end)], given)
     return [row for row in reader.skips if row["from_offset"] == 6000]
 
 
 @pytest.mark.parametrize("later", [[], [(90, 20_100)]])
-def test_what_is_committed_before_the_members_are_back_is_a_skip(later: list[tuple[float, int]]) -> None:
+def test_what_is_committed_before_the_members_are_back_is_a_skip(
+    later: list[tuple[float, int]],
+) -> None:
     (event,) = returns((85, 20_000), *later)
     assert (event["from_offset"], event["to_offset"], event["records"]) == (6000, 20_000, 14_000)
 

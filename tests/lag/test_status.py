@@ -1,4 +1,6 @@
-"""What is said about one partition of a group: the closed list, its order, and when a lag is a number."""
+"""What is said about one partition of a group: the closed list, its order, and when a lag is a
+number.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
 
 
 def reach(**conditions: bool) -> Simulation:
-    """A partition committed at 50 of 10 … 100, then a tick in which these conditions hold, all at once if asked."""
+    """A partition committed at 50 of 10 … 100, then a tick in which these conditions hold, all at
+    once if asked.
+    """
     on = {name for name, holds in conditions.items() if holds}
     job = Simulation()
     offset = 500 if "ahead" in on else 5 if "below" in on else 50
@@ -26,7 +30,11 @@ def reach(**conditions: bool) -> Simulation:
     last = end(
         None if on & {"no_end", "missing"} else 100,
         topic_id=ID_B if "recreated" in on else ID_A,
-        error=UNKNOWN_TOPIC if "missing" in on else "LEADER_NOT_AVAILABLE" if "no_end" in on else None,
+        error=UNKNOWN_TOPIC
+        if "missing" in on
+        else "LEADER_NOT_AVAILABLE"
+        if "no_end" in on
+        else None,
     )
     job.tick([last], is_live="stale" not in on, blocked=(0,) if "blocked" in on else ())
     return job
@@ -42,7 +50,12 @@ def test_every_status_is_reached_by_its_own_condition(condition: str) -> None:
 
 
 # a group record names no offsets partition of a commit and no topic id, so three pairs cannot meet
-IMPOSSIBLE = [{"no_commit", "blocked"}, {"no_commit", "ahead"}, {"no_commit", "below"}, {"ahead", "below"}]
+IMPOSSIBLE = [
+    {"no_commit", "blocked"},
+    {"no_commit", "ahead"},
+    {"no_commit", "below"},
+    {"ahead", "below"},
+]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +118,11 @@ def test_a_subscribed_topic_that_is_gone_gets_no_row_again_once_its_commits_ende
 
 def test_kafkas_error_name_is_kept_where_there_is_no_log_end() -> None:
     job = reach(no_end=True)
-    assert (job.row["error"], job.row["committed_offset"], job.row["lag"]) == ("LEADER_NOT_AVAILABLE", 50, None)
+    assert (job.row["error"], job.row["committed_offset"], job.row["lag"]) == (
+        "LEADER_NOT_AVAILABLE",
+        50,
+        None,
+    )
 
 
 def test_a_commit_ahead_of_its_poll_is_ok_with_lag_0_until_a_poll_that_began_after_it() -> None:

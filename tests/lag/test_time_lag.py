@@ -1,4 +1,6 @@
-"""Age of the first unread record, against arithmetic: where the producer is a known function, so is the age."""
+"""Age of the first unread record, against arithmetic: where the producer is a known function, so is
+the age.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def naive_age(polls: list[tuple[int, int]], committed: int) -> tuple[float, bool
 
 
 @given(st.data(), st.integers(1, 50))
-def test_a_linear_producer_is_answered_within_one_poll_gap(data: st.DataObject, per_second: int) -> None:
+def test_a_linear_producer_is_answered_within_one_poll_gap(
+    data: st.DataObject, per_second: int
+) -> None:
     partition, committed, at = Partition(), 0, 0
     for _ in range(data.draw(st.integers(2, 25))):
         gap = data.draw(st.integers(1, 30))
@@ -71,7 +75,11 @@ def test_a_linear_producer_is_answered_within_one_poll_gap(data: st.DataObject, 
             assert age.error_seconds[0] <= 30
 
 
-@given(st.lists(st.tuples(st.integers(1, 60), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=31))
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 60), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=31
+    )
+)
 def test_what_is_kept_answers_like_all_polls_together(steps: list[tuple[int, int, int]]) -> None:
     partition, committed, log_end, at = Partition(), 10, 10, 0
     for seconds, produced, consumed in steps:
@@ -127,7 +135,8 @@ def test_thinning_keeps_at_most_32_with_the_first_and_last_and_an_error_of_7_per
     assert len(times) <= MAX_END_POINTS
     assert (times[0], times[-1]) == (10 * SECOND, polls * 10 * SECOND)
     truth = polls * 10 - (10 + committed)
-    assert abs(age.seconds[0] - truth) < 1e-3  # production is even, so interpolation is exact in any gap
+    # production is even, so interpolation is exact in any gap
+    assert abs(age.seconds[0] - truth) < 1e-3
     assert age.error_seconds[0] <= max(10, 0.07 * truth)
 
 
@@ -146,11 +155,20 @@ def test_a_log_that_became_shorter_forgets_what_it_was() -> None:
     assert partition.points.log_ends.tolist() == [20]
 
 
-@given(st.lists(st.lists(st.tuples(st.integers(0, 10**12), st.integers(0, 2 * 10**15)), max_size=4), max_size=5))
-def test_end_points_survive_the_column_they_are_stored_in(rows: list[list[tuple[int, int]]]) -> None:
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(0, 10**12), st.integers(0, 2 * 10**15)), max_size=4),
+        max_size=5,
+    )
+)
+def test_end_points_survive_the_column_they_are_stored_in(
+    rows: list[list[tuple[int, int]]],
+) -> None:
     starts = np.cumsum([0, *map(len, rows)]).astype(np.int64)
     flat = [pair for row in rows for pair in row]
-    given_points = EndPoints(starts, ints(*(log_end for log_end, _ in flat)), ints(*(at for _, at in flat)))
+    given_points = EndPoints(
+        starts, ints(*(log_end for log_end, _ in flat)), ints(*(at for _, at in flat))
+    )
     read = read_end_points(to_column(given_points))
     assert read.starts.tolist() == starts.tolist()
     assert list(zip(read.log_ends.tolist(), read.times.tolist(), strict=True)) == flat
@@ -171,7 +189,11 @@ def test_a_censored_row_has_no_error_bound() -> None:
     job = Simulation()
     job.tick([end(100)], [commit(50)])
     job.tick([end(200)])
-    assert (job.row["time_lag_seconds"], job.row["time_lag_error_seconds"], job.row["time_lag_censored"]) == (
+    assert (
+        job.row["time_lag_seconds"],
+        job.row["time_lag_error_seconds"],
+        job.row["time_lag_censored"],
+    ) == (
         10,
         None,
         True,

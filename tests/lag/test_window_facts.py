@@ -1,4 +1,6 @@
-"""What a window says beyond its counts: the trough of the sawtooth, how long nothing moved, who had the partition."""
+"""What a window says beyond its counts: the trough of the sawtooth, how long nothing moved, who had
+the partition.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,16 @@ from typing import Any
 import pytest
 
 import encoder
-from stream.simulation import ID_B, NOON, Record, Simulation, commit, end, generation, group_tombstone
+from stream.simulation import (
+    ID_B,
+    NOON,
+    Record,
+    Simulation,
+    commit,
+    end,
+    generation,
+    group_tombstone,
+)
 
 Row = dict[str, Any]
 
@@ -26,7 +37,9 @@ def at(seconds: float) -> Any:
 
 
 def sawtooth(job: Simulation, *, behind: int, rate: int = 100) -> None:
-    """Two minutes of a topic that gets so many records a second; every 5 s a commit stays so many records behind."""
+    """Two minutes of a topic that gets so many records a second; every 5 s a commit stays so many
+    records behind.
+    """
     job.tick([end(rate * 10)], [commit(0, at=at(1))])
     for second in range(20, 130, 10):
         commits = [commit(rate * each - behind, at=at(each)) for each in (second - 7, second - 2)]
@@ -45,11 +58,13 @@ def test_the_envelope_is_the_trough_of_the_sawtooth_whatever_lag_the_ticks_see(b
 def test_the_envelope_is_the_smallest_over_first_and_last_commits() -> None:
     job = Simulation()
     job.tick([end(1000)], [commit(900, at=at(5))])
-    job.tick([end(1600)], [commit(1000, at=at(60)), commit(1200, at=at(65))], seconds=60)  # 70 s: the window's first
+    # 70 s: the window's first
+    job.tick([end(1600)], [commit(1000, at=at(60)), commit(1200, at=at(65))], seconds=60)
     job.tick([end(2600)], [commit(1700, at=at(75)), commit(1800, at=at(80))])
     job.tick([end(2600)], seconds=60)
     (row,) = windows(job)
-    # the log end rises from 1000 at 10 s to 1600 at 70 s, then to 2600 at 80 s: 500, 350, 400 and 800 behind
+    # the log end rises from 1000 at 10 s to 1600 at 70 s, then to 2600 at 80 s: 500, 350, 400 and
+    # 800 behind
     assert row["lag_envelope"] == 350
 
 
@@ -97,7 +112,8 @@ def test_a_stall_lasts_from_what_came_after_the_newest_progress_until_it_ends() 
     job = Simulation()
     job.tick([end(100)], [commit(100, at=at(10))])
     frozen, repeats = [], []
-    for minute in range(1, 5):  # from 70 s on a record a second arrives, which nobody reads; the position is repeated
+    # from 70 s on a record a second arrives, which nobody reads; the position is repeated
+    for minute in range(1, 5):
         job.tick([end(100 + 60 * (minute - 1))], [commit(100, at=at(60 * minute + 5))], seconds=60)
         frozen.append(job.row["time_lag_seconds"])
         repeats.append(job.row["repeat_commits"])
@@ -107,7 +123,8 @@ def test_a_stall_lasts_from_what_came_after_the_newest_progress_until_it_ends() 
     rows = windows(job)
     assert repeats == [1, 2, 3, 4]
     assert [row["repeat_commits"] for row in rows] == [1, 2, 3, 4, 1, 0]
-    # caught up at 70 s; then the first unread record is from 70 s; the progress of 305 s was seen at 310 s
+    # caught up at 70 s; then the first unread record is from 70 s; the progress of 305 s was seen
+    # at 310 s
     assert [row["frozen_seconds"] for row in rows] == [0.0, 60.0, 120.0, 180.0, 5.0, 0.0]
     assert frozen == [0.0, 60.0, 120.0, 180.0]
 
@@ -130,7 +147,11 @@ def test_what_is_not_known_to_be_stalled_is_unknown() -> None:
     job.tick([end(100, start=70)], seconds=60)
     job.tick([end(100)], seconds=60)
     (row,) = windows(job)
-    assert (row["status"], row["frozen_seconds"], row["headroom_records"]) == ("below_log_start", None, -20)
+    assert (row["status"], row["frozen_seconds"], row["headroom_records"]) == (
+        "below_log_start",
+        None,
+        -20,
+    )
 
 
 def test_headroom_is_what_retention_may_still_take() -> None:
@@ -150,7 +171,11 @@ def blobs(**held: list[int]) -> dict[str, tuple[bytes, bytes]]:
         member: (
             encoder.subscription({"version": 0, "topics": ("t",), "user_data": None}),
             encoder.assignment(
-                {"version": 0, "assigned_partitions": [{"topic": "t", "partitions": parts}], "user_data": None}
+                {
+                    "version": 0,
+                    "assigned_partitions": [{"topic": "t", "partitions": parts}],
+                    "user_data": None,
+                }
             ),
         )
         for member, parts in held.items()
@@ -182,12 +207,20 @@ def test_each_window_names_who_had_the_partition_at_its_end() -> None:
     nobody = [(part, None, None, None, None) for part in range(3)]
     assert owners(job) == [
         *[(0, "m1", one, "/10.0.0.1", 1), (1, "m1", one, "/10.0.0.1", 1), nobody[2]],
-        *[(0, "m1", one, "/10.0.0.1", 2), (1, "m2", two, "/10.0.0.2", 2), (2, "m2", two, "/10.0.0.2", 2)],
+        *[
+            (0, "m1", one, "/10.0.0.1", 2),
+            (1, "m2", two, "/10.0.0.2", 2),
+            (2, "m2", two, "/10.0.0.2", 2),
+        ],
         *nobody,
         *nobody,
     ]
-    slots = {(row["generation"], row["member_id"]): row["slot"] for row in job.history["group_members"]}
-    assert {(row["generation"], row["owner"]): row["slot"] for row in windows(job) if row["owner"]} == slots
+    slots = {
+        (row["generation"], row["member_id"]): row["slot"] for row in job.history["group_members"]
+    }
+    assert {
+        (row["generation"], row["owner"]): row["slot"] for row in windows(job) if row["owner"]
+    } == slots
     assert {row["client_id"] for row in windows(job) if row["owner"]} == {"client"}
 
 

@@ -36,7 +36,9 @@ def test_a_window_starts_on_a_whole_multiple_of_its_length(now_ms: int, seconds:
 
 
 # seconds since the tick before, records produced, offset moved by (None: no commit)
-STEP = st.tuples(st.sampled_from([5, 10, 20, 45, 70, 200]), st.integers(0, 9), st.none() | st.integers(-3, 9))
+STEP = st.tuples(
+    st.sampled_from([5, 10, 20, 45, 70, 200]), st.integers(0, 9), st.none() | st.integers(-3, 9)
+)
 Step = tuple[int, int, int | None]
 
 
@@ -60,7 +62,9 @@ def naive_windows(ticks: list[Row]) -> list[Row]:
                 "lag_max": max(tick["lag"] for tick in inside),
                 "lag": last["lag"],
                 "produced": last["end"] - before["end"] if follows else None,
-                "consumed": last["committed"] - before["committed"] if follows and not rewound else None,
+                "consumed": last["committed"] - before["committed"]
+                if follows and not rewound
+                else None,
                 "commits": sum(tick["commits"] for tick in inside),
                 "noop_commits": sum(tick["noops"] for tick in inside),
                 "rewound_records": rewound,
@@ -79,7 +83,9 @@ def test_windows_are_what_a_naive_count_of_the_ticks_gives(steps: list[Step]) ->
     for seconds, produced, move in steps:
         log_end += produced
         moved = move or 0
-        job.tick([end(log_end)], [] if move is None else [commit(committed + moved)], seconds=seconds)
+        job.tick(
+            [end(log_end)], [] if move is None else [commit(committed + moved)], seconds=seconds
+        )
         committed += moved
         ticks.append(
             {
@@ -93,14 +99,24 @@ def test_windows_are_what_a_naive_count_of_the_ticks_gives(steps: list[Step]) ->
             }
         )
     expected = naive_windows(ticks)
-    assert [{name: row[name] for name in expected[0]} for row in windows(job)] == expected if expected else True
+    assert (
+        [{name: row[name] for name in expected[0]} for row in windows(job)] == expected
+        if expected
+        else True
+    )
     assert len(windows(job)) == len(expected)
 
 
 @pytest.mark.examples
 @settings(max_examples=examples(40))
-@given(st.lists(st.tuples(st.integers(1, 30), st.integers(0, 9), st.integers(0, 9)), min_size=5, max_size=25))
-def test_produced_and_consumed_add_up_over_adjacent_windows(steps: list[tuple[int, int, int]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 30), st.integers(0, 9), st.integers(0, 9)), min_size=5, max_size=25
+    )
+)
+def test_produced_and_consumed_add_up_over_adjacent_windows(
+    steps: list[tuple[int, int, int]],
+) -> None:
     job, log_end, committed = Simulation(), 1000, 500
     job.tick([end(log_end)], [commit(committed)])
     for seconds, produced, moved in steps:
@@ -115,7 +131,8 @@ def test_produced_and_consumed_add_up_over_adjacent_windows(steps: list[tuple[in
             assert (after["produced"], after["consumed"]) == (None, None)
 
 
-# what a tick brings to each of two keys: seconds, live or not, and a commit, a tombstone or nothing for each
+# what a tick brings to each of two keys: seconds, live or not, and a commit, a tombstone or nothing
+# for each
 CHAOS = st.tuples(
     st.sampled_from([5, 20, 45, 70, 130]),
     st.sampled_from([True, True, True, False]),
@@ -134,7 +151,12 @@ def test_whatever_happens_a_key_has_one_row_a_window(steps: list[Any]) -> None:
         is_error = answer == "error"
         topic_id = {"topic_id": ID_B} if answer == "recreated" else {}
         ends = [
-            end(None if is_error else 100, partition=part, error="TIMEOUT" if is_error else None, **topic_id)
+            end(
+                None if is_error else 100,
+                partition=part,
+                error="TIMEOUT" if is_error else None,
+                **topic_id,
+            )
             for part in (0, 1)
         ]
         job.tick([] if answer == "nothing" else ends, records, seconds=seconds, is_live=is_live)
@@ -158,7 +180,10 @@ def test_a_key_that_appears_inside_a_window_joins_the_next() -> None:
     for number in range(20):
         records = [commit(50, partition=1)] if number == 8 else []
         job.tick([end(100), end(100, partition=1)], [commit(50)] if number == 0 else records)
-    started = {part: min(row["window_start"] for row in windows(job) if row["partition"] == part) for part in (0, 1)}
+    started = {
+        part: min(row["window_start"] for row in windows(job) if row["partition"] == part)
+        for part in (0, 1)
+    }
     assert started == {0: NOON + MINUTE, 1: NOON + 2 * MINUTE}
 
 
@@ -168,7 +193,10 @@ def test_nothing_is_produced_across_a_hole() -> None:
     job.tick([end(200)], seconds=60)
     job.tick([end(900)], seconds=600)
     job.tick([end(950)], seconds=60)
-    assert [(row["produced"], row["arrival_rate"]) for row in windows(job)] == [(100, 100 / 60), (None, None)]
+    assert [(row["produced"], row["arrival_rate"]) for row in windows(job)] == [
+        (100, 100 / 60),
+        (None, None),
+    ]
 
 
 def test_catching_up_closes_the_window_and_counts_nothing() -> None:
@@ -178,14 +206,20 @@ def test_catching_up_closes_the_window_and_counts_nothing() -> None:
     job.tick([end(300)], [commit(70)], is_live=False)
     job.tick([end(400)], [commit(80)])
     (row,) = windows(job)
-    assert (row["ticks"], row["commits"], row["log_end_offset"], row["committed_offset"]) == (1, 1, 200, 60)
+    assert (row["ticks"], row["commits"], row["log_end_offset"], row["committed_offset"]) == (
+        1,
+        1,
+        200,
+        60,
+    )
     assert job.row["window_start"] is None
 
 
 def test_work_done_while_catching_up_is_not_counted_in_the_first_live_window() -> None:
     job = Simulation()
     job.tick([end(100)], [commit(50)])
-    job.tick([end(9000)], [commit(60)], seconds=55, is_live=False)  # the commits up to 8900 are not read yet
+    # the commits up to 8900 are not read yet
+    job.tick([end(9000)], [commit(60)], seconds=55, is_live=False)
     job.tick([end(9000)], [commit(8900)], seconds=55)  # nothing was consumed after 12:01:05
     job.tick([end(9000)], seconds=60)
     assert windows(job)[0]["consumed"] is None
@@ -212,7 +246,9 @@ def test_a_retired_row_gets_the_row_of_its_last_window_and_leaves() -> None:
     job.tick([end(100)], [commit(50)])
     job.tick([end(100)], [commit(60)], seconds=60)
     job.tick([end(100)], [commit(None)])
-    assert [(row["ticks"], row["commits"], row["committed_offset"]) for row in windows(job)] == [(1, 1, 60)]
+    assert [(row["ticks"], row["commits"], row["committed_offset"]) for row in windows(job)] == [
+        (1, 1, 60)
+    ]
     assert job.rows == []
     assert job.events() == ["offset_deleted", "group_deleted"]
 
@@ -241,7 +277,12 @@ def test_a_rewind_between_two_ticks_is_counted_and_reported_once() -> None:
     job.tick([end(100)], [commit(50)])
     job.tick([end(100)], [commit(20)])
     (event,) = job.history["group_events"]
-    assert (event["kind"], event["from_offset"], event["to_offset"], event["records"]) == ("offset_rewind", 50, 20, 30)
+    assert (event["kind"], event["from_offset"], event["to_offset"], event["records"]) == (
+        "offset_rewind",
+        50,
+        20,
+        30,
+    )
     assert job.row["consume_rate"] is None
 
 
@@ -265,13 +306,26 @@ def test_one_row_per_key_though_two_key_versions_name_it() -> None:
 def test_a_window_in_which_its_topic_is_recreated_measures_only_the_new_one() -> None:
     job = Simulation()
     for second in range(0, 150, 10):  # up to the first ticks of a window, with a lag of 5
-        job.tick([end(1000 + second)], [commit(995 + second, at=NOON + timedelta(seconds=second + 10))])
+        job.tick(
+            [end(1000 + second)], [commit(995 + second, at=NOON + timedelta(seconds=second + 10))]
+        )
     for number in range(1, 20):  # more records than the old topic had
         new = end(5000 + 100 * number, topic_id=ID_B)
-        job.tick([new], [commit(4900 + 100 * number, topic_id=ID_B, at=NOON + timedelta(seconds=150 + 10 * number))])
+        job.tick(
+            [new],
+            [
+                commit(
+                    4900 + 100 * number,
+                    topic_id=ID_B,
+                    at=NOON + timedelta(seconds=150 + 10 * number),
+                )
+            ],
+        )
     old, torn, whole = windows(job)[:3]
     assert old["topic_id"] != ID_B
     assert torn["topic_id"] == whole["topic_id"] == ID_B
-    assert (torn["produced"], torn["consumed"], torn["arrival_rate"], torn["consume_rate"]) == (None,) * 4
+    assert (torn["produced"], torn["consumed"], torn["arrival_rate"], torn["consume_rate"]) == (
+        None,
+    ) * 4
     assert (torn["lag_min"], torn["lag_max"], torn["lag_envelope"]) == (100, 100, 100)
     assert (whole["produced"], whole["consumed"]) == (600, 600)

@@ -1,4 +1,5 @@
-"""An hour in the life of the group payments, as rows: what the examples in docs/questions.md are asked about.
+"""An hour in the life of the group payments, as rows: what the examples in docs/questions.md are
+asked about.
 
 It is too slow for its load, a rolling deploy makes it worse, and a third consumer lets it drain.
 """
@@ -25,7 +26,8 @@ def tables() -> dict[str, list[Row]]:
         ],
         "group_windows": [_group(minute) for minute in _MINUTES],
         "group_history": [
-            window(minute, GROUP, assignor="range", static_members=0, ping_pong=0.1) for minute in _MINUTES
+            window(minute, GROUP, assignor="range", static_members=0, ping_pong=0.1)
+            for minute in _MINUTES
         ],
         "group_status": [group_row(GROUP, offsets_partition=17, coordinator=2)],
         "group_members": [_member(number) for number in range(3)],
@@ -38,7 +40,9 @@ def tables() -> dict[str, list[Row]]:
 
 
 def _lag(minute: int) -> int:
-    """It grows by 2 records/s, with 900 more for two minutes of the deploy, and shrinks by 15 once there are three."""
+    """It grows by 2 records/s, with 900 more for two minutes of the deploy, and shrinks by 15 once
+    there are three.
+    """
     grown = 1000 + 120 * (minute + 60) + (900 if _DEPLOY <= minute < _DEPLOY + 2 else 0)
     return grown if minute < _SCALE_OUT else max(0, 6400 - 900 * (minute - _SCALE_OUT))
 
@@ -55,25 +59,30 @@ def _partition(minute: int, number: int) -> Row:
     lag = round(_lag(minute) * _RATES[number] / 100)
     owner = f"pod-{number % _members(minute)}"
     return window(
-        minute, GROUP, partition=number, lag=lag, lost_records=0, headroom_records=5000 + lag, owner=f"{owner}-1f3a",
+        minute, GROUP, partition=number, lag=lag, lost_records=0, headroom_records=5000 + lag,
+        owner=f"{owner}-1f3a",
         slot=owner, client_host=f"/10.0.0.{number % _members(minute)}", leader_broker=number,
         time_lag_seconds=_lag(minute) / 100, time_lag_censored=False,
-        matured_records=round(60 * _RATES[number]), late_records=round(60 * _RATES[number]) if _is_late(minute) else 0,
+        matured_records=round(60 * _RATES[number]),
+        late_records=round(60 * _RATES[number]) if _is_late(minute) else 0,
     )  # fmt: skip
 
 
 def _group(minute: int) -> Row:
     lag, is_growing = _lag(minute), minute < _SCALE_OUT
     return window(
-        minute, GROUP, lag=lag, lag_known=lag, lag_max=round(0.6 * lag), partitions_material=3 if lag > 100 else 0,
-        matured_records=6000, late_records=6000 if _is_late(minute) else 0, max_time_lag_seconds=lag / 100,
+        minute, GROUP, lag=lag, lag_known=lag, lag_max=round(0.6 * lag),
+        partitions_material=3 if lag > 100 else 0,
+        matured_records=6000, late_records=6000 if _is_late(minute) else 0,
+        max_time_lag_seconds=lag / 100,
         time_lag_censored=False, lost_records=0, loss_seconds=86_400.0, arrival_rate=100.0,
         consume_rate=98.0 if is_growing else 115.0, commits=36, noop_commits=3, shape="spread",
         trend="growing" if is_growing else "draining", members=_members(minute), idle_members=0,
         members_desired=3, members_ceiling=3, busy_share=1.0,
         scale_verdict="YES" if is_growing else "NOT_NEEDED_DRAINING",
         primary_code="CAPACITY_SHORTAGE", drain_seconds=None if is_growing else lag / 15,
-        drain_low_seconds=None if is_growing else lag / 20, drain_high_seconds=None if is_growing else lag / 10,
+        drain_low_seconds=None if is_growing else lag / 20,
+        drain_high_seconds=None if is_growing else lag / 10,
     )  # fmt: skip
 
 
@@ -81,7 +90,8 @@ def _member(number: int) -> Row:
     moment = at(_SCALE_OUT)
     return {
         "date": moment.date(), "cluster": "prod", "group": GROUP, "member_id": f"pod-{number}-1f3a",
-        "record_timestamp": moment, "source_partition": 17, "source_offset": 900, "session_timeout_ms": 6000,
+        "record_timestamp": moment, "source_partition": 17, "source_offset": 900,
+        "session_timeout_ms": 6000,
         "rebalance_timeout_ms": 300_000,
     }  # fmt: skip
 
@@ -89,13 +99,17 @@ def _member(number: int) -> Row:
 def _rebalances() -> list[Row]:
     cost: dict[str, Row] = {
         "deploy": {
-            "cause": "replacement", "necessity": "operational", "replaced": ["pod-0"], "members_before": 2,
-            "members_after": 2, "moved": 3, "avoidable": 1, "moved_ratio": 1.0, "paused_partition_seconds": 24.5,
+            "cause": "replacement", "necessity": "operational", "replaced": ["pod-0"],
+            "members_before": 2,
+            "members_after": 2, "moved": 3, "avoidable": 1, "moved_ratio": 1.0,
+            "paused_partition_seconds": 24.5,
             "pause_max_seconds": 9.5, "records_delayed": 820, "records_replayed": 75,
         },
         "growth": {
-            "members_before": 2, "members_after": 3, "moved": 1, "avoidable": 0, "moved_ratio": 0.25,
-            "paused_partition_seconds": 12.0, "pause_max_seconds": 4.0, "records_delayed": 400, "records_replayed": 0,
+            "members_before": 2, "members_after": 3, "moved": 1, "avoidable": 0,
+            "moved_ratio": 0.25,
+            "paused_partition_seconds": 12.0, "pause_max_seconds": 4.0, "records_delayed": 400,
+            "records_replayed": 0,
         },
     }  # fmt: skip
     both = {"assignor": "range", "rebalance_mode": "eager", "coordinator": 2}
@@ -109,23 +123,35 @@ def _rebalances() -> list[Row]:
 def _deploy() -> Row:
     begin, end = at(_DEPLOY), at(_DEPLOY + 1)
     return {
-        "date": begin.date(), "cluster": "prod", "group": GROUP, "started_at": begin, "ended_at": end, "batches": 2,
+        "date": begin.date(), "cluster": "prod", "group": GROUP, "started_at": begin,
+        "ended_at": end, "batches": 2,
         "slots": 2, "replaced": 2, "static_share": 0.0, "rebalances": 2, "rebalance_mode": "eager",
-        "rebalance_ids": [f"{GROUP}{_DEPLOY}", f"{GROUP}{_DEPLOY + 1}"], "lag_before": 3280.0, "peak_lag": 4420.0,
-        "lag_record_seconds": 129_600.0, "lag_seconds": 1296.0, "recovery_seconds": 60.0, "is_spike": True,
+        "rebalance_ids": [f"{GROUP}{_DEPLOY}", f"{GROUP}{_DEPLOY + 1}"], "lag_before": 3280.0,
+        "peak_lag": 4420.0,
+        "lag_record_seconds": 129_600.0, "lag_seconds": 1296.0, "recovery_seconds": 60.0,
+        "is_spike": True,
     }  # fmt: skip
 
 
 def _scale_event() -> Row:
     moment = at(_SCALE_OUT)
     return {
-        "date": moment.date(), "cluster": "prod", "group": GROUP, "event_at": moment, "members_before": 2,
-        "members_after": 3, "consume_rate_before": 98.0, "consume_rate_after": 115.0, "elasticity": 0.395,
+        "date": moment.date(), "cluster": "prod", "group": GROUP, "event_at": moment,
+        "members_before": 2,
+        "members_after": 3, "consume_rate_before": 98.0, "consume_rate_after": 115.0,
+        "elasticity": 0.395,
     }  # fmt: skip
 
 
 def _findings() -> list[Row]:
     return [
         finding(-50, "CAPACITY_SHORTAGE", GROUP),
-        finding(-39, "COORDINATOR_CORRELATED", None, subject="2", coordinator=2, evidence={"groups": 4.0}),
+        finding(
+            -39,
+            "COORDINATOR_CORRELATED",
+            None,
+            subject="2",
+            coordinator=2,
+            evidence={"groups": 4.0},
+        ),
     ]

@@ -1,4 +1,6 @@
-"""Tables of a few rows, written by the package's own writer, and the answer of a question about them."""
+"""Tables of a few rows, written by the package's own writer, and the answer of a question about
+them.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def write_tables(root: Path, tables: Mapping[str, Iterable[Row]]) -> None:
     writer = Writer(str(root), "test")
     for name, rows in tables.items():
         writer.write(TABLES[name], to_arrow(TABLES[name], [dict(row) for row in rows]), 1)
-    versions = {name: writer.version(name) for name, table in TABLES.items() if not table.is_of_diagnosis}
+    versions = {
+        name: writer.version(name) for name, table in TABLES.items() if not table.is_of_diagnosis
+    }
     writer.write(TABLES["batches"], to_arrow(TABLES["batches"], [batch_row(1, versions)]), 1)
 
 
@@ -40,7 +44,10 @@ def ask(root: Path, name: str, **values: str) -> list[Row]:
 
 def columns(rows: Iterable[Row], *names: str) -> list[tuple[Any, ...]]:
     """Values of some columns; fractions to nine places, of which binary numbers are sure."""
-    return [tuple(round(row[name], 9) if isinstance(row[name], float) else row[name] for name in names) for row in rows]
+    return [
+        tuple(round(row[name], 9) if isinstance(row[name], float) else row[name] for name in names)
+        for row in rows
+    ]
 
 
 def at(minute: float) -> datetime:
@@ -49,7 +56,9 @@ def at(minute: float) -> datetime:
 
 
 def window(minute: float, group: str = "g", **values: Any) -> Row:
-    """A row of any table by window: the minute that begins so many minutes from NOW, of the topic orders."""
+    """A row of any table by window: the minute that begins so many minutes from NOW, of the topic
+    orders.
+    """
     start = at(minute)
     return {
         "date": start.date(),

@@ -1,4 +1,6 @@
-"""What `laggard query` does beside SQL: files, values, ranges, near names, gaps, and why an answer is empty."""
+"""What `laggard query` does beside SQL: files, values, ranges, near names, gaps, and why an answer
+is empty.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder: Path = tmp_path_factory.mktemp("tables")
     events = [rebalance(-1), rebalance(-300)]
     windows = [window(-180, lag=7), window(-2, lag=123_456, slope=0.0123456)]
-    write_tables(folder, {"rebalances": events, "group_windows": windows, "group_status": [group_row("payments")]})
+    write_tables(
+        folder,
+        {"rebalances": events, "group_windows": windows, "group_status": [group_row("payments")]},
+    )
     gap = to_arrow(TABLES["batches"], [batch_row(1, {}, **GAP)])
     Writer(str(folder), "test").write(TABLES["batches"], gap, 2)
     return folder
@@ -45,14 +50,23 @@ def call(root: Path, *words: str) -> int:
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "json"])
-def test_the_name_of_the_file_says_the_format(root: Path, tmp_path: Path, capsys: Capture, kind: str) -> None:
+def test_the_name_of_the_file_says_the_format(
+    root: Path, tmp_path: Path, capsys: Capture, kind: str
+) -> None:
     path = tmp_path / f"rows.{kind}"
-    assert call(root, "-o", str(path), 'select "group", lag, slope from group_windows order by lag') == OK
+    assert (
+        call(root, "-o", str(path), 'select "group", lag, slope from group_windows order by lag')
+        == OK
+    )
     assert capsys.readouterr().out == ""
     read = {
         "parquet": lambda: pq.read_table(path).to_pylist(),
         "csv": lambda: [
-            {"group": row["group"], "lag": int(row["lag"]), "slope": float(row["slope"]) if row["slope"] else None}
+            {
+                "group": row["group"],
+                "lag": int(row["lag"]),
+                "slope": float(row["slope"]) if row["slope"] else None,
+            }
             for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines())
         ],
         "json": lambda: json.loads(path.read_text(encoding="utf-8"))["data"],
@@ -66,10 +80,20 @@ def test_the_name_of_the_file_says_the_format(root: Path, tmp_path: Path, capsys
 
 @pytest.mark.parametrize(
     ("words", "printed"),
-    [((), "a\n1\n"), (("--format", "csv"), "a\n1\n"), (("--format", "json"), '"data"'), (("--json",), '"data"')],
+    [
+        ((), "a\n1\n"),
+        (("--format", "csv"), "a\n1\n"),
+        (("--format", "json"), '"data"'),
+        (("--json",), '"data"'),
+    ],
 )
 def test_a_dash_is_standard_output(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, words: tuple[str, ...], printed: str
+    root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+    words: tuple[str, ...],
+    printed: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert call(root, *words, "-o", "-", "select 1 as a") == OK
@@ -84,7 +108,9 @@ def test_parquet_goes_to_a_pipe_and_not_to_a_terminal(root: Path, tmp_path: Path
     done = subprocess.run(command, capture_output=True, check=True, cwd=tmp_path)
     assert pq.read_table(pa.BufferReader(done.stdout)).to_pylist() == [{"a": 1}]
     controller, terminal = os.openpty()
-    refused = subprocess.run(command, stdout=terminal, stderr=subprocess.PIPE, check=False, text=True, cwd=tmp_path)
+    refused = subprocess.run(
+        command, stdout=terminal, stderr=subprocess.PIPE, check=False, text=True, cwd=tmp_path
+    )
     os.close(terminal)
     os.close(controller)
     assert (refused.returncode, refused.stderr.splitlines()[0]) == (
@@ -98,7 +124,9 @@ def test_a_file_that_cannot_be_written_is_said(root: Path, tmp_path: Path, capsy
     assert capsys.readouterr().err.splitlines()[0].startswith("laggard: cannot write")
 
 
-def test_a_file_that_was_written_is_said_beside_the_answer(root: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_a_file_that_was_written_is_said_beside_the_answer(
+    root: Path, tmp_path: Path, capsys: Capture
+) -> None:
     path = str(tmp_path / "rows.csv")
     for words in ((), ("--json",)):
         assert call(root, *words, "-o", path, "select 1 as a union all select 2") == OK
@@ -115,7 +143,9 @@ def test_infinity_is_a_text_in_json(root: Path, capsys: Capture) -> None:
     assert json.loads(printed)["data"] == [{"drain_seconds": "Infinity"}]
 
 
-def test_times_and_durations_in_json_are_those_of_the_other_verbs(root: Path, capsys: Capture) -> None:
+def test_times_and_durations_in_json_are_those_of_the_other_verbs(
+    root: Path, capsys: Capture
+) -> None:
     sql = (
         "select max(polled_at) as at, max(date) as day, make_array(max(polled_at)) as list,"
         " max(polled_at) - (max(polled_at) - interval '90 minutes') as span from batches"
@@ -128,11 +158,21 @@ def test_times_and_durations_in_json_are_those_of_the_other_verbs(root: Path, ca
 
 def test_numbers_of_a_table_can_be_read_and_names_stay(root: Path, capsys: Capture) -> None:
     assert (
-        call(root, "select lag, slope, 123456 as batch_id, 1234 as n from group_windows order by lag desc limit 1")
+        call(
+            root,
+            "select lag, slope, 123456 as batch_id, 1234 as n from group_windows order by lag "
+            "desc limit 1",
+        )
         == OK
     )
-    assert capsys.readouterr().out.splitlines()[1].split() == ["123,456", "0.0123", "123456", "1,234"]
-    assert [number(value) for value in (12.0, 12.3456, 12345.678, 0.5, -0.00012345, float("-inf"))] == [
+    assert capsys.readouterr().out.splitlines()[1].split() == [
+        "123,456",
+        "0.0123",
+        "123456",
+        "1,234",
+    ]
+    assert [number(value) for value in (12.0, 12.3456, 12345.678, 0.5, -0.00012345,
+    float("-inf"))] == [
         "12.0", "12.346", "12,345.7", "0.5", "-0.000123", "-infinity",
     ]  # fmt: skip
 
@@ -140,17 +180,34 @@ def test_numbers_of_a_table_can_be_read_and_names_stay(root: Path, capsys: Captu
 @pytest.mark.parametrize("group", ["g", "it's", "' or 1=1 --"])
 def test_a_value_is_a_value_whatever_it_looks_like(root: Path, capsys: Capture, group: str) -> None:
     sql = "select :group as name, 1 as n where :least < 2"
-    assert call(root, "--format", "csv", "--param", f"group={group}", "--param", "least=1", sql) == OK
+    assert (
+        call(root, "--format", "csv", "--param", f"group={group}", "--param", "least=1", sql) == OK
+    )
     assert next(csv.reader(capsys.readouterr().out.splitlines()[1:])) == [group, "1"]
 
 
-def test_a_range_narrows_the_tables_of_history_and_not_those_of_now(root: Path, capsys: Capture) -> None:
-    counted = "select (select count(*) from group_windows) as n, (select count(*) from group_status) as g"
-    for words, expected in (((), "2,1"), (("--from", "1h"), "1,1"), (("--from", "4h", "--to", "-2h"), "1,1")):
+def test_a_range_narrows_the_tables_of_history_and_not_those_of_now(
+    root: Path, capsys: Capture
+) -> None:
+    counted = (
+        "select (select count(*) from group_windows) as n, (select count(*) from group_status) as g"
+    )
+    for words, expected in (
+        ((), "2,1"),
+        (("--from", "1h"), "1,1"),
+        (("--from", "4h", "--to", "-2h"), "1,1"),
+    ):
         assert call(root, "--format", "csv", *words, counted) == OK
         assert capsys.readouterr().out.splitlines()[1] == expected
     assert (
-        call(root, "--format", "csv", "--from", "1h", "select count(*) as n from rebalances where ended_at > :from")
+        call(
+            root,
+            "--format",
+            "csv",
+            "--from",
+            "1h",
+            "select count(*) as n from rebalances where ended_at > :from",
+        )
         == OK
     )
     assert capsys.readouterr().out.splitlines()[1] == "1"
@@ -170,9 +227,19 @@ def test_show_tables_and_describe_say_what_there_is(root: Path, capsys: Capture)
     ("sql", "code", "what", "cause"),
     [
         ("select * from lag_window", NOT_FOUND, 'no table "lag_window"', "near names: lag_windows"),
-        ("select grup from group_status", USAGE, 'no column "grup" in group_status', "near names: group"),
+        (
+            "select grup from group_status",
+            USAGE,
+            'no column "grup" in group_status',
+            "near names: group",
+        ),
         ("select lagg from slo_daily", USAGE, 'no column "lagg" in slo_daily', ""),
-        ("select moved from group_status", USAGE, 'no column "moved" in group_status', "a column of rebalances"),
+        (
+            "select moved from group_status",
+            USAGE,
+            'no column "moved" in group_status',
+            "a column of rebalances",
+        ),
         ("describe group_statu", NOT_FOUND, 'no table "group_statu"', "near names: group_status"),
     ],
 )
@@ -187,8 +254,15 @@ def test_a_name_that_is_not_there_brings_near_ones(
 
 
 def test_an_answer_over_a_gap_says_so(root: Path, capsys: Capture) -> None:
-    said = "1 gap without observation in this range: 2026-11-20 10:00:00 UTC to 2026-11-20 10:30:00 UTC (job_down)"
-    for words in (("--name", "Q7"), ("--from", "3h", "select 1 as a"), ("select window_start from group_windows",)):
+    said = (
+        "1 gap without observation in this range: 2026-11-20 10:00:00 UTC to 2026-11-20 10:30:00 "
+        "UTC (job_down)"
+    )
+    for words in (
+        ("--name", "Q7"),
+        ("--from", "3h", "select 1 as a"),
+        ("select window_start from group_windows",),
+    ):
         assert call(root, *words) == OK
         assert said in capsys.readouterr().err
     for words in (
@@ -204,29 +278,42 @@ def test_an_answer_over_a_gap_says_so(root: Path, capsys: Capture) -> None:
     ("words", "said"),
     [
         (("select * from group_status where \"group\" = 'paymnts'",), 'no group "paymnts"'),
-        (("--from", "2026-01-01", "--to", "2026-01-02", "select * from rebalances"), "older ones are not kept"),
+        (
+            ("--from", "2026-01-01", "--to", "2026-01-02", "select * from rebalances"),
+            "older ones are not kept",
+        ),
         (
             ("--from", "2026-12-01", "select * from rebalances"),
             "begins after the newest row of rebalances, of 2026-11-20",
         ),
-        (("--from", "2h", "--to", "-100m", "select * from rebalances"), "1 gap without observation in this range"),
+        (
+            ("--from", "2h", "--to", "-100m", "select * from rebalances"),
+            "1 gap without observation in this range",
+        ),
         (("select * from findings",), "findings has no rows yet"),
         (("select * from rebalances where moved > 5",), "no row meets the conditions"),
     ],
 )
-def test_an_empty_answer_says_why(root: Path, capsys: Capture, words: tuple[str, ...], said: str) -> None:
+def test_an_empty_answer_says_why(
+    root: Path, capsys: Capture, words: tuple[str, ...], said: str
+) -> None:
     assert call(root, *words) == OK
     assert said in capsys.readouterr().err
 
 
 def test_a_question_about_a_group_that_is_not_there_is_refused(root: Path, capsys: Capture) -> None:
     assert call(root, "--name", "Q7", "--param", "group=paymens") == NOT_FOUND
-    assert capsys.readouterr().err.splitlines()[:2] == ['laggard: no group "paymens"', "cause: near names: payments"]
+    assert capsys.readouterr().err.splitlines()[:2] == [
+        'laggard: no group "paymens"',
+        "cause: near names: payments",
+    ]
 
 
 def test_a_view_reads_only_the_range(root: Path) -> None:
     assert "lag_hourly" not in tables()
-    assert run_query(str(root), "select windows from lag_hourly order by hour_start").to_pylist() == [
+    assert run_query(
+        str(root), "select windows from lag_hourly order by hour_start"
+    ).to_pylist() == [
         {"windows": 1},
         {"windows": 1},
     ]
@@ -267,11 +354,16 @@ def test_a_pipe_is_written_to(root: Path, tmp_path: Path) -> None:
     [
         (("-o", "", "select 1 as a"), USAGE, "-o names no file"),
         (("--format", "csv", "-o", ".", "select 1 as a"), NOT_FOUND, "cannot write ."),
-        (("-o", "rows.parquet", "select interval '1' month as a"), USAGE, "parquet cannot hold these rows"),
+        (
+            ("-o", "rows.parquet", "select interval '1' month as a"),
+            USAGE,
+            "parquet cannot hold these rows",
+        ),
     ],
 )
 def test_what_cannot_be_saved_says_why(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, words: tuple[str, ...], code: int,
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture,
+    words: tuple[str, ...], code: int,
     said: str,
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
@@ -289,7 +381,9 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path) -> None:
     path.write_text("before", encoding="utf-8")
     with pytest.raises(KeyboardInterrupt):
         replace_file(path, interrupted)
-    assert {each.name: each.read_text(encoding="utf-8") for each in tmp_path.iterdir()} == {"rows.csv": "before"}
+    assert {each.name: each.read_text(encoding="utf-8") for each in tmp_path.iterdir()} == {
+        "rows.csv": "before"
+    }
 
 
 @pytest.mark.parametrize(
@@ -337,6 +431,8 @@ def test_a_query_writes_no_file(root: Path, tmp_path: Path, capsys: Capture, sql
     assert not path.exists()
 
 
-@pytest.mark.parametrize("sql", ["explain analyze select 1 as a", "-- a comment\n/* one more */ (select 1 as a)"])
+@pytest.mark.parametrize(
+    "sql", ["explain analyze select 1 as a", "-- a comment\n/* one more */ (select 1 as a)"]
+)
 def test_a_query_that_reads_is_answered(root: Path, sql: str) -> None:
     assert call(root, sql) == OK

@@ -34,8 +34,13 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def comparable(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
-    """Rows sorted, each with its columns by name; numbers to nine places, as each engine has other types."""
-    return sorted((tuple(sorted((name, _plain(value)) for name, value in row.items())) for row in rows), key=repr)
+    """Rows sorted, each with its columns by name; numbers to nine places, as each engine has other
+    types.
+    """
+    return sorted(
+        (tuple(sorted((name, _plain(value)) for name, value in row.items())) for row in rows),
+        key=repr,
+    )
 
 
 def _plain(value: Any) -> Any:
@@ -99,4 +104,7 @@ def test_every_view_is_compared() -> None:
 
 
 def test_a_query_makes_only_the_views_that_it_names() -> None:
-    assert [view.name for view in named_views("select * from slo_daily s join gaps on true")] == ["slo_daily", "gaps"]
+    assert [view.name for view in named_views("select * from slo_daily s join gaps on true")] == [
+        "slo_daily",
+        "gaps",
+    ]

@@ -41,7 +41,12 @@ def member(member_id: str, *held: str, **fields: Any) -> MemberFacts:
 
 
 def generation(
-    number: int, seconds: float, members: Sequence[MemberFacts], *, sync: float | None = 1.0, **fields: Any
+    number: int,
+    seconds: float,
+    members: Sequence[MemberFacts],
+    *,
+    sync: float | None = 1.0,
+    **fields: Any,
 ) -> Generation:
     """A classic generation whose record is written at this second."""
     assignor = fields.get("assignor", "range")
@@ -57,11 +62,17 @@ def generation(
         "leader": members[0].member_id if members else None,
         "record_version": 4,
     }
-    return Generation(generation=number, recorded_at=at(seconds), members=tuple(members), **(given | fields))
+    return Generation(
+        generation=number, recorded_at=at(seconds), members=tuple(members), **(given | fields)
+    )
 
 
 def epoch(
-    number: int, seconds: float, members: Sequence[MemberFacts], stable: float | None = None, **fields: Any
+    number: int,
+    seconds: float,
+    members: Sequence[MemberFacts],
+    stable: float | None = None,
+    **fields: Any,
 ) -> Generation:
     given: dict[str, Any] = {
         "generation_kind": "epoch",
@@ -73,7 +84,9 @@ def epoch(
         "assignor": "uniform",
         "rebalance_mode": "incremental",
     }
-    return Generation(generation=number, recorded_at=at(seconds), members=tuple(members), **(given | fields))
+    return Generation(
+        generation=number, recorded_at=at(seconds), members=tuple(members), **(given | fields)
+    )
 
 
 def commit(name: str, seconds: float, offset: int = 0, lag: int | None = 0) -> Commit:
@@ -95,7 +108,9 @@ def facts(name: str, seconds: float, **fields: Any) -> PartitionFacts:
     return PartitionFacts(**(given | fields))
 
 
-def all_facts(names: Sequence[str], seconds: float, **fields: Any) -> dict[TopicPartition, PartitionFacts]:
+def all_facts(
+    names: Sequence[str], seconds: float, **fields: Any
+) -> dict[TopicPartition, PartitionFacts]:
     return {places(name)[0]: facts(name, seconds, **fields) for name in names}
 
 
@@ -107,7 +122,9 @@ def run(
     state: RebalanceState | None = None,
     surroundings: Surroundings = HERE,
 ) -> tuple[list[Closed], RebalanceState]:
-    return advance(state or RebalanceState(), events, partitions or {}, surroundings, at(until), PARAMETERS)
+    return advance(
+        state or RebalanceState(), events, partitions or {}, surroundings, at(until), PARAMETERS
+    )
 
 
 def only(closed: Sequence[Closed]) -> Closed:
@@ -116,14 +133,20 @@ def only(closed: Sequence[Closed]) -> Closed:
 
 
 def assigned(
-    assignor: str, ids: Sequence[str], partitions: Mapping[str, int], owned: Mapping[str, Sequence[TopicPartition]]
+    assignor: str,
+    ids: Sequence[str],
+    partitions: Mapping[str, int],
+    owned: Mapping[str, Sequence[TopicPartition]],
 ) -> list[MemberFacts]:
     """Members with what an assignor gives them."""
     topics = frozenset(partitions)
     asking = [Member(each, topics, owned=tuple(owned.get(each, ())), generation=1) for each in ids]
     found = assign(assignor, asking, partitions)
     return [
-        member(each, assigned=tuple(found[each]), topics=tuple(sorted(topics)), pending_revocation=()) for each in ids
+        member(
+            each, assigned=tuple(found[each]), topics=tuple(sorted(topics)), pending_revocation=()
+        )
+        for each in ids
     ]
 
 

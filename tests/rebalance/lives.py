@@ -1,4 +1,6 @@
-"""Lives of groups as Kafka writes them (offsets-topic records in log order), for tests that cut and repeat them."""
+"""Lives of groups as Kafka writes them (offsets-topic records in log order), for tests that cut and
+repeat them.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,13 @@ from stream.simulation import Record, generation, group_tombstone
 C, S, K = CONSUMER, SHARE, STREAMS
 READER = {"m1": ("t",)}
 
-CREATE = [C.member("a"), C.epoch(1), C.target("a", {"t": [0, 1]}), C.target_epoch(1), C.current("a", 1, {"t": [0, 1]})]
+CREATE = [
+    C.member("a"),
+    C.epoch(1),
+    C.target("a", {"t": [0, 1]}),
+    C.target_epoch(1),
+    C.current("a", 1, {"t": [0, 1]}),
+]
 JOIN = [
     C.member("b"),
     C.epoch(2),
@@ -31,7 +39,10 @@ LEAVE = [
 EMPTY = [*C.gone("a"), C.epoch(4)]
 CONSUMER_LIFE = timed([*CREATE, *JOIN, *LEAVE, *EMPTY, *C.deleted(extra=[4])])
 
-CLASSIC = {"session_timeout_ms": 45_000, "supported_protocols": [{"name": "range", "metadata": b""}]}
+CLASSIC = {
+    "session_timeout_ms": 45_000,
+    "supported_protocols": [{"name": "range", "metadata": b""}],
+}
 UPGRADE = [
     group_tombstone(),
     C.member("m1", classic_member_metadata=CLASSIC),
@@ -59,7 +70,9 @@ SHARE_LIFE = timed(
         S.of_group(
             15,
             {
-                "initializing_topics": [{"topic_id": "x" * 21 + "A", "topic_name": "t", "partitions": [0]}],
+                "initializing_topics": [
+                    {"topic_id": "x" * 21 + "A", "topic_name": "t", "partitions": [0]}
+                ],
                 "initialized_topics": [],
                 "deleting_topics": [],
             },
@@ -82,7 +95,9 @@ SHARE_LIFE = timed(
 )
 
 
-def topology(epoch: int = 0, topics: tuple[str, ...] = ("t",), regex: tuple[str, ...] = ()) -> Record:
+def topology(
+    epoch: int = 0, topics: tuple[str, ...] = ("t",), regex: tuple[str, ...] = ()
+) -> Record:
     subtopology = {
         "subtopology_id": "0",
         "source_topics": topics,
@@ -93,7 +108,9 @@ def topology(epoch: int = 0, topics: tuple[str, ...] = ("t",), regex: tuple[str,
         "copartition_groups": [],
     }
     key = encoder.record_key(23, {"group_id": "g"})
-    return Record(key, encoder.record_value(23, 0, {"epoch": epoch, "subtopologies": [subtopology]}))
+    return Record(
+        key, encoder.record_value(23, 0, {"epoch": epoch, "subtopologies": [subtopology]})
+    )
 
 
 STREAMS_LIFE = timed(

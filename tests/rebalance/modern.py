@@ -1,4 +1,6 @@
-"""Records of modern groups as true bytes, named for what they say, and jobs that fold them tick by tick."""
+"""Records of modern groups as true bytes, named for what they say, and jobs that fold them tick by
+tick.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,21 @@ ENDS = [
 ]
 STABLE, UNREVOKED, UNRELEASED = range(3)
 Held = Mapping[str, Sequence[int]]  # topic, topic id or subtopology to partitions
-# what says when a tick was or flowed between two, and what counts rebalances, whose rows come once the group rests
+# what says when a tick was or flowed between two, and what counts rebalances, whose rows come once
+# the group rests
 OF_THE_TICK = (
-    "batch_id", "poll_id", "sampled_at", "state_since", "empty_since", "watched_since", "topic_counters",
+    "batch_id", "poll_id", "sampled_at", "state_since", "empty_since", "watched_since",
+    "topic_counters",
     "outcome_counters",
     "window_state_seconds",
 )  # fmt: skip
-OF_REBALANCES = ("rebalance_state", "rebalancing_since", "last_rebalance_at", "time_in_rebalance_ratio", *STATE)
+OF_REBALANCES = (
+    "rebalance_state",
+    "rebalancing_since",
+    "last_rebalance_at",
+    "time_in_rebalance_ratio",
+    *STATE,
+)
 
 
 @dataclass(frozen=True)
@@ -45,10 +55,14 @@ class Kind:
     def epoch(self, number: int, **columns: Any) -> Record:
         tags = {"last_assignment_configs": [], "stored_description_topology_epoch": -1}
         tags |= {"validated_topology_epoch": -1, "failed_description_topology_epoch": -1}
-        return self._group(self.epoch_type, {"epoch": number, "metadata_hash": 7, **tags, **columns})
+        return self._group(
+            self.epoch_type, {"epoch": number, "metadata_hash": 7, **tags, **columns}
+        )
 
     def target_epoch(self, number: int) -> Record:
-        return self._group(self.target_epoch_type, {"assignment_epoch": number, "assignment_timestamp": 0})
+        return self._group(
+            self.target_epoch_type, {"assignment_epoch": number, "assignment_timestamp": 0}
+        )
 
     def member(self, name: str, topics: Sequence[str] = ("t",), **columns: Any) -> Record:
         fields = {
@@ -70,13 +84,23 @@ class Kind:
 
     def target(self, name: str, held: Held) -> Record:
         tasks = {"standby_tasks": [], "warmup_tasks": [], "active_tasks": _tasks(held)}
-        return self._member(self.target_type, name, {"topic_partitions": _partitions(held), **tasks})
+        return self._member(
+            self.target_type, name, {"topic_partitions": _partitions(held), **tasks}
+        )
 
     def current(
-        self, name: str, epoch: int, held: Held | None = None, *, state: int = STABLE, pending: Held | None = None
+        self,
+        name: str,
+        epoch: int,
+        held: Held | None = None,
+        *,
+        state: int = STABLE,
+        pending: Held | None = None,
     ) -> Record:
         nothing = {
-            f"{role}_tasks{suffix}": [] for role in ("standby", "warmup") for suffix in ("", "_pending_revocation")
+            f"{role}_tasks{suffix}": []
+            for role in ("standby", "warmup")
+            for suffix in ("", "_pending_revocation")
         }
         fields = {
             "member_epoch": epoch,
@@ -91,10 +115,15 @@ class Kind:
 
     def gone(self, name: str) -> list[Record]:
         """The tombstones of a member, in Kafka's order."""
-        return [self._member(number, name, None) for number in (self.current_type, self.target_type, self.member_type)]
+        return [
+            self._member(number, name, None)
+            for number in (self.current_type, self.target_type, self.member_type)
+        ]
 
     def deleted(self, names: Iterable[str] = (), extra: Sequence[int] = ()) -> list[Record]:
-        """The tombstones of a group, in Kafka's order; `extra` types come before the group's own."""
+        """The tombstones of a group, in Kafka's order; `extra` types come before
+        the group's own.
+        """
         members = list(names)
         return [
             *(self._member(self.current_type, name, None) for name in members),
@@ -113,7 +142,9 @@ class Kind:
         key = encoder.record_key(16, {"group_id": self.group, "regular_expression": expression})
         if topics is None:
             return Record(key, None)
-        return Record(key, encoder.record_value(16, 0, {"topics": topics, "version": 1, "timestamp": 1}))
+        return Record(
+            key, encoder.record_value(16, 0, {"topics": topics, "version": 1, "timestamp": 1})
+        )
 
     def _group(self, record_type: int, fields: Mapping[str, Any] | None) -> Record:
         return self._record(record_type, {"group_id": self.group}, fields)
@@ -121,7 +152,9 @@ class Kind:
     def _member(self, record_type: int, name: str, fields: Mapping[str, Any] | None) -> Record:
         return self._record(record_type, {"group_id": self.group, "member_id": name}, fields)
 
-    def _record(self, record_type: int, key: dict[str, Any], fields: Mapping[str, Any] | None) -> Record:
+    def _record(
+        self, record_type: int, key: dict[str, Any], fields: Mapping[str, Any] | None
+    ) -> Record:
         value = None if fields is None else encoder.record_value(record_type, 0, dict(fields))
         return Record(encoder.record_key(record_type, key), value)
 
@@ -141,13 +174,17 @@ def _partitions(held: Held) -> list[dict[str, Any]]:
 
 def _tasks(held: Held) -> list[dict[str, Any]]:
     return [
-        {"subtopology_id": name, "partitions": numbers, "assignment_epochs": None} for name, numbers in held.items()
+        {"subtopology_id": name, "partitions": numbers, "assignment_epochs": None}
+        for name, numbers in held.items()
     ]
 
 
 def timed(records: Iterable[Record]) -> list[Record]:
     """One record a second, so that their times do not hang on the ticks that read them."""
-    return [replace(record, at=NOON + timedelta(seconds=number)) for number, record in enumerate(records)]
+    return [
+        replace(record, at=NOON + timedelta(seconds=number))
+        for number, record in enumerate(records)
+    ]
 
 
 def folded(*ticks: Sequence[Record], ends: Sequence[Row] = ENDS) -> Simulation:
@@ -167,8 +204,13 @@ def _live() -> Simulation:
 
 
 def rows_of(job: Simulation, table: str) -> list[Row]:
-    """Rows of an append table without the columns that say which tick wrote them, in order of key."""
-    rows = [{name: value for name, value in row.items() if name not in OF_THE_TICK} for row in job.history[table]]
+    """Rows of an append table without the columns that say which tick wrote them,
+    in order of key.
+    """
+    rows = [
+        {name: value for name, value in row.items() if name not in OF_THE_TICK}
+        for row in job.history[table]
+    ]
     return sorted(rows, key=lambda row: (row.get("source_offset") or 0, row.get("member_id") or ""))
 
 
@@ -187,7 +229,9 @@ def held(*pairs: tuple[str | None, int]) -> list[dict[str, object]]:
 
 def groups_of(job: Simulation) -> dict[str, Row]:
     return {
-        group: {name: value for name, value in row.items() if name not in OF_THE_TICK + OF_REBALANCES}
+        group: {
+            name: value for name, value in row.items() if name not in OF_THE_TICK + OF_REBALANCES
+        }
         for group, row in job.groups.items()
     }
 

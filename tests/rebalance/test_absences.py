@@ -1,4 +1,6 @@
-"""How long static members were away: from the last commit on their partitions to the record that has them back."""
+"""How long static members were away: from the last commit on their partitions to the record that
+has them back.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def record_of(seconds: float, member: str, *held: int, instance: str = "one") ->
     subscription = encoder.subscription({"version": 0, "topics": ["t"], "user_data": None})
     partitions = [{"topic": "t", "partitions": list(held)}] if held else []
     given = encoder.assignment({"version": 0, "assigned_partitions": partitions, "user_data": None})
-    record = generation(1, {member: ("t",)}, static={member: instance}, blobs={member: (subscription, given)})
+    record = generation(
+        1, {member: ("t",)}, static={member: instance}, blobs={member: (subscription, given)}
+    )
     return Record(record.key, record.value, at(seconds))
 
 
@@ -42,7 +46,9 @@ def away(*ticks: list[Record]) -> list[float | None]:
     job.tick(TOPICS)
     for records in ticks:
         job.tick(TOPICS, records)
-    return [row["seconds"] for row in job.history["group_events"] if row["kind"] == "static_replacement"]
+    return [
+        row["seconds"] for row in job.history["group_events"] if row["kind"] == "static_replacement"
+    ]
 
 
 LIFE = [
@@ -61,7 +67,13 @@ def test_an_absence_began_with_the_last_commit_wherever_a_tick_ends(cut: int) ->
 
 
 def test_each_absence_is_measured_from_the_commits_before_it() -> None:
-    life = [record_of(0, "a", 0), committed(5, 0), record_of(10, "b", 0), committed(30, 0), record_of(37, "c", 0)]
+    life = [
+        record_of(0, "a", 0),
+        committed(5, 0),
+        record_of(10, "b", 0),
+        committed(30, 0),
+        record_of(37, "c", 0),
+    ]
     assert away(life) == [5.0, 7.0]
 
 
@@ -87,13 +99,17 @@ def test_a_member_of_a_consumer_group_had_what_its_last_record_said() -> None:
     assert (event["event_at"], event["seconds"]) == (at(10), 5.0)
 
 
-@pytest.mark.parametrize("workload", ["static_restart", "static_duplicate", "modern_static_restart"])
+@pytest.mark.parametrize(
+    "workload", ["static_restart", "static_duplicate", "modern_static_restart"]
+)
 def test_absences_are_those_that_a_search_in_the_records_finds(workload: str) -> None:
     simulation = recall(workload, 1)
     job = run_through_laggard(simulation)
     commits = [(each, decode(each.record.key, each.record.value)) for each in simulation.records]
     found: list[tuple[float | None, float | None]] = []
-    for event in (row for row in job.history["group_events"] if row["kind"] == "static_replacement"):
+    for event in (
+        row for row in job.history["group_events"] if row["kind"] == "static_replacement"
+    ):
         held = held_by(job.history["group_members"], event)
         times = [
             outcome.value["commit_timestamp"]

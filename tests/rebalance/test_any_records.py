@@ -1,4 +1,6 @@
-"""Whatever group records say, in whatever order: no batch fails, and the tables hold what their columns allow."""
+"""Whatever group records say, in whatever order: no batch fails, and the tables hold what their
+columns allow.
+"""
 
 from __future__ import annotations
 

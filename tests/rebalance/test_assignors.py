@@ -14,13 +14,21 @@ from laggard.rebalance.assignors import ASSIGNORS, Assignment, Member, TopicPart
 from simulator.moves import Moves, count_moves
 
 
-def readers(number: int, *topics: str, held: Mapping[str, Sequence[TopicPartition]] | None = None) -> list[Member]:
+def readers(
+    number: int, *topics: str, held: Mapping[str, Sequence[TopicPartition]] | None = None
+) -> list[Member]:
     names = [f"C{index}" for index in range(1, number + 1)]
-    return [Member(name, frozenset(topics), owned=tuple((held or {}).get(name, ())), generation=1) for name in names]
+    return [
+        Member(name, frozenset(topics), owned=tuple((held or {}).get(name, ())), generation=1)
+        for name in names
+    ]
 
 
 def shown(found: Assignment) -> dict[str, list[str]]:
-    return {member: sorted(f"{topic}{partition}" for topic, partition in held) for member, held in found.items()}
+    return {
+        member: sorted(f"{topic}{partition}" for topic, partition in held)
+        for member, held in found.items()
+    }
 
 
 def sizes(found: Assignment) -> list[int]:
@@ -65,9 +73,12 @@ def test_round_robin_deals_all_topics_like_cards() -> None:
 
 
 @pytest.mark.parametrize(
-    ("assignor", "expected"), [("range", [2, 2, 2, 2, 2, 2, 0, 0]), ("roundrobin", [2, 2, 2, 2, 1, 1, 1, 1])]
+    ("assignor", "expected"),
+    [("range", [2, 2, 2, 2, 2, 2, 0, 0]), ("roundrobin", [2, 2, 2, 2, 1, 1, 1, 1])],
 )
-def test_only_range_leaves_members_idle_while_there_are_partitions_enough(assignor: str, expected: list[int]) -> None:
+def test_only_range_leaves_members_idle_while_there_are_partitions_enough(
+    assignor: str, expected: list[int]
+) -> None:
     assert sizes(assign(assignor, readers(8, "A", "B"), {"A": 6, "B": 6})) == expected
 
 
@@ -92,9 +103,17 @@ def test_after_a_death_a_sticky_assignor_moves_what_the_dead_held_and_nothing_el
 
 @pytest.mark.parametrize(
     ("assignor", "leaver", "moved"),
-    [("range", "C1", 15), ("range", "C9", 35), ("roundrobin", "C9", 41), ("sticky", "C9", 5), ("uniform", "C5", 5)],
+    [
+        ("range", "C1", 15),
+        ("range", "C9", 35),
+        ("roundrobin", "C9", 41),
+        ("sticky", "C9", 5),
+        ("uniform", "C5", 5),
+    ],
 )
-def test_of_ten_members_with_five_partitions_each_one_leaves(assignor: str, leaver: str, moved: int) -> None:
+def test_of_ten_members_with_five_partitions_each_one_leaves(
+    assignor: str, leaver: str, moved: int
+) -> None:
     """C9 sorts last, as C10 comes right after C1."""
     assert moves_when_one_leaves(assignor, leaver, 10, 5) == Moves(moved, 5)
 
@@ -137,7 +156,10 @@ def test_every_wanted_partition_goes_to_one_member_that_wants_it(
     given_out = Counter(chain.from_iterable(found.values()))
     wanted = frozenset().union(*wishes)
     assert given_out == Counter(
-        (topic, each) for topic in partitions if topic in wanted for each in range(partitions[topic])
+        (topic, each)
+        for topic in partitions
+        if topic in wanted
+        for each in range(partitions[topic])
     )
     assert all(topic in member.topics for member in members for topic, _ in found[member.member_id])
 
@@ -154,7 +176,12 @@ def test_sticky_is_balanced_and_moves_no_more_than_it_must(
     before: Assignment = {}
     for generation, number in enumerate(counts):
         members = [
-            Member(f"C{index}", frozenset("ABC"), owned=tuple(before.get(f"C{index}", ())), generation=generation)
+            Member(
+                f"C{index}",
+                frozenset("ABC"),
+                owned=tuple(before.get(f"C{index}", ())),
+                generation=generation,
+            )
             for index in range(number)
         ]
         found = assign(assignor, members, partitions)

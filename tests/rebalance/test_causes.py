@@ -24,7 +24,17 @@ from laggard.rebalance.posterior import (
     two_best,
 )
 from laggard.rebalance.result import Rebalance
-from rebalance.fact_rows import HERE, PARAMETERS, all_facts, at, commit, epoch, generation, member, run
+from rebalance.fact_rows import (
+    HERE,
+    PARAMETERS,
+    all_facts,
+    at,
+    commit,
+    epoch,
+    generation,
+    member,
+    run,
+)
 
 ONE, TWO, THREE = member("1", "A0"), member("2", "A1"), member("3", "A2")
 EXPIRED = replace(TWO, group_instance_id="static")
@@ -70,7 +80,9 @@ def around(**times: float) -> Surroundings:
     ],
     ids=lambda each: each if isinstance(each, str) else str(len(each)),
 )
-def test_the_members_tell_the_cause(before: list[MemberFacts], now: list[MemberFacts], expected: str) -> None:
+def test_the_members_tell_the_cause(
+    before: list[MemberFacts], now: list[MemberFacts], expected: str
+) -> None:
     assert cause_of(before, now) == expected
 
 
@@ -78,7 +90,9 @@ def test_another_assignor_is_the_cause() -> None:
     assert cause_of([ONE, TWO], [ONE, TWO], assignor="cooperative-sticky") == "assignor_change"
 
 
-@pytest.mark.parametrize(("changed", "expected"), [(941, "coordinator_failover"), (939, "leader_rejoin")])
+@pytest.mark.parametrize(
+    ("changed", "expected"), [(941, "coordinator_failover"), (939, "leader_rejoin")]
+)
 def test_a_new_coordinator_shortly_before_is_the_cause(changed: float, expected: str) -> None:
     assert cause_of([ONE, TWO], [ONE, TWO], around(coordinator_changed_at=changed)) == expected
 
@@ -94,7 +108,11 @@ def test_a_new_coordinator_does_not_explain_other_members() -> None:
 
 @pytest.mark.parametrize(
     ("added", "partitions", "expected"),
-    [(701, ("A0", "A2"), "partitions_added"), (699, ("A0", "A2"), "leader_rejoin"), (990, ("A0",), "leader_rejoin")],
+    [
+        (701, ("A0", "A2"), "partitions_added"),
+        (699, ("A0", "A2"), "leader_rejoin"),
+        (990, ("A0",), "leader_rejoin"),
+    ],
 )
 def test_new_partitions_are_the_cause_where_they_are_handed_out(
     added: float, partitions: tuple[str, ...], expected: str
@@ -108,7 +126,10 @@ def test_a_static_member_that_returns_is_distinguished_from_a_new_one() -> None:
     back = replace(EXPIRED, member_id="2b")
     assert last_row(*expiry, generation(3, 130, [ONE, back])).cause == "static_return"
     assert last_row(*expiry, generation(3, 701, [ONE, back])).cause == "member_join"
-    assert last_row(*expiry, generation(3, 130, [ONE, replace(back, group_instance_id="x")])).cause == "member_join"
+    assert (
+        last_row(*expiry, generation(3, 130, [ONE, replace(back, group_instance_id="x")])).cause
+        == "member_join"
+    )
 
 
 @pytest.mark.parametrize(("tell", "new_id"), [(generation, "2b"), (epoch, "2b"), (epoch, "2")])
@@ -119,11 +140,21 @@ def test_a_static_member_that_returns_is_distinguished_from_a_new_one() -> None:
 def test_a_static_member_that_one_generation_of_the_rebalance_lacks_had_expired(
     tell: Any, new_id: str, others: list[MemberFacts], joined: list[MemberFacts], expected: str
 ) -> None:
-    """A member of a KIP-848 group rejoins under the id it had; one that restarts in time is never missing."""
+    """A member of a KIP-848 group rejoins under the id it had; one that restarts in time is never
+    missing.
+    """
     back = replace(EXPIRED, member_id=new_id)
-    events = [tell(1, 0, [ONE, EXPIRED, *others]), tell(2, 100, [ONE]), tell(3, 103, [ONE, back, *joined])]
+    events = [
+        tell(1, 0, [ONE, EXPIRED, *others]),
+        tell(2, 100, [ONE]),
+        tell(3, 103, [ONE, back, *joined]),
+    ]
     if tell is epoch:
-        events = [replace(events[0], stable_at=at(0)), *events[1:], replace(events[2], stable_at=at(105))]
+        events = [
+            replace(events[0], stable_at=at(0)),
+            *events[1:],
+            replace(events[2], stable_at=at(105)),
+        ]
     closed = run(events)[0][-1]
     assert (closed.row.generations, closed.row.cause) == ((2, 3), expected)
     assert [each.returned for each in closed.departures if each.slot == "static"] == ["same_host"]
@@ -132,20 +163,33 @@ def test_a_static_member_that_one_generation_of_the_rebalance_lacks_had_expired(
 @pytest.mark.parametrize("tell", [generation, epoch])
 def test_a_static_member_that_no_record_lacks_may_have_restarted_in_time(tell: Any) -> None:
     events = [tell(1, 0, [ONE, EXPIRED]), tell(2, 100, [ONE, replace(EXPIRED, member_id="2b")])]
-    closed = run(events if tell is generation else [replace(each, stable_at=each.at) for each in events])[0][-1]
+    closed = run(
+        events if tell is generation else [replace(each, stable_at=each.at) for each in events]
+    )[0][-1]
     assert (closed.row.cause, closed.departures) == ("unknown", ())
 
 
 @pytest.mark.parametrize("staying", [[], [ONE]])
-def test_no_leader_asks_for_a_rebalance_in_which_somebody_comes_and_goes(staying: list[MemberFacts]) -> None:
-    events = [generation(1, 0, staying), generation(2, 100, [*staying, TWO]), generation(3, 103, staying)]
+def test_no_leader_asks_for_a_rebalance_in_which_somebody_comes_and_goes(
+    staying: list[MemberFacts],
+) -> None:
+    events = [
+        generation(1, 0, staying),
+        generation(2, 100, [*staying, TWO]),
+        generation(3, 103, staying),
+    ]
     row = last_row(*events)
     assert (row.generations, row.joined, row.left, row.cause) == ((2, 3), (), (), "unknown")
 
 
-@pytest.mark.parametrize(("seconds", "expected"), [(600, "streams_probing"), (670, "leader_rejoin")])
+@pytest.mark.parametrize(
+    ("seconds", "expected"), [(600, "streams_probing"), (670, "leader_rejoin")]
+)
 def test_streams_probe_every_ten_minutes(seconds: float, expected: str) -> None:
-    events = [generation(1, 0, [ONE], assignor="stream"), generation(2, seconds, [ONE], assignor="stream")]
+    events = [
+        generation(1, 0, [ONE], assignor="stream"),
+        generation(2, seconds, [ONE], assignor="stream"),
+    ]
     row = last_row(*events)
     assert (row.cause, row.stateful) == (expected, True)
 
@@ -183,7 +227,12 @@ def test_number_one_follows_nobody(reported: Generation, expected: str) -> None:
 
 def test_the_first_generation_seen_has_no_cause() -> None:
     row = last_row(generation(7, 0, [ONE]))
-    assert (row.cause, row.necessity, row.joined, row.members_before) == ("unknown", "unknown", None, None)
+    assert (row.cause, row.necessity, row.joined, row.members_before) == (
+        "unknown",
+        "unknown",
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -230,7 +279,9 @@ def gone(slot: str = "a", seconds: float = 0, **fields: Any) -> Departure:
     return Departure(slot, **(given | fields))
 
 
-def evidence(departure: Departure, *others: Departure, slots: int = 10, until: float = 0) -> dict[str, str]:
+def evidence(
+    departure: Departure, *others: Departure, slots: int = 10, until: float = 0
+) -> dict[str, str]:
     return gather_evidence(departure, others, slots, at(until), PARAMETERS)
 
 
@@ -275,9 +326,16 @@ def test_the_timeout_that_just_ran_out_is_distinguished_from_the_other_one(
 
 @pytest.mark.parametrize(
     ("returned", "until", "expected"),
-    [(None, 599, None), (None, 600, "none"), ("same_host", 5, "same_host"), ("other_host", 900, "other_host")],
+    [
+        (None, 599, None),
+        (None, 600, "none"),
+        ("same_host", 5, "same_host"),
+        ("other_host", 900, "other_host"),
+    ],
 )
-def test_no_return_is_known_after_ten_minutes_only(returned: str | None, until: float, expected: str | None) -> None:
+def test_no_return_is_known_after_ten_minutes_only(
+    returned: str | None, until: float, expected: str | None
+) -> None:
     assert evidence(gone(returned=returned), until=until).get("returned") == expected
 
 
@@ -286,7 +344,9 @@ def test_lag_that_grew_behind_a_silent_member_is_no_evidence() -> None:
     assert evidence(gone(idle_seconds=None, was_material=True))["lag"] == "material"
 
 
-@pytest.mark.parametrize(("material", "expected"), [(True, "material"), (False, "not_material"), (None, None)])
+@pytest.mark.parametrize(
+    ("material", "expected"), [(True, "material"), (False, "not_material"), (None, None)]
+)
 def test_lag_that_is_not_known_is_no_evidence(material: bool | None, expected: str | None) -> None:
     assert evidence(gone(was_material=material)).get("lag") == expected
 
@@ -295,10 +355,15 @@ def test_lag_that_is_not_known_is_no_evidence(material: bool | None, expected: s
     ("others", "slots", "expected"),
     [
         ([], 10, None),
-        ([gone("b", -60, idle_seconds=310.0)], 10, None),  # this one left in order: it did not stumble
+        # this one left in order: it did not stumble
+        ([gone("b", -60, idle_seconds=310.0)], 10, None),
         ([gone("b", -60), gone("c", -60, idle_seconds=47.0)], 10, None),
         ([gone("a", -60), gone("a", -120)], 10, "same_slot"),
-        ([gone("b", -60, returned="other_host"), gone("c", -120, returned="same_host")], 10, "each_once"),
+        (
+            [gone("b", -60, returned="other_host"), gone("c", -120, returned="same_host")],
+            10,
+            "each_once",
+        ),
         ([gone("b", -60, returned="other_host")], 4, None),
         ([gone("b", -60, returned="other_host"), gone("b", -120, returned="other_host")], 4, None),
         ([gone("b", returned="other_host"), gone("c", returned="other_host")], 4, None),
@@ -319,12 +384,16 @@ def test_who_else_leaves_around(others: list[Departure], slots: int, expected: s
         (gone("b", -1_801, idle_seconds=310.0), None),
     ],
 )
-def test_owners_that_stumble_one_after_the_other_are_a_chain(other: Departure, expected: str | None) -> None:
+def test_owners_that_stumble_one_after_the_other_are_a_chain(
+    other: Departure, expected: str | None
+) -> None:
     assert evidence(gone(idle_seconds=310.0), other).get("rotation") == expected
 
 
 @pytest.mark.parametrize(("at_end", "expected"), [(14, "orderly"), (14.1, "other"), (48, "other")])
-def test_a_long_join_phase_may_have_waited_for_the_one_that_left(at_end: float, expected: str) -> None:
+def test_a_long_join_phase_may_have_waited_for_the_one_that_left(
+    at_end: float, expected: str
+) -> None:
     assert evidence(gone(idle_seconds=3.0, idle_at_end_seconds=at_end))["idle"] == expected
 
 
@@ -336,7 +405,10 @@ def test_a_member_that_polls_too_late_leaves_at_once() -> None:
 
 
 def test_members_that_fall_silent_one_by_one_are_no_deploy() -> None:
-    others = [gone("b", -60, returned="same_host", idle_seconds=47.0), gone("c", -120, returned="other_host")]
+    others = [
+        gone("b", -60, returned="same_host", idle_seconds=47.0),
+        gone("c", -120, returned="other_host"),
+    ]
     assert evidence(gone(partitions=()), *others, slots=4).get("rotation") is None
 
 
@@ -346,14 +418,18 @@ def test_members_that_nobody_replaces_are_no_deploy() -> None:
 
 
 @pytest.mark.parametrize(("until", "expected"), [(1_799, None), (1_800, "none")])
-def test_that_nobody_else_leaves_is_known_after_half_an_hour_only(until: float, expected: str | None) -> None:
+def test_that_nobody_else_leaves_is_known_after_half_an_hour_only(
+    until: float, expected: str | None
+) -> None:
     assert evidence(gone(), until=until).get("rotation") == expected
 
 
 def test_the_weights_are_whole() -> None:
     assert sum(PRIOR) == pytest.approx(1)
     for kind, levels in LIKELIHOOD.items():
-        assert [sum(column) for column in zip(*levels.values(), strict=True)] == pytest.approx([1] * 5), kind
+        assert [sum(column) for column in zip(*levels.values(), strict=True)] == pytest.approx(
+            [1] * 5
+        ), kind
 
 
 @pytest.mark.parametrize(
@@ -367,15 +443,25 @@ def test_the_weights_are_whole() -> None:
         ("orderly", "same_host", "not_material", "next_owners", None),
     ],
 )
-def test_typical_departures(idle: str, returned: str, lag: str, rotation: str, expected: str | None) -> None:
+def test_typical_departures(
+    idle: str, returned: str, lag: str, rotation: str, expected: str | None
+) -> None:
     found = find_posterior({"idle": idle, "returned": returned, "lag": lag, "rotation": rotation})
     assert claim_reason(found, PARAMETERS) == expected
 
 
 def test_the_posterior_is_prior_times_likelihood() -> None:
     found = find_posterior({"idle": "orderly", "returned": "none"})
-    weights = [0.2 * 0.05 * 0.2, 0.2 * 0.1 * 0.2, 0.3 * 0.85 * 0.05, 0.1 * 0.4 * 0.25, 0.2 * 0.85 * 0.95]
-    assert found == pytest.approx({name: each / sum(weights) for name, each in zip(REASONS, weights, strict=True)})
+    weights = [
+        0.2 * 0.05 * 0.2,
+        0.2 * 0.1 * 0.2,
+        0.3 * 0.85 * 0.05,
+        0.1 * 0.4 * 0.25,
+        0.2 * 0.85 * 0.95,
+    ]
+    assert found == pytest.approx(
+        {name: each / sum(weights) for name, each in zip(REASONS, weights, strict=True)}
+    )
 
 
 def test_where_no_reason_is_claimed_the_two_best_are_named() -> None:
@@ -386,18 +472,28 @@ def test_where_no_reason_is_claimed_the_two_best_are_named() -> None:
 
 def test_several_departures_are_mixed_and_none_have_no_posterior() -> None:
     one, other = find_posterior({"idle": "session"}), find_posterior({"idle": "orderly"})
-    assert mix([one, other]) == pytest.approx({name: (one[name] + other[name]) / 2 for name in REASONS})
+    assert mix([one, other]) == pytest.approx(
+        {name: (one[name] + other[name]) / 2 for name in REASONS}
+    )
     assert mix([]) is None
     assert claim_reason(None, PARAMETERS) is None
 
 
-@given(st.fixed_dictionaries({}, optional={kind: st.sampled_from(sorted(each)) for kind, each in LIKELIHOOD.items()}))
+@given(
+    st.fixed_dictionaries(
+        {}, optional={kind: st.sampled_from(sorted(each)) for kind, each in LIKELIHOOD.items()}
+    )
+)
 def test_a_posterior_adds_up_to_one(levels: dict[str, str]) -> None:
     assert sum(find_posterior(levels).values()) == pytest.approx(1)
 
 
-def leave_after(idle: float, *, material: bool, static: bool = False, back: float = 20) -> Rebalance:
-    """Member 2 is idle so long before the rebalance at second 1000, and a new one on its host joins after it."""
+def leave_after(
+    idle: float, *, material: bool, static: bool = False, back: float = 20
+) -> Rebalance:
+    """Member 2 is idle so long before the rebalance at second 1000, and a new one on its host joins
+    after it.
+    """
     two = replace(TWO, group_instance_id="two" if static else None)
     events = [
         generation(1, 0, [ONE, two]),
@@ -414,27 +510,45 @@ def leave_after(idle: float, *, material: bool, static: bool = False, back: floa
 
 def test_a_member_that_polled_too_late() -> None:
     row = leave_after(300, material=True)
-    assert (row.cause, row.necessity, row.unread_window_seconds) == ("member_left", "unnecessary_processing", None)
+    assert (row.cause, row.necessity, row.unread_window_seconds) == (
+        "member_left",
+        "unnecessary_processing",
+        None,
+    )
     assert (row.cause_posterior or {})["poll_timeout"] >= 0.7
 
 
 def test_a_member_whose_session_ran_out() -> None:
     row = leave_after(45, material=False)
-    assert (row.cause, row.necessity, row.unread_window_seconds) == ("member_left", "unnecessary_heartbeat", 45)
+    assert (row.cause, row.necessity, row.unread_window_seconds) == (
+        "member_left",
+        "unnecessary_heartbeat",
+        45,
+    )
 
 
 def test_a_static_member_shows_a_poll_timeout_one_session_later() -> None:
     row = leave_after(345, material=True, static=True)
-    assert (row.cause, row.necessity, row.unread_window_seconds) == ("static_expired", "unnecessary_processing", 45)
+    assert (row.cause, row.necessity, row.unread_window_seconds) == (
+        "static_expired",
+        "unnecessary_processing",
+        45,
+    )
 
 
 def test_a_join_has_no_posterior() -> None:
     row = last_row(generation(1, 0, [ONE]), generation(2, 100, [ONE, TWO]))
-    assert (row.cause_posterior, row.necessity, row.unread_window_seconds) == (None, "planned", None)
+    assert (row.cause_posterior, row.necessity, row.unread_window_seconds) == (
+        None,
+        "planned",
+        None,
+    )
 
 
 def test_a_rolling_deploy_is_seen_once_a_part_of_it_is_done() -> None:
-    """Four members, one by one, each back on another host after 20 s; the last one shows all evidence but its own."""
+    """Four members, one by one, each back on another host after 20 s; the last one shows all
+    evidence but its own.
+    """
     roster = [member(str(number), f"A{number}", client_id=f"app-{number}") for number in range(4)]
     events: list[Generation | Commit] = [generation(1, 0, roster)]
     number, now = 1, 1_000.0
@@ -448,20 +562,32 @@ def test_a_rolling_deploy_is_seen_once_a_part_of_it_is_done() -> None:
     closed, state = run(events, all_facts([f"A{each}" for each in range(4)], -5))
     assert [each.row.cause for each in closed] == ["unknown", *["member_left", "member_join"] * 4]
     assert [each.returned for each in state.departures] == ["other_host"] * 4
-    last = gather_evidence(state.departures[-1], state.departures[:-1], 4, at(now + 600), PARAMETERS)
+    last = gather_evidence(
+        state.departures[-1], state.departures[:-1], 4, at(now + 600), PARAMETERS
+    )
     assert claim_reason(find_posterior(last), PARAMETERS) == "deploy"
 
 
 def test_the_generation_that_ends_the_waiting_shows_who_returned() -> None:
-    """On another host after 15 s: one of a deploy. With nobody coming it may as well be a scale-in."""
+    """On another host after 15 s: one of a deploy. With nobody coming it may as
+    well be a scale-in.
+    """
 
     def leave(*later: Generation) -> Rebalance:
-        events = [generation(1, 0, [ONE, TWO]), commit("A0", 999), commit("A1", 999, 50), generation(2, 1_001, [ONE])]
+        events = [
+            generation(1, 0, [ONE, TWO]),
+            commit("A0", 999),
+            commit("A1", 999, 50),
+            generation(2, 1_001, [ONE]),
+        ]
         events += [commit("A0", 1_003), commit("A1", 1_003, 60), *later]
         return run(events, all_facts(["A0", "A1"], -5), until=1_025)[0][1].row
 
     back = replace(TWO, member_id="2b", client_host="/new")
-    assert (leave(generation(3, 1_016, [ONE, back])).necessity, leave().necessity) == ("operational", "unknown")
+    assert (leave(generation(3, 1_016, [ONE, back])).necessity, leave().necessity) == (
+        "operational",
+        "unknown",
+    )
 
 
 def test_idle_partitions_say_nothing_about_their_reader() -> None:
@@ -473,7 +599,11 @@ def test_idle_partitions_say_nothing_about_their_reader() -> None:
 @pytest.mark.parametrize("staying", [[], [ONE]])
 def test_a_member_that_gets_nothing_done_polled_when_it_joined(staying: list[MemberFacts]) -> None:
     """Also where it was the last one: a group is empty the moment nobody is left."""
-    events = [generation(1, 600, [*staying, TWO]), commit("A0", 899, 50), generation(2, 901, staying)]
+    events = [
+        generation(1, 600, [*staying, TWO]),
+        commit("A0", 899, 50),
+        generation(2, 901, staying),
+    ]
     partitions = {**all_facts(["A0"], 590), **all_facts(["A1"], 100)}
     (departure,) = run(events, partitions)[0][1].departures
     assert departure.idle_seconds == pytest.approx(300, abs=1.5)
@@ -495,5 +625,7 @@ def test_a_new_member_takes_the_place_of_one_only() -> None:
 
 
 def test_a_return_after_ten_minutes_is_none() -> None:
-    _, state = run([generation(1, 0, [ONE, TWO]), generation(2, 100, [ONE]), generation(3, 701, [ONE, TWO])])
+    _, state = run(
+        [generation(1, 0, [ONE, TWO]), generation(2, 100, [ONE]), generation(3, 701, [ONE, TWO])]
+    )
     assert [each.returned for each in state.departures] == [None]

@@ -33,7 +33,9 @@ class Outer:
     all_inner: tuple[Inner, ...] = ()
 
 
-INNER = st.builds(Inner, st.text(), st.tuples(st.none() | st.text(), st.integers()), st.none() | TIMES)
+INNER = st.builds(
+    Inner, st.text(), st.tuples(st.none() | st.text(), st.integers()), st.none() | TIMES
+)
 OUTER = st.builds(
     Outer,
     st.integers(),

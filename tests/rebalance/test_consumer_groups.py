@@ -34,7 +34,11 @@ def test_a_member_without_a_current_assignment_is_not_there_yet() -> None:
 def test_a_group_shows_its_members_epochs_and_topics() -> None:
     job = folded([*CREATE, C.member("b", ["u"], instance_id="one"), C.epoch(2)])
     row = job.groups["g"]
-    assert (row["group_type"], row["protocol_type"], row["rebalance_mode"]) == ("consumer", "consumer", "incremental")
+    assert (row["group_type"], row["protocol_type"], row["rebalance_mode"]) == (
+        "consumer",
+        "consumer",
+        "incremental",
+    )
     assert (row["group_epoch"], row["assignment_epoch"], row["generation"]) == (2, 1, None)
     assert (row["members"], row["static_members"], row["idle_members"]) == (2, 1, 1)
     assert (row["topics"], row["state_source"]) == (["t", "u"], "record")
@@ -42,24 +46,47 @@ def test_a_group_shows_its_members_epochs_and_topics() -> None:
 
 @pytest.mark.parametrize(
     ("wanted", "expected"),
-    [((None,), None), (("range", None), "range"), (("range", "uniform"), None), (("a", "b", "b"), "b")],
+    [
+        ((None,), None),
+        (("range", None), "range"),
+        (("range", "uniform"), None),
+        (("a", "b", "b"), "b"),
+    ],
 )
-def test_the_assignor_is_the_one_that_most_members_ask_for(wanted: tuple[str | None, ...], expected: str) -> None:
-    job = folded([*(C.member(str(number), server_assignor=each) for number, each in enumerate(wanted)), C.epoch(1)])
+def test_the_assignor_is_the_one_that_most_members_ask_for(
+    wanted: tuple[str | None, ...], expected: str
+) -> None:
+    job = folded(
+        [
+            *(C.member(str(number), server_assignor=each) for number, each in enumerate(wanted)),
+            C.epoch(1),
+        ]
+    )
     assert job.groups["g"]["assignor"] == expected
 
 
 def test_the_brokers_word_counts_before_the_records() -> None:
-    reported = {"g": {"group_state": "Reconciling", "group_type": "Consumer", "protocol_type": "consumer"}}
+    reported = {
+        "g": {"group_state": "Reconciling", "group_type": "Consumer", "protocol_type": "consumer"}
+    }
     job = folded()
     job.tick(ENDS, CREATE, listing=Listing(reported, {}, is_fresh=True))
-    assert (job.groups["g"]["group_state"], job.groups["g"]["state_source"]) == ("Reconciling", "admin")
+    assert (job.groups["g"]["group_state"], job.groups["g"]["state_source"]) == (
+        "Reconciling",
+        "admin",
+    )
     job.tick(ENDS, JOIN[:2])
-    assert (job.groups["g"]["group_state"], job.groups["g"]["state_source"]) == ("Assigning", "record")
+    assert (job.groups["g"]["group_state"], job.groups["g"]["state_source"]) == (
+        "Assigning",
+        "record",
+    )
 
 
 def test_subscribed_partitions_without_a_commit_are_rows() -> None:
-    assert [(row["partition"], row["status"]) for row in folded(CREATE).rows] == [(0, "no_commit"), (1, "no_commit")]
+    assert [(row["partition"], row["status"]) for row in folded(CREATE).rows] == [
+        (0, "no_commit"),
+        (1, "no_commit"),
+    ]
 
 
 def test_compaction_may_leave_the_assignment_of_a_member_before_its_metadata() -> None:
@@ -84,7 +111,13 @@ def test_a_member_with_something_to_revoke_keeps_the_group_reconciling_at_its_ep
 
 def test_records_of_two_groups_do_not_mix() -> None:
     other = replace(C, group="h")
-    mixed: list[Record] = [C.member("a"), other.member("a"), other.member("b"), C.epoch(1), other.epoch(7)]
+    mixed: list[Record] = [
+        C.member("a"),
+        other.member("a"),
+        other.member("b"),
+        C.epoch(1),
+        other.epoch(7),
+    ]
     job = folded(mixed)
     assert {name: (row["members"], row["group_epoch"]) for name, row in job.groups.items()} == {
         "g": (1, 1),

@@ -1,4 +1,6 @@
-"""Where ticks cut the records of a group changes neither what is known of it in the end nor its history."""
+"""Where ticks cut the records of a group changes neither what is known of it in the end nor its
+history.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,16 @@ from rebalance.modern import ENDS, folded, groups_of, rows_of
 from stream.simulation import Record, Row, Simulation
 
 lives = pytest.mark.parametrize("life", LIVES.values(), ids=LIVES)
-# every cut costs seconds; the life with both protocols in it stands for the others where time is short
+# every cut costs seconds; the life with both protocols in it stands for the others where time is
+# short
 FIRST = "classic to consumer and back"
 FULL = pytest.mark.full
 all_cuts = pytest.mark.parametrize(
-    "life", [pytest.param(life, id=name, marks=() if name == FIRST else FULL) for name, life in LIVES.items()]
+    "life",
+    [
+        pytest.param(life, id=name, marks=() if name == FIRST else FULL)
+        for name, life in LIVES.items()
+    ],
 )
 CUTS = st.lists(st.integers(0, 40), max_size=4, unique=True).map(sorted)
 
@@ -28,7 +35,9 @@ def outcome(job: Simulation) -> tuple[dict[str, Row], list[Row], list[Row]]:
     return groups_of(job), rows_of(job, "generations"), rows_of(job, "group_members")
 
 
-def in_the_end(job: Simulation) -> tuple[dict[str, Row], list[str], list[Row], list[dict[str, Row]]]:
+def in_the_end(
+    job: Simulation,
+) -> tuple[dict[str, Row], list[str], list[Row], list[dict[str, Row]]]:
     job.tick(ENDS)  # the tick of grace
     job.tick(ENDS, seconds=2 * RebalanceParameters().give_up_seconds)  # every rebalance is over
     counts = [{name: row[name] for name in STATE} for row in job.groups.values()]
@@ -36,8 +45,14 @@ def in_the_end(job: Simulation) -> tuple[dict[str, Row], list[str], list[Row], l
 
 
 def _lives_of(job: Simulation) -> list[str]:
-    """Events but those that tell of a state which a cut may show or not: members may go and come within one tick."""
-    return [kind for kind in job.events() if kind not in ("became_empty", "members_returned", "group_type_changed")]
+    """Events but those that tell of a state which a cut may show or not: members may go and come
+    within one tick.
+    """
+    return [
+        kind
+        for kind in job.events()
+        if kind not in ("became_empty", "members_returned", "group_type_changed")
+    ]
 
 
 @all_cuts
@@ -61,9 +76,15 @@ def test_every_prefix_in_one_tick_is_as_a_tick_for_each_record(life: Sequence[Re
 @lives
 @settings(max_examples=10)
 @given(length=st.integers(2, 30), cuts=CUTS)
-def test_any_cuts_of_any_prefix_change_nothing(life: Sequence[Record], length: int, cuts: list[int]) -> None:
+def test_any_cuts_of_any_prefix_change_nothing(
+    life: Sequence[Record], length: int, cuts: list[int]
+) -> None:
     part = life[:length]
-    pieces = [part[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(part)], strict=True) if start < stop]
+    pieces = [
+        part[start:stop]
+        for start, stop in zip([0, *cuts], [*cuts, len(part)], strict=True)
+        if start < stop
+    ]
     assert outcome(folded(*(piece for piece in pieces if piece))) == outcome(folded(part))
 
 

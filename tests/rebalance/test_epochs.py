@@ -1,4 +1,6 @@
-"""The epochs of a KIP-848 group as rows of history: begin, end, members, and what is not evaluated."""
+"""The epochs of a KIP-848 group as rows of history: begin, end, members, and what
+is not evaluated.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,15 @@ from stream.simulation import NOON, Simulation, end
 
 def test_each_epoch_is_a_row_from_its_begin_to_the_last_member() -> None:
     job = folded(CONSUMER_LIFE)
-    names = ("kind", "generation", "generation_gap", "member_count", "assignment_epoch", "joined", "left")
+    names = (
+        "kind",
+        "generation",
+        "generation_gap",
+        "member_count",
+        "assignment_epoch",
+        "joined",
+        "left",
+    )
     assert epochs(job, *names) == [
         ("epoch", 1, None, 1, 1, None, None),
         ("epoch", 2, 1, 2, 2, ["b"], []),
@@ -21,14 +31,20 @@ def test_each_epoch_is_a_row_from_its_begin_to_the_last_member() -> None:
         ("tombstone", None, None, None, None, None, None),
     ]
     begin, assigned, stable = (NOON + timedelta(seconds=number) for number in (6, 9, 13))
-    assert epochs(job, "record_timestamp", "assigned_at", "stable_at")[1] == (begin, assigned, stable)
+    assert epochs(job, "record_timestamp", "assigned_at", "stable_at")[1] == (
+        begin,
+        assigned,
+        stable,
+    )
     assert {row["generation_kind"] for row in rows_of(job, "generations")} == {"epoch"}
 
 
 def test_partitions_of_the_topics_are_counted_as_assigned_or_not() -> None:
     life = [C.member("a"), C.epoch(1), C.target_epoch(1), C.current("a", 1, {"t": [0]})]
     assert epochs(folded(life), "partitions_assigned", "partitions_unassigned") == [(1, 1)]
-    assert epochs(folded(life, ends=[]), "partitions_assigned", "partitions_unassigned") == [(1, None)]
+    assert epochs(folded(life, ends=[]), "partitions_assigned", "partitions_unassigned") == [
+        (1, None)
+    ]
 
 
 def test_a_topic_seen_by_one_row_only_is_counted_by_the_poll() -> None:
@@ -58,7 +74,12 @@ def test_a_member_that_leaves_before_it_got_an_assignment_is_reported_with_its_e
     # without the tombstone of an assignment, as it has none
     job = folded([*CREATE, C.member("b"), C.epoch(2), *C.gone("b")[2:], C.epoch(3)])
     row = members(job, 2)["b"]
-    assert (row["assigned"], row["member_epoch"], row["member_state"], row["status"]) == (None, None, None, "ok")
+    assert (row["assigned"], row["member_epoch"], row["member_state"], row["status"]) == (
+        None,
+        None,
+        None,
+        "ok",
+    )
 
 
 def test_a_member_at_the_epoch_before_does_not_end_the_new_one() -> None:
@@ -77,24 +98,39 @@ def test_a_static_member_that_returns_makes_no_epoch() -> None:
     assert epochs(job, "generation", "static_count") == [(1, 1)]
     found = members(job, 1)
     assert found.keys() == {"a", "a2"}
-    assert (found["a2"]["replaced_member_id"], found["a2"]["slot"], found["a2"]["member_epoch"]) == ("a", "one", 1)
+    assert (
+        found["a2"]["replaced_member_id"],
+        found["a2"]["slot"],
+        found["a2"]["member_epoch"],
+    ) == ("a", "one", 1)
     assert job.groups["g"]["group_state"] == "Stable"
 
 
 def test_a_static_member_that_returns_too_late_for_its_epoch_has_a_row_all_the_same() -> None:
     job = folded([*STATIC_LIFE[:12], C.epoch(2)])
-    assert (members(job, 1)["a2"]["replaced_member_id"], members(job, 1)["a2"]["member_epoch"]) == ("a", 0)
+    assert (members(job, 1)["a2"]["replaced_member_id"], members(job, 1)["a2"]["member_epoch"]) == (
+        "a",
+        0,
+    )
 
 
 def test_a_static_member_that_leaves_for_good_has_expired_and_is_no_replacement() -> None:
-    job = folded([*STATIC_LIFE[:5], *C.gone("a"), C.epoch(2), C.member("x", instance_id="one"), C.epoch(3)])
+    job = folded(
+        [*STATIC_LIFE[:5], *C.gone("a"), C.epoch(2), C.member("x", instance_id="one"), C.epoch(3)]
+    )
     assert job.events() == ["group_created", "static_expired"]
 
 
 def test_what_is_read_of_the_past_is_not_evaluated() -> None:
     job = Simulation()
     job.tick(ENDS, [*CREATE, *JOIN], is_live=False)
-    names = ("generation_gap", "joined", "partitions_assigned", "partitions_unassigned", "live_read")
+    names = (
+        "generation_gap",
+        "joined",
+        "partitions_assigned",
+        "partitions_unassigned",
+        "live_read",
+    )
     assert epochs(job, *names)[-1] == (None, None, 2, None, False)
 
 

@@ -1,4 +1,6 @@
-"""The state of a group as a column: what is written is what is read, and the table declares just that."""
+"""The state of a group as a column: what is written is what is read, and the table declares just
+that.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,12 @@ def names(struct: pa.StructType) -> set[str]:
 def test_the_table_declares_every_field_of_the_state() -> None:
     assert names(STRUCT) == {field.name for field in fields(Folded)}
     assert names(STRUCT.field("epoch").type) == {field.name for field in fields(Epoch)}
-    assert names(STRUCT.field("members").type.value_type) == {field.name for field in fields(Member)}
-    assert names(STRUCT.field("roster").type.value_type) == {field.name for field in fields(Identity)}
+    assert names(STRUCT.field("members").type.value_type) == {
+        field.name for field in fields(Member)
+    }
+    assert names(STRUCT.field("roster").type.value_type) == {
+        field.name for field in fields(Identity)
+    }
 
 
 def test_every_fact_that_is_kept_is_a_column() -> None:

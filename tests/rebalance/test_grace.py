@@ -1,4 +1,6 @@
-"""Half an operation, cut by the end of a batch, is shown as before for one tick (KIP-848 records)."""
+"""Half an operation, cut by the end of a batch, is shown as before for one tick
+(KIP-848 records).
+"""
 
 from __future__ import annotations
 

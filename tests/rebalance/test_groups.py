@@ -9,12 +9,17 @@ READER = {"m1": ("t",)}
 
 
 def listed(state: str, *, is_fresh: bool = True, kind: str = "Classic") -> Listing:
-    found = {"g": {"group": "g", "group_state": state, "group_type": kind, "protocol_type": "consumer"}}
+    found = {
+        "g": {"group": "g", "group_state": state, "group_type": kind, "protocol_type": "consumer"}
+    }
     return Listing(found if is_fresh else {}, {0: 7}, is_fresh=is_fresh)
 
 
 def generations(job: Simulation) -> list[tuple[object, ...]]:
-    return [(row["kind"], row["generation"], row["generation_gap"]) for row in job.history["generations"]]
+    return [
+        (row["kind"], row["generation"], row["generation_gap"])
+        for row in job.history["generations"]
+    ]
 
 
 def live() -> Simulation:
@@ -26,7 +31,9 @@ def live() -> Simulation:
 
 def test_each_generation_is_a_row_with_its_distance_from_the_one_before() -> None:
     job = live()
-    job.tick(records=[generation(1, READER), generation(2, READER), generation(5, READER), generation(6)])
+    job.tick(
+        records=[generation(1, READER), generation(2, READER), generation(5, READER), generation(6)]
+    )
     assert generations(job) == [("sync", 1, None), ("sync", 2, 1), ("sync", 5, 3), ("empty", 6, 1)]
     assert job.groups["g"]["generations_total"] == 4
 
@@ -90,14 +97,19 @@ def test_what_is_first_seen_in_the_past_is_no_event() -> None:
     job.tick([end(100)], [commit(60, group="first live tick")])
     assert job.events() == []
     job.tick([end(100)], [commit(60, group="later")])
-    assert [(row["kind"], row["group"]) for row in job.history["group_events"]] == [("group_created", "later")]
+    assert [(row["kind"], row["group"]) for row in job.history["group_events"]] == [
+        ("group_created", "later")
+    ]
 
 
 def test_a_subscribed_partition_without_a_commit_is_a_row_until_nobody_wants_it() -> None:
     job = live()
     ends = [end(100), end(10, partition=1)]
     job.tick(ends, [generation(1, READER)])
-    assert [(row["partition"], row["status"]) for row in job.rows] == [(0, "no_commit"), (1, "no_commit")]
+    assert [(row["partition"], row["status"]) for row in job.rows] == [
+        (0, "no_commit"),
+        (1, "no_commit"),
+    ]
     job.tick(ends, [commit(50)])
     assert [(row["partition"], row["status"]) for row in job.rows] == [(0, "ok"), (1, "no_commit")]
     job.tick(ends, [generation(2)])
@@ -121,9 +133,16 @@ def test_a_partition_without_a_commit_does_not_make_a_sum_partial() -> None:
 
 def test_one_unknown_partition_makes_the_sum_unknown_and_keeps_what_is_known() -> None:
     job = live()
-    job.tick([end(100), end(None, partition=1, error="TIMEOUT")], [commit(50), commit(5, partition=1)])
+    job.tick(
+        [end(100), end(None, partition=1, error="TIMEOUT")], [commit(50), commit(5, partition=1)]
+    )
     row = job.groups["g"]
-    assert (row["status"], row["lag"], row["lag_known"], row["partitions_unknown"]) == ("partial", None, 50, 1)
+    assert (row["status"], row["lag"], row["lag_known"], row["partitions_unknown"]) == (
+        "partial",
+        None,
+        50,
+        1,
+    )
 
 
 def test_no_ok_partition_means_no_sum_at_all() -> None:
@@ -148,7 +167,11 @@ def test_the_brokers_word_on_the_state_stands_until_a_record_or_the_next_listing
     ):
         job.tick(records=records, listing=listing)
         seen.append((job.groups["g"]["group_state"], job.groups["g"]["state_source"]))
-    assert seen == [("PreparingRebalance", "admin"), ("PreparingRebalance", "admin"), ("Stable", "record")]
+    assert seen == [
+        ("PreparingRebalance", "admin"),
+        ("PreparingRebalance", "admin"),
+        ("Stable", "record"),
+    ]
 
 
 def test_a_coordinator_that_does_not_answer_leaves_the_last_word_on_its_groups() -> None:
@@ -249,7 +272,11 @@ def test_an_offset_deleted_under_a_subscriber_leaves_a_partition_without_a_commi
     job.tick([end(10)], [generation(1, READER), commit(4)])
     job.tick([end(10)], [commit(None)])
     row = job.row
-    assert (row["status"], row["committed_offset"], row["commit_source_offset"]) == ("no_commit", None, None)
+    assert (row["status"], row["committed_offset"], row["commit_source_offset"]) == (
+        "no_commit",
+        None,
+        None,
+    )
     (event,) = [row for row in job.history["group_events"] if row["kind"] == "offset_deleted"]
     assert (event["from_offset"], event["source_partition"], event["source_offset"]) == (4, 0, 2)
 

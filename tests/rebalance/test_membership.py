@@ -15,7 +15,11 @@ MEMBER = st.builds(
     st.sampled_from(["app-1", "app-2", "other"]),
     st.sampled_from(["/h1", "/h2"]),
 )
-MEMBERS = st.lists(MEMBER, max_size=6, unique_by=(lambda member: member.member_id, lambda m: m.group_instance_id or m))
+MEMBERS = st.lists(
+    MEMBER,
+    max_size=6,
+    unique_by=(lambda member: member.member_id, lambda m: m.group_instance_id or m),
+)
 
 
 @given(MEMBERS, st.booleans())
@@ -26,14 +30,20 @@ def test_every_member_has_a_slot_of_its_own(members: list[Identity], by_member_i
 
 
 @given(MEMBERS, st.booleans())
-def test_nothing_changes_between_equal_generations(members: list[Identity], by_member_id: bool) -> None:
+def test_nothing_changes_between_equal_generations(
+    members: list[Identity], by_member_id: bool
+) -> None:
     changes = compare_slots(members, members[::-1], by_member_id=by_member_id)
     assert (changes.joined, changes.left, changes.replaced) == ((), (), ())
 
 
 @given(MEMBERS, MEMBERS, st.booleans())
-def test_what_joined_one_way_left_the_other(before: list[Identity], now: list[Identity], by_member_id: bool) -> None:
-    there, back = (compare_slots(*pair, by_member_id=by_member_id) for pair in ((before, now), (now, before)))
+def test_what_joined_one_way_left_the_other(
+    before: list[Identity], now: list[Identity], by_member_id: bool
+) -> None:
+    there, back = (
+        compare_slots(*pair, by_member_id=by_member_id) for pair in ((before, now), (now, before))
+    )
     assert (there.joined, there.left) == (back.left, back.joined)
     assert set(there.replaced) <= set(name_slots(before, by_member_id=by_member_id).values())
 

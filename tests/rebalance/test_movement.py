@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laggard.rebalance.assignors import ASSIGNORS, TopicPartition
-from laggard.rebalance.movement import Held, Move, Movement, count_movement, count_returns, find_moves, is_divergent
+from laggard.rebalance.movement import (
+    Held,
+    Move,
+    Movement,
+    count_movement,
+    count_returns,
+    find_moves,
+    is_divergent,
+)
 from rebalance.fact_rows import assigned, held, member, places
 
 TEN = [f"C{number:02}" for number in range(10)]
@@ -43,9 +51,16 @@ def when_one_leaves(assignor: str, leaver: str) -> Movement:
         ("sticky", "C09", 5, 1.0),
     ],
 )
-def test_one_of_ten_members_leaves(assignor: str, leaver: str, moved: int, efficiency: float) -> None:
+def test_one_of_ten_members_leaves(
+    assignor: str, leaver: str, moved: int, efficiency: float
+) -> None:
     found = when_one_leaves(assignor, leaver)
-    assert (found.partitions, found.moved, found.necessary, found.avoidable) == (50, moved, 5, moved - 5)
+    assert (found.partitions, found.moved, found.necessary, found.avoidable) == (
+        50,
+        moved,
+        5,
+        moved - 5,
+    )
     assert found.efficiency == pytest.approx(efficiency, abs=0.005)
     assert found.moved_ratio == moved / 50
 
@@ -67,7 +82,9 @@ def test_round_robin_moves_what_need_not_move() -> None:
 
 def test_sticky_moves_the_partitions_of_the_dead_member_only() -> None:
     after = {"C1": places("A0", "A1", "B1"), "C2": places("A2", "B0", "B2")}
-    assert measure_movement(BEFORE, after) == Movement(6, 2, 2, 0, moved_ratio=2 / 6, efficiency=1.0)
+    assert measure_movement(BEFORE, after) == Movement(
+        6, 2, 2, 0, moved_ratio=2 / 6, efficiency=1.0
+    )
 
 
 def test_a_new_member_makes_the_surplus_of_the_others_necessary() -> None:
@@ -113,7 +130,9 @@ def test_a_partition_with_two_owners_leaves_all_unknown() -> None:
         ((("A",), None), None),
     ],
 )
-def test_subscriptions_that_differ_are_seen(topics: tuple[tuple[str, ...] | None, ...], expected: bool | None) -> None:
+def test_subscriptions_that_differ_are_seen(
+    topics: tuple[tuple[str, ...] | None, ...], expected: bool | None
+) -> None:
     members = [member(str(number), topics=each) for number, each in enumerate(topics)]
     assert is_divergent(members) is expected
 
@@ -157,7 +176,9 @@ def test_a_balanced_result_never_moves_less_than_necessary(
     st.integers(1, 6),
     st.integers(0, 14),
 )
-def test_sticky_assignors_move_just_what_is_necessary(assignor: str, first: int, then: int, partitions: int) -> None:
+def test_sticky_assignors_move_just_what_is_necessary(
+    assignor: str, first: int, then: int, partitions: int
+) -> None:
     ids = TEN[: max(first, then)]
     before = assigned(assignor, ids[:first], {"A": partitions}, {})
     after = assigned(assignor, ids[:then], {"A": partitions}, held(before))
@@ -176,9 +197,12 @@ def test_the_order_of_members_and_partitions_changes_nothing(
     after: dict[str, tuple[TopicPartition, ...]],
     chance: random.Random,
 ) -> None:
-    def shuffle(given: dict[str, tuple[TopicPartition, ...]]) -> dict[str, tuple[TopicPartition, ...]]:
+    def shuffle(
+        given: dict[str, tuple[TopicPartition, ...]],
+    ) -> dict[str, tuple[TopicPartition, ...]]:
         return {
-            slot: tuple(chance.sample(given[slot], len(given[slot]))) for slot in chance.sample([*given], len(given))
+            slot: tuple(chance.sample(given[slot], len(given[slot])))
+            for slot in chance.sample([*given], len(given))
         }
 
     assert measure_movement(shuffle(before), shuffle(after)) == measure_movement(before, after)
@@ -188,8 +212,12 @@ def moves(*owners: str, partition: int = 0) -> list[Move]:
     return [Move("A", partition, *pair) for pair in pairwise(owners)]
 
 
-@pytest.mark.parametrize(("owners", "expected"), [("a", 0), ("ab", 0), ("aba", 1), ("abab", 2), ("abca", 0)])
-def test_a_return_takes_a_partition_back_to_where_its_last_move_took_it_from(owners: str, expected: int) -> None:
+@pytest.mark.parametrize(
+    ("owners", "expected"), [("a", 0), ("ab", 0), ("aba", 1), ("abab", 2), ("abca", 0)]
+)
+def test_a_return_takes_a_partition_back_to_where_its_last_move_took_it_from(
+    owners: str, expected: int
+) -> None:
     assert count_returns(moves(*owners), {}) == expected
 
 

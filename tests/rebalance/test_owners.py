@@ -17,7 +17,9 @@ Owners = list[tuple[str | None, int | None]]
 def owners(job: Simulation) -> list[Owners]:
     """Per window the owner of each partition of t and its epoch."""
     found: dict[object, Owners] = {}
-    rows = sorted(job.history["lag_windows"], key=lambda row: (row["window_start"], row["partition"]))
+    rows = sorted(
+        job.history["lag_windows"], key=lambda row: (row["window_start"], row["partition"])
+    )
     for row in (row for row in rows if row["topic"] == "t"):
         found.setdefault(row["window_start"], []).append((row["owner"], row["generation"]))
     return list(found.values())
@@ -64,6 +66,7 @@ def test_tasks_of_a_streams_group_are_partitions_of_its_topics() -> None:
 
 def test_a_topic_whose_id_nobody_has_named_owns_no_other_topics_partitions() -> None:
     unnamed = key_codes(
-        [pa.table({"topic": ["t", "u"]}), pa.table({"topic": pa.array([None], pa.string())})], ["topic"]
+        [pa.table({"topic": ["t", "u"]}), pa.table({"topic": pa.array([None], pa.string())})],
+        ["topic"],
     )
     assert unnamed[1][0] not in unnamed[0]

@@ -11,7 +11,19 @@ from hypothesis import strategies as st
 from laggard.rebalance.facts import Commit, PartitionFacts
 from laggard.rebalance.pauses import Cost, PartitionPause, begin_pause, measure_cost, nearest_rank
 from laggard.rebalance.result import Closed
-from rebalance.fact_rows import all_facts, assigned, at, commit, facts, generation, held, member, only, places, run
+from rebalance.fact_rows import (
+    all_facts,
+    assigned,
+    at,
+    commit,
+    facts,
+    generation,
+    held,
+    member,
+    only,
+    places,
+    run,
+)
 
 SIX = ("A0", "A1", "A2", "A3", "A4", "A5")
 IDS = ("1", "2", "3")
@@ -27,7 +39,11 @@ def over(
 
 def cost(*pauses: PartitionPause, moved: tuple[str, ...] = (), mode: str | None = "eager") -> Cost:
     return measure_cost(
-        pauses, moved=frozenset(places(*moved)), rebalance_mode=mode, started_est=at(4), closed_at=at(600)
+        pauses,
+        moved=frozenset(places(*moved)),
+        rebalance_mode=mode,
+        started_est=at(4),
+        closed_at=at(600),
     )
 
 
@@ -38,7 +54,13 @@ def test_a_pause_is_the_gap_beyond_the_commit_interval() -> None:
 
 @pytest.mark.parametrize(
     "unknown",
-    [{"commit": None}, {"commit_interval_seconds": None}, {"arrival_rate": None}, {"arrival_rate": 0}, {"lag": None}],
+    [
+        {"commit": None},
+        {"commit_interval_seconds": None},
+        {"arrival_rate": None},
+        {"arrival_rate": 0},
+        {"lag": None},
+    ],
 )
 def test_a_pause_is_unknown_without_traffic_commit_or_interval(unknown: dict[str, object]) -> None:
     pause = over(**({"arrival_rate": 0.0} if "lag" in unknown else {}), **unknown)
@@ -48,7 +70,10 @@ def test_a_pause_is_unknown_without_traffic_commit_or_interval(unknown: dict[str
 @pytest.mark.parametrize(("unseen", "expected"), [(0, 7), (1, 2), (2, 0)])
 def test_commits_in_between_took_an_interval_each(unseen: int, expected: float) -> None:
     begun = begin_pause(places("A0")[0], facts("A0", 0), at(1))
-    assert begun.after(replace(commit("A0", 12, 3), unseen=unseen), is_after_end=True).seconds == expected
+    assert (
+        begun.after(replace(commit("A0", 12, 3), unseen=unseen), is_after_end=True).seconds
+        == expected
+    )
 
 
 def test_lag_without_arrivals_is_traffic() -> None:
@@ -90,22 +115,34 @@ def test_nobody_reads_between_giving_up_and_the_next_generation(
     given_at: float | None, given_up_at: float, expected: float
 ) -> None:
     """Rounds of a few seconds: each gap is shorter than the commit interval."""
-    pause = begin_pause(("A", 0), facts("A0", 8), at(9)).after(commit("A0", given_up_at, 1), is_after_end=True)
+    pause = begin_pause(("A", 0), facts("A0", 8), at(9)).after(
+        commit("A0", given_up_at, 1), is_after_end=True
+    )
     going = pause.going_on(None if given_at is None else at(given_at), at(15))
-    assert going.after(commit("A0", given_up_at + 4, 2), is_after_end=True).seconds == expected + pause.excess_seconds
+    assert (
+        going.after(commit("A0", given_up_at + 4, 2), is_after_end=True).seconds
+        == expected + pause.excess_seconds
+    )
 
 
 def test_a_commit_before_its_time_that_moves_nothing_of_what_waited_ends_no_pause() -> None:
-    """At 100/s, 250 wait 2 s after a commit that left 50: the member that gives up again has read none of them."""
+    """At 100/s, 250 wait 2 s after a commit that left 50: the member that gives up again has read
+    none of them.
+    """
     pause = begin_pause(("A", 0), facts("A0", 0), at(1)).going_on(at(1), at(1))
     again = pause.after(commit("A0", 2, 0, 250), is_after_end=True)
     assert (again.seconds, again.is_awaited) == (None, True)
-    assert again.going_on(at(1), at(4)).after(commit("A0", 6, 90, 0), is_after_end=True).seconds == 4
-    assert pause.after(commit("A0", 2, 0, 200), is_after_end=True).is_over  # no more than came since
+    assert (
+        again.going_on(at(1), at(4)).after(commit("A0", 6, 90, 0), is_after_end=True).seconds == 4
+    )
+    # no more than came since
+    assert pause.after(commit("A0", 2, 0, 200), is_after_end=True).is_over
 
 
 def test_the_cost_of_two_partitions() -> None:
-    found = cost(over("A0", gap=12, lag_after=700), over("A1", gap=7, lag_after=50, arrival_rate=10.0))
+    found = cost(
+        over("A0", gap=12, lag_after=700), over("A1", gap=7, lag_after=50, arrival_rate=10.0)
+    )
     assert found == Cost(
         paused_partitions=2,
         pause_p50_seconds=2,
@@ -128,14 +165,24 @@ def test_the_replay_bound_is_what_was_read_since_the_last_commit() -> None:
 
 def test_records_are_replayed_where_the_first_commit_after_lies_below_the_last_before() -> None:
     last = commit("A0", 0, offset=1_000)
-    assert cost(over(commit=last, offset=940), over("A1", commit=commit("A1", 0, 5), offset=9)).records_replayed == 60
+    assert (
+        cost(
+            over(commit=last, offset=940), over("A1", commit=commit("A1", 0, 5), offset=9)
+        ).records_replayed
+        == 60
+    )
 
 
 def test_a_partition_that_does_not_commit_again_makes_only_what_needs_it_unknown() -> None:
     waiting = begin_pause(("A", 2), facts("A2", 0), at(1))
     found = cost(over("A0", gap=6), over("A1", gap=7), waiting)
     assert (found.paused_partitions, found.pause_p50_seconds) == (3, 2)
-    unknown = (found.pause_p95_seconds, found.pause_max_seconds, found.paused_partition_seconds, found.lag_after)
+    unknown = (
+        found.pause_p95_seconds,
+        found.pause_max_seconds,
+        found.paused_partition_seconds,
+        found.lag_after,
+    )
     assert unknown == (None,) * 4
     assert (found.records_delayed, found.records_replayed, found.is_complete) == (None, None, False)
 
@@ -164,8 +211,12 @@ def test_percentiles_are_nearest_rank(share: float, expected: float) -> None:
     assert nearest_rank([4, 1, 3, 2], share) == expected
 
 
-@given(st.lists(st.floats(0, 100), min_size=1), st.integers(0, 5), st.sampled_from([0.5, 0.95, 1.0]))
-def test_an_unknown_pause_is_taken_for_the_longest(known: list[float], unknown: int, share: float) -> None:
+@given(
+    st.lists(st.floats(0, 100), min_size=1), st.integers(0, 5), st.sampled_from([0.5, 0.95, 1.0])
+)
+def test_an_unknown_pause_is_taken_for_the_longest(
+    known: list[float], unknown: int, share: float
+) -> None:
     found = nearest_rank([*known, *[None] * unknown], share)
     expected = nearest_rank([*known, *[1_000.0] * unknown], share)
     assert found == (None if expected == 1_000.0 else expected)
@@ -177,7 +228,8 @@ def when_one_of_three_leaves(assignor: str) -> Closed:
     after = assigned(assignor, IDS[:2], {"A": 6}, held(before))
     kept = {place for each in IDS[:2] for place in held(after)[each] if place in held(before)[each]}
     resumed = [
-        Commit(*place, 100, at(105 if assignor != "range" and place in kept else 111), 0) for place in places(*SIX)
+        Commit(*place, 100, at(105 if assignor != "range" and place in kept else 111), 0)
+        for place in places(*SIX)
     ]
     events = [
         generation(1, 0, before, assignor=assignor),
@@ -205,8 +257,16 @@ def test_nothing_of_history_is_evaluated() -> None:
         commit("A0", 120),
     ]
     row = run(events, all_facts(["A0"], 98))[0][1].row
-    assert (row.paused_partitions, row.pause_max_seconds, row.records_delayed, row.lag_before) == (None,) * 4
-    assert (row.joined, row.left, row.moved, row.members_before, row.cause) == (None, None, None, None, "unknown")
+    assert (row.paused_partitions, row.pause_max_seconds, row.records_delayed, row.lag_before) == (
+        None,
+    ) * 4
+    assert (row.joined, row.left, row.moved, row.members_before, row.cause) == (
+        None,
+        None,
+        None,
+        None,
+        "unknown",
+    )
     assert (row.status, row.flags) == ("partial", ("bootstrap",))
 
 

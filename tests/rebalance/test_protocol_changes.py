@@ -1,4 +1,6 @@
-"""A group that changes its protocol on line is one group: no deletion, no phantom (KIP-848, offsets-topic records)."""
+"""A group that changes its protocol on line is one group: no deletion, no phantom (KIP-848,
+offsets-topic records).
+"""
 
 from __future__ import annotations
 
@@ -8,18 +10,30 @@ from stream.simulation import Simulation, commit, generation, group_tombstone
 
 
 def kinds(job: Simulation) -> list[tuple[object, ...]]:
-    return [(row["generation_kind"], row["kind"], row["generation"]) for row in rows_of(job, "generations")]
+    return [
+        (row["generation_kind"], row["kind"], row["generation"])
+        for row in rows_of(job, "generations")
+    ]
 
 
 def test_an_upgrade_in_one_batch_is_one_group_that_goes_on() -> None:
     job = folded(UPGRADED)
     row = job.groups["g"]
     assert job.events() == ["group_created"]
-    assert (row["group_type"], row["group_state"], row["members"], row["generation"]) == ("consumer", "Stable", 2, None)
-    assert kinds(job)[2:] == [("classic", "tombstone", None), ("epoch", "upgrade", 1), ("epoch", "epoch", 2)]
+    assert (row["group_type"], row["group_state"], row["members"], row["generation"]) == (
+        "consumer",
+        "Stable",
+        2,
+        None,
+    )
+    assert kinds(job)[2:] == [
+        ("classic", "tombstone", None),
+        ("epoch", "upgrade", 1),
+        ("epoch", "epoch", 2),
+    ]
 
 
-def test_an_upgrade_in_the_middle_of_a_rebalance_begins_with_the_generation_that_is_not_recorded() -> None:
+def test_an_upgrade_during_a_rebalance_begins_with_the_unrecorded_generation() -> None:
     held = {"t": [0, 1]}
     upgrade = [
         group_tombstone(),
@@ -36,13 +50,22 @@ def test_an_upgrade_in_the_middle_of_a_rebalance_begins_with_the_generation_that
 def test_a_tombstone_alone_shows_the_group_as_before() -> None:
     job = folded([generation(1, READER), commit(5)], UPGRADE[:1])
     row = job.groups["g"]
-    assert (row["group_type"], row["members"], row["topics"], row["is_held"]) == ("classic", 1, ["t"], True)
+    assert (row["group_type"], row["members"], row["topics"], row["is_held"]) == (
+        "classic",
+        1,
+        ["t"],
+        True,
+    )
 
 
 def test_a_member_of_the_old_protocol_says_so_and_counts_no_rebalance() -> None:
     job = folded(UPGRADED[:8])
     row = rows_of(job, "group_members")[-1]
-    assert (row["classic_protocols"], row["session_timeout_ms"], row["member_state"]) == (["range"], 45_000, "Stable")
+    assert (row["classic_protocols"], row["session_timeout_ms"], row["member_state"]) == (
+        ["range"],
+        45_000,
+        "Stable",
+    )
     upgrade = rows_of(job, "generations")[-1]
     assert (upgrade["kind"], upgrade["joined"], upgrade["left"]) == ("upgrade", [], [])
     assert job.groups["g"]["generations_total"] == 1
@@ -58,7 +81,11 @@ def test_a_downgrade_goes_on_from_the_epoch() -> None:
         None,
         None,
     )
-    assert kinds(job)[-3:] == [("epoch", "tombstone", None), ("classic", "downgrade", 2), ("classic", "sync", 3)]
+    assert kinds(job)[-3:] == [
+        ("epoch", "tombstone", None),
+        ("classic", "downgrade", 2),
+        ("classic", "sync", 3),
+    ]
 
 
 def test_an_empty_group_recreated_under_another_protocol_is_no_upgrade() -> None:
@@ -102,6 +129,11 @@ def test_a_classic_tombstone_does_not_touch_a_consumer_group() -> None:
 def test_the_last_kind_counts_where_the_tombstone_was_compacted_away() -> None:
     job = folded([generation(4, READER)], CREATE)
     row = job.groups["g"]
-    assert (row["group_type"], row["generation"], row["group_epoch"], row["members"]) == ("consumer", None, 1, 1)
+    assert (row["group_type"], row["generation"], row["group_epoch"], row["members"]) == (
+        "consumer",
+        None,
+        1,
+        1,
+    )
     job.tick(ENDS, [generation(9, READER)])
     assert (job.groups["g"]["group_type"], job.groups["g"]["group_epoch"]) == ("classic", None)

@@ -15,7 +15,11 @@ def test_a_share_group_is_stable_or_empty() -> None:
 def test_a_share_group_has_members_and_no_lag() -> None:
     job = folded(SHARE_LIFE[:12])
     row = job.groups["g"]
-    assert (row["group_type"], row["protocol_type"], row["rebalance_mode"]) == ("share", "share", None)
+    assert (row["group_type"], row["protocol_type"], row["rebalance_mode"]) == (
+        "share",
+        "share",
+        None,
+    )
     assert (row["members"], row["static_members"], row["topics"]) == (2, 0, ["t"])
     assert (row["lag"], row["lag_known"], row["partitions_total"]) == (None, None, 0)
     assert job.rows == []  # no partition it will ever commit

@@ -1,4 +1,6 @@
-"""Slots: which place of a group a member has, and what happened to the places between two generations."""
+"""Slots: which place of a group a member has, and what happened to the places between two
+generations.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laggard.rebalance.facts import MemberFacts
-from laggard.rebalance.slots import SlotChanges, client_id_pattern, compare_slots, holdings, name_slots
+from laggard.rebalance.slots import (
+    SlotChanges,
+    client_id_pattern,
+    compare_slots,
+    holdings,
+    name_slots,
+)
 from rebalance.fact_rows import member
 
 
-def changed(before: list[MemberFacts], now: list[MemberFacts], *, by_member_id: bool = False) -> SlotChanges:
+def changed(
+    before: list[MemberFacts], now: list[MemberFacts], *, by_member_id: bool = False
+) -> SlotChanges:
     return compare_slots(before, now, by_member_id=by_member_id)
 
 
@@ -23,7 +33,11 @@ def on_host(member_id: str, host: str = "/h", client_id: str = "app") -> MemberF
 
 def test_a_slot_is_the_instance_else_client_and_host_with_a_number() -> None:
     members = [on_host("m2"), on_host("m1"), member("m3", group_instance_id="one")]
-    assert name_slots(members, by_member_id=False) == {"m1": "app/h#0", "m2": "app/h#1", "m3": "one"}
+    assert name_slots(members, by_member_id=False) == {
+        "m1": "app/h#0",
+        "m2": "app/h#1",
+        "m3": "one",
+    }
 
 
 def test_a_modern_member_without_instance_is_its_own_slot() -> None:
@@ -46,7 +60,11 @@ def test_a_restart_on_the_same_host_takes_the_slot_over() -> None:
 
 def test_a_member_on_another_host_follows_one_of_the_same_program() -> None:
     found = changed([on_host("m1", "/a", "app-1")], [on_host("m2", "/b", "app-2")])
-    assert (found.left, found.joined, found.replaced) == (("app-1/a#0",), ("app-2/b#0",), ("app-1/a#0",))
+    assert (found.left, found.joined, found.replaced) == (
+        ("app-1/a#0",),
+        ("app-2/b#0",),
+        ("app-1/a#0",),
+    )
     assert found.kept == {}
 
 
@@ -75,8 +93,12 @@ def test_holdings_are_unknown_with_one_assignment() -> None:
     assert holdings(members, name_slots(members, by_member_id=False)) is None
 
 
-@pytest.mark.parametrize(("client_id", "expected"), [("app-12-b3", "app-#-b#"), ("app", "app"), (None, None)])
-def test_a_client_id_pattern_leaves_the_numbers_out(client_id: str | None, expected: str | None) -> None:
+@pytest.mark.parametrize(
+    ("client_id", "expected"), [("app-12-b3", "app-#-b#"), ("app", "app"), (None, None)]
+)
+def test_a_client_id_pattern_leaves_the_numbers_out(
+    client_id: str | None, expected: str | None
+) -> None:
     assert client_id_pattern(member("1", client_id=client_id)) == expected
 
 

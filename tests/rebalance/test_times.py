@@ -24,7 +24,9 @@ TWO = [member("1", "A0"), member("2", "A1")]
 
 
 def test_the_start_is_the_middle_of_the_last_commits_of_those_who_stay() -> None:
-    found = find_start(generation(2, 400, TWO, sync=2), TWO, at(0), [at(390), at(391), at(393)], PARAMETERS)
+    found = find_start(
+        generation(2, 400, TWO, sync=2), TWO, at(0), [at(390), at(391), at(393)], PARAMETERS
+    )
     assert found == Start(low=at(98), high=at(398), est=at(391))
     assert found.join_seconds == 7
 
@@ -39,7 +41,9 @@ def test_an_empty_group_waits_for_more_members_first() -> None:
 
 def test_rounds_that_left_no_record_may_have_lasted_for_any_time() -> None:
     reported = generation(5, 400, TWO, generation_gap=3)
-    assert find_start(reported, TWO, at(20), [at(50), at(51)], PARAMETERS) == Start(at(20), at(399), at(50))
+    assert find_start(reported, TWO, at(20), [at(50), at(51)], PARAMETERS) == Start(
+        at(20), at(399), at(50)
+    )
 
 
 def test_a_new_group_starts_with_its_first_record() -> None:
@@ -54,12 +58,16 @@ def test_a_member_that_comes_to_nobody_waits_for_others(timeout_ms: int, expecte
 
 @pytest.mark.parametrize("commits", [[], [50.0], [50.0, 399.5]])
 def test_commits_of_before_the_bounds_leave_the_latest_start(commits: list[float]) -> None:
-    found = find_start(generation(2, 400, TWO), TWO, at(60), [at(each) for each in commits], PARAMETERS)
+    found = find_start(
+        generation(2, 400, TWO), TWO, at(60), [at(each) for each in commits], PARAMETERS
+    )
     assert found.est == found.high == at(399)
 
 
 def test_without_a_state_timestamp_no_start_is_known() -> None:
-    assert find_start(generation(2, 400, TWO, sync=None), TWO, at(0), [at(390)], PARAMETERS) == Start()
+    assert (
+        find_start(generation(2, 400, TWO, sync=None), TWO, at(0), [at(390)], PARAMETERS) == Start()
+    )
 
 
 def test_a_state_timestamp_of_before_the_previous_record_is_not_believed() -> None:
@@ -67,7 +75,9 @@ def test_a_state_timestamp_of_before_the_previous_record_is_not_believed() -> No
 
 
 def test_an_epoch_starts_with_its_record() -> None:
-    assert find_start(epoch(2, 50, TWO), TWO, at(0), [at(40)], PARAMETERS) == Start(at(50), at(50), at(50))
+    assert find_start(epoch(2, 50, TWO), TWO, at(0), [at(40)], PARAMETERS) == Start(
+        at(50), at(50), at(50)
+    )
 
 
 @pytest.mark.parametrize(
@@ -86,7 +96,10 @@ def test_the_sync_phase_ends_with_the_record(reported: Generation, expected: flo
 
 def test_before_version_1_the_session_timeout_is_the_rebalance_timeout() -> None:
     assert longest_rebalance_timeout([member("1", rebalance_timeout_ms=None)]) == 45
-    assert longest_rebalance_timeout([member("1", rebalance_timeout_ms=None, session_timeout_ms=None)]) is None
+    assert (
+        longest_rebalance_timeout([member("1", rebalance_timeout_ms=None, session_timeout_ms=None)])
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -135,8 +148,12 @@ def test_the_lower_median_is_one_of_the_values(seconds: list[int]) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(-20, 120), st.integers(0, 40)), max_size=8))
-def test_the_union_of_intervals_is_the_seconds_that_one_of_them_covers(spans: list[tuple[int, int]]) -> None:
-    covered = {second for begin, length in spans for second in range(begin, begin + length)} & set(range(100))
+def test_the_union_of_intervals_is_the_seconds_that_one_of_them_covers(
+    spans: list[tuple[int, int]],
+) -> None:
+    covered = {second for begin, length in spans for second in range(begin, begin + length)} & set(
+        range(100)
+    )
     intervals = [(at(begin), at(begin + length)) for begin, length in spans]
     assert union_seconds(intervals, at(0), at(100)) == len(covered)
 

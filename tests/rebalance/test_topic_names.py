@@ -14,7 +14,9 @@ def test_a_topic_id_that_is_unknown_leaves_the_topic_unknown_and_the_partition_t
     row = members(job, 1)["a"]
     assert row["assigned"] == held(("t", 0), (None, 3))
     assert row["status"] == "partial"
-    assert epochs(job, "status", "partitions_assigned", "partitions_unassigned") == [("partial", 2, None)]
+    assert epochs(job, "status", "partitions_assigned", "partitions_unassigned") == [
+        ("partial", 2, None)
+    ]
 
 
 def test_a_topic_id_is_known_from_rows_of_before_when_the_poll_fails() -> None:
@@ -35,7 +37,10 @@ def test_an_expression_is_not_known_until_it_is_resolved() -> None:
     joined = [C.member("a", [], subscribed_topic_regex="[tu]"), C.epoch(1)]
     job = folded(joined)
     assert job.groups["g"]["topics"] is None
-    job.tick(ENDS, [C.regex("[tu]", ["u", "t"]), C.epoch(2), C.target_epoch(2), C.current("a", 2, {"t": [0]})])
+    job.tick(
+        ENDS,
+        [C.regex("[tu]", ["u", "t"]), C.epoch(2), C.target_epoch(2), C.current("a", 2, {"t": [0]})],
+    )
     assert job.groups["g"]["topics"] == ["t", "u"]
     row = members(job, 2)["a"]
     assert (row["regex"], row["topics"], row["status"]) == ("[tu]", ["t", "u"], "ok")

@@ -64,7 +64,10 @@ def samples(series: Gauge | Counter | Since, phases: Sequence[str]) -> str:
 
 def inputs(series: Series, phases: Sequence[str]) -> list[dict[str, str]]:
     return [
-        {"series": f'{name.removesuffix("}")},instance="{instance}"}}', "values": samples(each, phases)}
+        {
+            "series": f'{name.removesuffix("}")},instance="{instance}"}}',
+            "values": samples(each, phases),
+        }
         for name, each in series.items()
         for instance in ("a", "b")
     ]
@@ -78,7 +81,9 @@ def of_topic(example: Example) -> bool:
 def check(
     example: Example, name: str, series: Series, phases: Sequence[str], outcomes: dict[float, bool]
 ) -> dict[str, Any]:
-    """One of promtool's tests: does the alert fire at these minutes, exactly as the example says."""
+    """One of promtool's tests: does the alert fire at these minutes, exactly as the
+    example says.
+    """
     fires = {
         "exp_labels": example.labels | {"severity": example.severity},
         "exp_annotations": {
@@ -96,14 +101,20 @@ def check(
         "interval": "30s",
         "input_series": inputs(series, phases),
         "alert_rule_test": [
-            {"eval_time": f"{round(at * 60)}s", "alertname": example.alert, "exp_alerts": [fires] if fired else []}
+            {
+                "eval_time": f"{round(at * 60)}s",
+                "alertname": example.alert,
+                "exp_alerts": [fires] if fired else [],
+            }
             for at, fired in sorted(outcomes.items())
         ],
     }
 
 
 def cases(example: Example) -> Iterator[dict[str, Any]]:
-    """Fires, just below, too short, resolves, maintenance, absent, a gap of three minutes, a counter's reset, quiet."""
+    """Fires, just below, too short, resolves, maintenance, absent, a gap of three minutes, a
+    counter's reset, quiet.
+    """
     surroundings: Series = {POLICY: Gauge(1, 1, 1), MAINTENANCE: Gauge(0, 0, 0), **example.context}
     series = surroundings | example.series
     fires = example.begins + example.lasts
@@ -115,38 +126,70 @@ def cases(example: Example) -> Iterator[dict[str, Any]]:
         return [phase] * round(minutes / STEP)
 
     outcomes = (
-        {fires: True} | ({fires - STEP: False} if example.lasts else {}) | ({} if example.moves else {fires + 5: True})
+        {fires: True}
+        | ({fires - STEP: False} if example.lasts else {})
+        | ({} if example.moves else {fires + 5: True})
     )
     yield check(example, "fires", series, hours, outcomes)
     yield check(example, "just below", series, [NEAR] * 300, {fires: False, fires + 10: False})
     if example.lasts:
         short = [*ticks(fires - example.clears, BAD), *ticks(example.keeps + 60, GOOD)]
         yield check(
-            example, "too short", series, short, dict.fromkeys((fires - STEP, fires, fires + 1, fires + 10), False)
+            example,
+            "too short",
+            series,
+            short,
+            dict.fromkeys((fires - STEP, fires, fires + 1, fires + 10), False),
         )
     past = [*ticks(ends, BAD), *ticks(example.clears + example.keeps + 10, GOOD)]
-    yield check(example, "resolves", series, past, {over + 1: False} | ({} if example.moves else {over - 1: True}))
+    yield check(
+        example,
+        "resolves",
+        series,
+        past,
+        {over + 1: False} | ({} if example.moves else {over - 1: True}),
+    )
     planned = series | {MAINTENANCE: Gauge(1, 1, 1)}
     yield check(example, "maintenance", planned, hours, {fires: not example.excused})
-    yield check(example, "absent", surroundings, hours, {fires: example.absent_fires, 59: example.absent_fires})
+    yield check(
+        example,
+        "absent",
+        surroundings,
+        hours,
+        {fires: example.absent_fires, 59: example.absent_fires},
+    )
     if example.keeps >= 5 and not example.moves:
         gap = [*ticks(ends, BAD), *ticks(3, GONE), *ticks(30, BAD)]
-        yield check(example, "a gap of three minutes", series, gap, {ends + 2.5: True, ends + 4: True})
+        yield check(
+            example, "a gap of three minutes", series, gap, {ends + 2.5: True, ends + 4: True}
+        )
     if any(isinstance(each, Counter) and not each.good for each in example.series.values()):
         reset = [*ticks(20, GOOD), RESET, *ticks(30, GOOD)]
-        yield check(example, "a counter's reset", series, reset, dict.fromkeys((20, 21, 25, 35), False))
+        yield check(
+            example, "a counter's reset", series, reset, dict.fromkeys((20, 21, 25, 35), False)
+        )
     for number, change in enumerate(example.quiet):
-        yield check(example, f"quiet {number}", series | change, hours, {fires: False, fires + 5: False})
+        yield check(
+            example, f"quiet {number}", series | change, hours, {fires: False, fires + 5: False}
+        )
     for number, turn in enumerate(example.turns):
         phases = [each for phase, minutes in turn.phases for each in ticks(minutes, phase)]
-        yield check(example, f"turn {number}", series | turn.change, phases, {len(phases) * STEP - STEP: turn.fires})
+        yield check(
+            example,
+            f"turn {number}",
+            series | turn.change,
+            phases,
+            {len(phases) * STEP - STEP: turn.fires},
+        )
 
 
 def alert_of(example: Example) -> dict[str, Any]:
     """The rule that an example is about: two may have one name, with a severity each."""
     rules = yaml.safe_load((RULES / "laggard-alerts.yaml").read_text())["groups"][0]["rules"]
     (found,) = (
-        each for each in rules if (each["alert"], each["labels"]["severity"]) == (example.alert, example.severity)
+        each
+        for each in rules
+        if (each["alert"], each["labels"]["severity"]) == (example.alert, example.severity)
     )
     return dict(found)
 
@@ -167,7 +210,9 @@ def run(folder: Path, tests: Sequence[dict[str, Any]], rules: Sequence[dict[str,
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
-def mutants(rule: dict[str, Any], clauses: Sequence[str], *, keeps: bool) -> dict[str, dict[str, Any]]:
+def mutants(
+    rule: dict[str, Any], clauses: Sequence[str], *, keeps: bool
+) -> dict[str, dict[str, Any]]:
     """The rule without a clause, a comparison, a matcher or a time, by what is left out."""
     found: dict[str, dict[str, Any]] = {}
     expr = rule["expr"]
@@ -177,20 +222,29 @@ def mutants(rule: dict[str, Any], clauses: Sequence[str], *, keeps: bool) -> dic
     # not `== 1` of a clause as a whole: that is the one before
     for pattern in (r" (?:[<>]=?|==) [\d.]+", r'(?<=[{,])\w+(?:=~|!=|=)"[^"]*",?'):
         for match in re.finditer(pattern, expr):
-            found[f"{match.start()}: {match[0]}"] = rule | {"expr": expr[: match.start()] + expr[match.end() :]}
+            found[f"{match.start()}: {match[0]}"] = rule | {
+                "expr": expr[: match.start()] + expr[match.end() :]
+            }
     for name in ("for", *(["keep_firing_for"] if keeps else [])):
         if name in rule:
             found[name] = {key: value for key, value in rule.items() if key != name}
-    return {name: each | {"alert": f"{rule['alert']}_{number}"} for number, (name, each) in enumerate(found.items())}
+    return {
+        name: each | {"alert": f"{rule['alert']}_{number}"}
+        for number, (name, each) in enumerate(found.items())
+    }
 
 
-def survivors(folder: Path, tests: Sequence[dict[str, Any]], rules: dict[str, dict[str, Any]]) -> list[str]:
+def survivors(
+    folder: Path, tests: Sequence[dict[str, Any]], rules: dict[str, dict[str, Any]]
+) -> list[str]:
     """Rules for which promtool finds all outcomes: one run for all of them."""
     several = [
         each
         | {
             "alert_rule_test": [
-                asked | {"alertname": rule["alert"]} for rule in rules.values() for asked in each["alert_rule_test"]
+                asked | {"alertname": rule["alert"]}
+                for rule in rules.values()
+                for asked in each["alert_rule_test"]
             ]
         }
         for each in tests

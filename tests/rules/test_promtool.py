@@ -28,9 +28,11 @@ def absent(cluster: str = "") -> dict[str, Any]:
     return {
         "exp_labels": {"severity": "critical"} | ({"cluster": cluster} if cluster else {}),
         "exp_annotations": {
-            "summary": "Prometheus gets no metrics of laggard" + (f" for {cluster}" if cluster else ""),
+            "summary": "Prometheus gets no metrics of laggard"
+            + (f" for {cluster}" if cluster else ""),
             "description": (
-                "The exporter does not run, or Prometheus does not reach it. First look: laggard export --check."
+                "The exporter does not run, or Prometheus does not reach it. First look: laggard "
+                "export --check."
             ),
             "runbook_url": f"docs/runbooks/{ABSENT}.md",
             "dashboard_url": f"/d/laggard-pipeline?var-cluster={cluster}",
@@ -38,13 +40,16 @@ def absent(cluster: str = "") -> dict[str, Any]:
     }
 
 
-def asked(name: str, series: dict[str, str], outcomes: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+def asked(
+    name: str, series: dict[str, str], outcomes: dict[str, list[dict[str, Any]]]
+) -> dict[str, Any]:
     return {
         "name": name,
         "interval": "30s",
         "input_series": [{"series": each, "values": values} for each, values in series.items()],
         "alert_rule_test": [
-            {"eval_time": at, "alertname": ABSENT, "exp_alerts": fired} for at, fired in outcomes.items()
+            {"eval_time": at, "alertname": ABSENT, "exp_alerts": fired}
+            for at, fired in outcomes.items()
         ],
     }
 
@@ -53,8 +58,16 @@ US = {READY.format("us", "b"): "1x1000", 'laggard_build_info{instance="b"}': "1x
 EU = READY.format("eu", "a")
 # an exporter ends after ten minutes; its cluster is missed for six hours, or until it is back
 ABSENCES = (
-    asked("a cluster is missed by its name", US | {EU: "1x19 stale"}, {"14m30s": [], "15m": [absent("eu")]}),
-    asked("and forgotten after six hours", US | {EU: "1x19 stale"}, {"369m": [absent("eu")], "370m30s": []}),
+    asked(
+        "a cluster is missed by its name",
+        US | {EU: "1x19 stale"},
+        {"14m30s": [], "15m": [absent("eu")]},
+    ),
+    asked(
+        "and forgotten after six hours",
+        US | {EU: "1x19 stale"},
+        {"369m": [absent("eu")], "370m30s": []},
+    ),
     asked("short absence", US | {EU: "1x19 stale _x8 1x100"}, {"14m30s": [], "16m": [], "20m": []}),
     asked("a cluster that was never ready", US | {EU: "0x19 stale"}, {"15m": [], "30m": []}),
     asked("a replica ends", US | {READY.format("us", "a"): "1x19 stale"}, {"15m": [], "30m": []}),
@@ -75,7 +88,9 @@ def rule_named(name: str) -> dict[str, Any]:
 
 def clauses(name: str, severity: str) -> tuple[str, ...]:
     alerts, _ = table()
-    (found,) = (each.clauses for each in alerts.ALERTS if (each.name, each.severity) == (name, severity))
+    (found,) = (
+        each.clauses for each in alerts.ALERTS if (each.name, each.severity) == (name, severity)
+    )
     return tuple(found)
 
 
@@ -91,7 +106,9 @@ def test_an_alert_fires_exactly_when_it_should_and_without_any_part_of_it_does_n
 ) -> None:
     first, rule = examples[0], alert_of(examples[0])
     tests = [case for example in examples for case in cases(example)]
-    rules = {"whole": rule} | mutants(rule, clauses(first.alert, first.severity), keeps=not first.moves)
+    rules = {"whole": rule} | mutants(
+        rule, clauses(first.alert, first.severity), keeps=not first.moves
+    )
     assert survivors(tmp_path, tests, rules) == ["whole"], run(tmp_path, tests, [rule])
 
 
@@ -125,13 +142,19 @@ def test_records_count_each_replica_once_and_no_cluster_twice(tmp_path: Path) ->
         "group:laggard_slo_matured:rate5m": [(billing, 100)],
         "group:laggard_slo_late:ratio_rate30m": [(billing, 0.02)],
         "group:laggard_slo_burn:rate1h": [(billing, 2)],
-        "group:laggard_lag_known_records:sum": [(billing, 42), ('{cluster="us", group="billing"}', 7)],
+        "group:laggard_lag_known_records:sum": [
+            (billing, 42),
+            ('{cluster="us", group="billing"}', 7),
+        ],
         "group:laggard_time_lag_known_seconds:max": [(billing, 11)],
         "topic:laggard_lag_records:p90": [('{cluster="eu", group="billing", topic="orders"}', 100)],
         'topic:laggard_lag_known_records:deriv10m{cluster="us"}': [
             ('{cluster="us", group="billing", topic="orders"}', 0)
         ],
-        "group:laggard_rebalances:rate10m": [('{cluster="eu", group="audit"}', 0.2), (billing, 0.3)],
+        "group:laggard_rebalances:rate10m": [
+            ('{cluster="eu", group="audit"}', 0.2),
+            (billing, 0.3),
+        ],
         "cluster:laggard_rebalances:rate10m": [('{cluster="eu"}', 0.5)],
         "cluster:laggard_data_age:seconds": [('{cluster="eu"}', 100)],
     }

@@ -19,30 +19,46 @@ from laggard.lag.status import STATUSES
 from rules.promtool import ROOT, table
 
 alert_table, rule_files = table()
-DASHBOARDS = {f"laggard-{name}" for name in ("fleet", "group", "rebalance", "partition", "offsets", "pipeline")}
+DASHBOARDS = {
+    f"laggard-{name}"
+    for name in ("fleet", "group", "rebalance", "partition", "offsets", "pipeline")
+}
 EXPRESSIONS = {each.name: each.expr for each in (*alert_table.RECORDS, *alert_table.ALERTS)}
 RECORDED = {each.name for each in alert_table.RECORDS}
 SELECTOR = re.compile(r"([a-z_]*:?laggard_[a-z0-9_:A-Z]+)(?:\{([^}]*)\})?")
 # closed lists of values that a matcher may name
-VALUES = {"code": set(BY_CODE), "severity": set(SEVERITIES), "status": set(STATUSES), "level": set(LEVELS)}
+VALUES = {
+    "code": set(BY_CODE),
+    "severity": set(SEVERITIES),
+    "status": set(STATUSES),
+    "level": set(LEVELS),
+}
 
 
 def labels_of(metric: str) -> set[str]:
     """Labels of a metric that the exporter has, or of a record; KeyError for any other."""
     if metric in RECORDED:
-        return {"group": {"cluster", "group"}, "topic": {"cluster", "group", "topic"}, "cluster": {"cluster"}}[
-            metric.split(":", maxsplit=1)[0]
-        ]
+        return {
+            "group": {"cluster", "group"},
+            "topic": {"cluster", "group", "topic"},
+            "cluster": {"cluster"},
+        }[metric.split(":", maxsplit=1)[0]]
     by_sample = {each.name: each for each in FAMILIES} | {
         f"{each.name}_bucket": each for each in FAMILIES if each.bounds
     }
     family = by_sample[metric]
-    return {*family.labels, *([family.name] if family.states else []), *(["le"] if family.bounds else [])}
+    return {
+        *family.labels,
+        *([family.name] if family.states else []),
+        *(["le"] if family.bounds else []),
+    }
 
 
 def test_the_files_are_what_the_table_says() -> None:
     """If this fails: make docs."""
-    assert {path: (ROOT / path).read_text(encoding="utf-8") for path in rule_files.files()} == rule_files.files()
+    assert {
+        path: (ROOT / path).read_text(encoding="utf-8") for path in rule_files.files()
+    } == rule_files.files()
 
 
 @pytest.mark.parametrize("name", EXPRESSIONS)
@@ -56,7 +72,9 @@ def test_every_metric_and_label_of_an_expression_is_in_the_catalogue(name: str) 
         known |= labels
         for label, value in re.findall(r'(\w+)[=!~]+"([^"]*)"', matchers):
             assert label in labels
-            states = next((each.states for each in FAMILIES if each.name == label and each.states), ())
+            states = next(
+                (each.states for each in FAMILIES if each.name == label and each.states), ()
+            )
             assert set(value.split("|")) <= (VALUES.get(label) or set(states)), (label, value)
     for names in re.findall(r"(?:on|by|group_left) \(([^)]*)\)", expr):
         assert {each.strip() for each in names.split(",") if each.strip()} <= known
@@ -69,11 +87,15 @@ def test_an_unknown_metric_is_found() -> None:
 
 def test_no_objective_is_accepted_under_which_the_fast_burn_cannot_fire() -> None:
     """A burn is at most 1 / (1 - objective)."""
-    (holds,) = (each.metadata["holds"] for each in fields(Parameters) if each.name == "slo_objective")
+    (holds,) = (
+        each.metadata["holds"] for each in fields(Parameters) if each.name == "slo_objective"
+    )
     assert not holds(1 - 1 / alert_table.FAST_BURN)
 
 
-@pytest.mark.parametrize("alert", alert_table.ALERTS, ids=lambda each: f"{each.name}-{each.severity}")
+@pytest.mark.parametrize(
+    "alert", alert_table.ALERTS, ids=lambda each: f"{each.name}-{each.severity}"
+)
 def test_an_alert_says_what_is_wrong_and_where_to_look(alert: Any) -> None:
     assert re.fullmatch(r"Laggard[A-Z][A-Za-z]+", alert.name)
     assert alert.severity in ("critical", "warning", "info")
@@ -83,17 +105,34 @@ def test_an_alert_says_what_is_wrong_and_where_to_look(alert: Any) -> None:
 
 
 def test_an_alert_on_a_group_is_silent_during_maintenance_unless_data_is_at_stake() -> None:
-    groups = {each.name: alert_table.UNPLANNED in each.clauses for each in alert_table.ALERTS if "group" in each.labels}
+    groups = {
+        each.name: alert_table.UNPLANNED in each.clauses
+        for each in alert_table.ALERTS
+        if "group" in each.labels
+    }
     at_stake = {"LaggardDataLost", "LaggardDataLossNear", "LaggardOffsetsExpireSoon"}
     assert {name for name, excused in groups.items() if not excused} == at_stake
 
 
 def test_every_cause_has_an_alert_or_a_reason_to_have_none() -> None:
-    """And every symptom, and all that is about laggard itself; the alerts that reasons name exist."""
+    """And every symptom, and all that is about laggard itself; the alerts that
+    reasons name exist.
+    """
     left_out = alert_table.CODES_LEFT_OUT
-    clauses = [each for alert in alert_table.ALERTS for each in alert.clauses if not each.startswith("unless")]
-    named = {code for text in re.findall(r'code=~?"([^"]*)"', " ".join(clauses)) for code in text.split("|")}
-    assert {rule.code for rule in BY_CODE.values() if rule.kind in {META, SYMPTOM, CAUSE}} == named | left_out.keys()
+    clauses = [
+        each
+        for alert in alert_table.ALERTS
+        for each in alert.clauses
+        if not each.startswith("unless")
+    ]
+    named = {
+        code
+        for text in re.findall(r'code=~?"([^"]*)"', " ".join(clauses))
+        for code in text.split("|")
+    }
+    assert {
+        rule.code for rule in BY_CODE.values() if rule.kind in {META, SYMPTOM, CAUSE}
+    } == named | left_out.keys()
     assert named.isdisjoint(left_out)
     said = {name for why in left_out.values() for name in re.findall(r"`(Laggard\w+)`", why)}
     assert said <= {each.name for each in alert_table.ALERTS}
@@ -119,21 +158,31 @@ def test_inhibitions_name_alerts_and_labels_that_are_there() -> None:
     for each in alert_table.INHIBITIONS:
         chosen = [set(names), set(names)]
         for side, matchers in enumerate((each.source, each.targets)):
-            for label, sign, value in (re.fullmatch(r'(\w+)(=|=~|!~)"(.*)"', text).groups() for text in matchers):  # type: ignore[union-attr]
+            for label, sign, value in (
+                re.fullmatch(r'(\w+)(=|=~|!~)"(.*)"', text).groups() for text in matchers
+            ):  # type: ignore[union-attr]
                 if label == "alertname":
-                    chosen[side] &= {name for name in names if bool(re.fullmatch(value, name)) is (sign != "!~")}
+                    chosen[side] &= {
+                        name for name in names if bool(re.fullmatch(value, name)) is (sign != "!~")
+                    }
             assert chosen[side]
         if "alertname" not in each.equal:
             assert not chosen[0] & chosen[1]
         sources = [alert for alert in alert_table.ALERTS if alert.name in chosen[0]]
-        assert all({*each.equal} <= {*alert.labels} for alert in sources) or "alertname" in each.equal
+        assert (
+            all({*each.equal} <= {*alert.labels} for alert in sources) or "alertname" in each.equal
+        )
 
 
 def test_no_alert_hides_a_graver_one() -> None:
     ranks = ("info", "warning", "critical")
     for each in alert_table.INHIBITIONS:
         sources, targets = (
-            [ranks.index(alert.severity) for alert in alert_table.ALERTS if _is_matched(alert, matchers)]
+            [
+                ranks.index(alert.severity)
+                for alert in alert_table.ALERTS
+                if _is_matched(alert, matchers)
+            ]
             for matchers in (each.source, each.targets)
         )
         assert min(sources) >= max(targets), each
@@ -142,7 +191,9 @@ def test_no_alert_hides_a_graver_one() -> None:
 def _is_matched(alert: Any, matchers: tuple[str, ...]) -> bool:
     """True if the alert may match; the values of its own labels are known when it fires."""
     labels = {"alertname": alert.name, "severity": alert.severity}
-    found = [re.fullmatch(r'(\w+)(=|=~|!~)"(.*)"', text).groups() for text in matchers]  # type: ignore[union-attr]
+    parsed = [re.fullmatch(r'(\w+)(=|=~|!~)"(.*)"', text) for text in matchers]
+    found = [match.groups() for match in parsed if match]
+    assert len(found) == len(matchers)
     return all(
         label in alert.labels or bool(re.fullmatch(value, labels[label])) is (sign != "!~")
         for label, sign, value in found

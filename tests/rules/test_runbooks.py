@@ -13,7 +13,10 @@ from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.errors import LaggardError
 from rules.promtool import ROOT, table
 
-PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "runbooks").glob("Laggard*.md")}
+PAGES = {
+    path.stem: path.read_text(encoding="utf-8")
+    for path in (ROOT / "docs" / "runbooks").glob("Laggard*.md")
+}
 HEADINGS = [
     "Meaning",
     "Impact",
@@ -30,7 +33,9 @@ ALERTS = {each.name: each for each in alert_table.ALERTS}
 
 def commands(text: str) -> list[str]:
     blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
-    return [line for block in blocks for line in block.splitlines()] + re.findall(r"`(laggard [^`]+)`", text)
+    return [line for block in blocks for line in block.splitlines()] + re.findall(
+        r"`(laggard [^`]+)`", text
+    )
 
 
 def test_every_alert_has_a_page_and_every_page_an_alert() -> None:
@@ -50,7 +55,10 @@ def test_a_page_has_the_headings_in_order_and_names_its_dashboard(name: str) -> 
 def test_commands_of_a_page_and_of_its_alert_are_accepted(name: str) -> None:
     said = re.findall(r"First look: (laggard .+)\.$", ALERTS[name].description)
     assert len(said) == 1
-    found = [*commands(PAGES[name]), *(text.replace("{{ $labels.group }}", "GROUP") for text in said)]
+    found = [
+        *commands(PAGES[name]),
+        *(text.replace("{{ $labels.group }}", "GROUP") for text in said),
+    ]
     assert found
     for command in (text.replace("{{ $labels.code }}", "BROKER_CORRELATED") for text in found):
         words = shlex.split(command)

@@ -1,6 +1,8 @@
-"""Three usual ways to evaluate lag, written from what is published about them; they see the same runs.
+"""Three usual ways to evaluate lag, written from what is published about them; they see the same
+runs.
 
-Each gives one call per window: whether something is wrong, which partitions, and whether it would add consumers.
+Each gives one call per window: whether something is wrong, which partitions, and whether it would
+add consumers.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ class Commit:
 
 
 def burrow_status(commits: Sequence[Commit], now_ms: int, current_lag: int) -> str:
-    """The status of one partition by the rules that Burrow's documentation lists, over its last 10 commits."""
+    """The status of one partition by the rules that Burrow's documentation lists, over its last 10
+    commits.
+    """
     offsets, lags = [each.offset for each in commits], [each.lag for each in commits]
     falls = [index for index, (old, new) in enumerate(pairwise(offsets)) if new < old]
     if falls and current_lag > 0 and offsets[-1] < max(offsets[: falls[-1] + 1]):
@@ -56,10 +60,16 @@ def burrow_status(commits: Sequence[Commit], now_ms: int, current_lag: int) -> s
 
 
 def burrow(recorded: Recorded) -> list[Call]:
-    """Commits as they were written; it is given the true log end at each, which it only polls for in reality."""
+    """Commits as they were written; it is given the true log end at each, which it only polls for
+    in reality.
+    """
     run = recorded.run
     kept: dict[Place, deque[Commit]] = defaultdict(lambda: deque(maxlen=KEPT))
-    records = deque(each for each in run.simulation.records if each.record.commit is not None and each.is_visible)
+    records = deque(
+        each
+        for each in run.simulation.records
+        if each.record.commit is not None and each.is_visible
+    )
     calls = []
     for now_ms in range(run.cluster.at_ms(1), run.end_ms + 1, WINDOW_MS):
         while records and records[0].timestamp_ms < now_ms:
@@ -120,7 +130,9 @@ def outliers(recorded: Recorded) -> list[Call]:
 
 
 def velocity(recorded: Recorded) -> list[Call]:
-    """The difference of a group's lag between two windows; growth above 5 % of what arrives asks for consumers."""
+    """The difference of a group's lag between two windows; growth above 5 % of what arrives asks
+    for consumers.
+    """
     calls, before = [], dict[tuple[str, str], tuple[int, int]]()
     for (group, topic, start_ms), rows in _windows(recorded).items():
         lag = sum(row["lag"] for row in rows)

@@ -1,4 +1,6 @@
-"""Too much work, or too little of what does it: everywhere, on one partition, one member, one host, in one sink."""
+"""Too much work, or too little of what does it: everywhere, on one partition, one member, one host,
+in one sink.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ def sc01(cluster: ScenarioCluster) -> Labels:
     total, parts = members * capacity, members * each
     calm = cluster.between(0.4, 0.6)
     cluster.topic(
-        partitions=parts, rate=piecewise((0, calm * total / parts), (round(at * MINUTE), ratio * total / parts))
+        partitions=parts,
+        rate=piecewise((0, calm * total / parts), (round(at * MINUTE), ratio * total / parts)),
     )
     cluster.group(members, capacity=capacity)
     return Labels(
@@ -33,7 +36,8 @@ def sc01(cluster: ScenarioCluster) -> Labels:
 
 def sc02(cluster: ScenarioCluster) -> Labels:
     at, lasts = cluster.about(WITH_BASELINE), cluster.between(4.5, 6)
-    times, load = cluster.between(3.6, 4.4), cluster.between(0.56, 0.62)  # gone after 12 to 25 minutes
+    # gone after 12 to 25 minutes
+    times, load = cluster.between(3.6, 4.4), cluster.between(0.56, 0.62)
     capacity = cluster.between(500, 800)
     rate, parts = load * 4 * capacity / 12, 12
     cluster.topic(partitions=parts, rate=piecewise(
@@ -48,7 +52,9 @@ def sc02(cluster: ScenarioCluster) -> Labels:
         may=only("CAPACITY_SHORTAGE"),
         primary=only("CAPACITY_BURST", "CAPACITY_SHORTAGE"),
         primary_minutes=(at + 4, over + drain),
-        expects=(Expect(over + drain / 2, over + drain - 1, only("NOT_NEEDED_DRAINING", "NOT_NEEDED")),),
+        expects=(
+            Expect(over + drain / 2, over + drain - 1, only("NOT_NEEDED_DRAINING", "NOT_NEEDED")),
+        ),
     )
 
 
@@ -113,7 +119,8 @@ def sc05(cluster: ScenarioCluster) -> Labels:
     others = cluster.between(0.07, 0.1) * capacity
     hot, part = cluster.between(3.6, 6) * others, cluster.draw.randrange(12)
     cluster.rates([
-        piecewise((0, others), (round(at * MINUTE), hot)) if each == part else steady(others) for each in range(12)
+        piecewise((0, others), (round(at * MINUTE),
+            hot)) if each == part else steady(others) for each in range(12)
     ])  # fmt: skip
     cluster.group(4, capacity=capacity)
     return Labels(
@@ -149,8 +156,12 @@ def sc07(cluster: ScenarioCluster) -> Labels:
     capacity, load = cluster.between(450, 800), cluster.between(0.4, 0.6)
     cluster.topic(partitions=24, rate=steady(load * capacity / 3))
     for index in range(8):
-        config = cluster.config(index, capacity=capacity, host=f"/10.1.{cluster.place}.{index // 2}")
-        cluster.clock.after(cluster.chance.randint(0, 2 * SECOND), lambda config=config: cluster.start(config))
+        config = cluster.config(
+            index, capacity=capacity, host=f"/10.1.{cluster.place}.{index // 2}"
+        )
+        cluster.clock.after(
+            cluster.chance.randint(0, 2 * SECOND), lambda config=config: cluster.start(config)
+        )
     host, share = f"/10.1.{cluster.place}.{cluster.draw.randrange(4)}", cluster.between(0.4, 0.7)
 
     def weaken() -> None:
@@ -175,12 +186,18 @@ def sc08(cluster: ScenarioCluster) -> Labels:
     cluster.topic(rate=steady(rate))
     for number in range(3):
         for index in range(4):
-            config = cluster.config(10 * number + index, group=cluster.name(number), client_id=f"app-{number}")
-            cluster.clock.after(cluster.chance.randint(0, 2 * SECOND), lambda config=config: cluster.start(config))
+            config = cluster.config(
+                10 * number + index, group=cluster.name(number), client_id=f"app-{number}"
+            )
+            cluster.clock.after(
+                cluster.chance.randint(0, 2 * SECOND), lambda config=config: cluster.start(config)
+            )
     parts = frozenset(part for part in range(12) if part % 3 == broker)
 
     def throttle() -> None:
-        cluster.world.limits = {(cluster.main, part): cluster.between(0.2, 0.5) * rate for part in sorted(parts)}
+        cluster.world.limits = {
+            (cluster.main, part): cluster.between(0.2, 0.5) * rate for part in sorted(parts)
+        }
 
     cluster.minute(at, throttle, "broker")
     return Labels(
@@ -199,7 +216,9 @@ def sc09(cluster: ScenarioCluster) -> Labels:
     cluster.topic()
     cluster.group(4)
     cost = cluster.between(10, 14)
-    cluster.minute(at, lambda: cluster.world.costs.update({(cluster.main, part): cost}), "costly_partition")
+    cluster.minute(
+        at, lambda: cluster.world.costs.update({(cluster.main, part): cost}), "costly_partition"
+    )
     grown = at + 25
     cluster.minute(grown, lambda: cluster.grow(2), "scale_out")
     return Labels(
@@ -219,9 +238,14 @@ def sc51(cluster: ScenarioCluster) -> Labels:
         cluster.topic(topic)
         for index in range(4):
             config = cluster.config(
-                10 * number + index, group=cluster.name(number), client_id=f"app-{number}", topics=(topic,)
+                10 * number + index,
+                group=cluster.name(number),
+                client_id=f"app-{number}",
+                topics=(topic,),
             )
-            cluster.clock.after(cluster.chance.randint(0, 2 * SECOND), lambda config=config: cluster.start(config))
+            cluster.clock.after(
+                cluster.chance.randint(0, 2 * SECOND), lambda config=config: cluster.start(config)
+            )
     sink = Sink(6 * 4 * 600)
     cluster.world.sinks = dict.fromkeys([cluster.name(number) for number in range(3)], sink)
     rate = cluster.between(0.6, 0.85) * 3 * 1200

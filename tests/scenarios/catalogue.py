@@ -40,6 +40,10 @@ SCENARIOS: dict[str, Scenario] = {
     each.name: each
     for each in sorted(
         (each for subject in _SUBJECTS for each in subject.SCENARIOS),
-        key=lambda each: (each.name[:2] == "LA", int("".join(c for c in each.name if c.isdigit())), each.name),
+        key=lambda each: (
+            each.name[:2] == "LA",
+            int("".join(c for c in each.name if c.isdigit())),
+            each.name,
+        ),
     )
 }

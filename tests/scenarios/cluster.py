@@ -1,4 +1,6 @@
-"""A simulated cluster with a fault at a known minute; its draws come from a random stream of their own."""
+"""A simulated cluster with a fault at a known minute; its draws come from a random stream of their
+own.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +21,31 @@ from simulator.records import TopicPartition
 from simulator.world import Config
 
 HEALTHY, WITH_BASELINE = 14, 80  # minutes before a fault: enough for trends, enough for a baseline
-BATCH_MS = (1000, 1000)  # fewer and larger batches than a busy consumer's: half the events, the same rates
+# fewer and larger batches than a busy consumer's: half the events, the same rates
+BATCH_MS = (1000, 1000)
 
 
 @cache
 def group_name(offsets_partition: int, number: int = 0) -> str:
-    """A group that lives in this partition of the offsets topic; the others there have other numbers."""
-    names = (name for name in (f"billing-{each}" for each in range(100_000)) if partition_of(name) == offsets_partition)
+    """A group that lives in this partition of the offsets topic; the others there have other
+    numbers.
+    """
+    names = (
+        name
+        for name in (f"billing-{each}" for each in range(100_000))
+        if partition_of(name) == offsets_partition
+    )
     return next(islice(names, number, None))
 
 
 class Checkpointer(Reader):
-    """A reader without membership, as Flink's: assigned by itself, offsets stored with each checkpoint."""
+    """A reader without membership, as Flink's: assigned by itself, offsets stored with each
+    checkpoint.
+    """
 
-    def __init__(self, cluster: ScenarioCluster, config: Config, places: list[TopicPartition]) -> None:
+    def __init__(
+        self, cluster: ScenarioCluster, config: Config, places: list[TopicPartition]
+    ) -> None:
         super().__init__(cluster.world, config, f"{config.group}-checkpoints")
         self.positions = dict.fromkeys(places, 0)
 
@@ -59,10 +72,11 @@ class Checkpointer(Reader):
 
 
 class ScenarioCluster(Cluster):
-    """The world of one scenario run. `place` keeps its names apart from those of runs recorded beside it.
+    """The world of one scenario run. `place` keeps its names apart from those of runs recorded
+    beside it.
 
-    Its groups lie in the offsets partitions from `place` on; `members` replaces the number of members at a minute
-    of a counterfactual run.
+    Its groups lie in the offsets partitions from `place` on; `members` replaces the number of
+    members at a minute of a counterfactual run.
     """
 
     def __init__(self, seed: int, place: int = 0) -> None:
@@ -83,7 +97,9 @@ class ScenarioCluster(Cluster):
         return name
 
     def neighbour(self, number: int) -> str:
-        """The group with this number in the offsets partition of the first one; 0 is the first one itself."""
+        """The group with this number in the offsets partition of the first one; 0 is the first one
+        itself.
+        """
         name = group_name(self.place % PARTITIONS, number)
         if name not in self.names:
             self.names.append(name)
@@ -108,7 +124,11 @@ class ScenarioCluster(Cluster):
     # topics and members
 
     def topic(
-        self, name: str = "", partitions: int = 12, rate: Rate | None = None, retention_ms: int | None = None
+        self,
+        name: str = "",
+        partitions: int = 12,
+        rate: Rate | None = None,
+        retention_ms: int | None = None,
     ) -> None:
         self.rates([rate or steady(100)] * partitions, name, retention_ms)
 
@@ -119,24 +139,41 @@ class ScenarioCluster(Cluster):
 
     def config(self, index: int = 0, **changes: Any) -> Config:
         group = changes.pop("group", None) or self.name()
-        known = Config(group, "billing-app", f"/10.0.{self.place}.{index + 1}", (self.main,), batch_ms=BATCH_MS)
+        known = Config(
+            group, "billing-app", f"/10.0.{self.place}.{index + 1}", (self.main,), batch_ms=BATCH_MS
+        )
         return replace(known, **changes)
 
     def static(self, number: int, **changes: Any) -> None:
         """So many static members, started within two seconds."""
         for index in range(number):
             config = self.config(index, instance_id=f"billing-{index}", **changes)
-            self.clock.after(self.chance.randint(0, 2 * SECOND), lambda config=config: self.start(config))
+            self.clock.after(
+                self.chance.randint(0, 2 * SECOND), lambda config=config: self.start(config)
+            )
 
-    def grow(self, number: int, kind: type[Member | ModernMember] = Member, group: str = "") -> None:
+    def grow(
+        self, number: int, kind: type[Member | ModernMember] = Member, group: str = ""
+    ) -> None:
         """So many more members like the others, healthy."""
         first = 100 + self._started
         for index in range(number):
             self.start(self.config(first + index, **self._like(group)), kind)
 
     def _like(self, group: str) -> dict[str, Any]:
-        config = next(each.config for each in self.members if each.config.group == (group or self.name()))
-        same = ("group", "topics", "assignors", "session_ms", "poll_interval_ms", "commit_ms", "capacity", "batch_ms")
+        config = next(
+            each.config for each in self.members if each.config.group == (group or self.name())
+        )
+        same = (
+            "group",
+            "topics",
+            "assignors",
+            "session_ms",
+            "poll_interval_ms",
+            "commit_ms",
+            "capacity",
+            "batch_ms",
+        )
         return {name: getattr(config, name) for name in same}
 
     # who and when
@@ -170,9 +207,18 @@ class ScenarioCluster(Cluster):
         """Records between the ends and what is committed, at this very moment."""
         name = group or self.name()
         return sum(
-            max(0, self.brokers.end(topic, part) - self.coordinator.committed.get((name, topic, part), (0, 0))[0])
+            max(
+                0,
+                self.brokers.end(topic, part)
+                - self.coordinator.committed.get((name, topic, part), (0, 0))[0],
+            )
             for topic in sorted(
-                {topic for each in self.members if each.config.group == name for topic in each.config.topics}
+                {
+                    topic
+                    for each in self.members
+                    if each.config.group == name
+                    for topic in each.config.topics
+                }
             )
             for part in range(len(self.brokers.topics[topic].logs))
         )

@@ -21,13 +21,16 @@ class Compared:
     is_alarm: bool  # for three windows, after the fault began or ever where there is none
     is_early: bool  # before the fault
     delay: float | None  # minutes from the first condition
-    names: bool | None = None  # whether it names the partitions that are apart, and none that are not
+    # whether it names the partitions that are apart, and none that are not
+    names: bool | None = None
     helps: int = 0  # windows in which it is right about adding consumers
     asked: int = 0
 
 
 def own_calls(recorded: Recorded, findings: Iterable[Row], windows: Iterable[Row]) -> list[Call]:
-    """Findings and verdicts as calls. A finding has persisted already, so that its three windows are behind it."""
+    """Findings and verdicts as calls. A finding has persisted already, so that its three windows
+    are behind it.
+    """
     found = [each for each in opened(findings) if each.code in ALARMS and each.is_shown]
     calls = []
     for row in windows:
@@ -56,7 +59,9 @@ def compare(recorded: Recorded, method: str, calls: Sequence[Call]) -> Compared:
         method,
         bool(after),
         any(call.window_ms < since_ms for call in held) and bool(musts),
-        None if not after else max(0.0, (after[0].window_ms + WINDOW_MS - run.cluster.at_ms(begins)) / MINUTE),
+        None
+        if not after
+        else max(0.0, (after[0].window_ms + WINDOW_MS - run.cluster.at_ms(begins)) / MINUTE),
     )
     apart = next((must.partitions for must in musts if must.partitions), None)
     if apart is not None:
@@ -66,7 +71,11 @@ def compare(recorded: Recorded, method: str, calls: Sequence[Call]) -> Compared:
         group = expect.group or run.cluster.name()
         begin, end = run.cluster.at_ms(expect.begin), run.cluster.at_ms(expect.end)
         for call in calls:
-            if call.group == group and begin <= call.window_ms and call.window_ms + WINDOW_MS <= end:
+            if (
+                call.group == group
+                and begin <= call.window_ms
+                and call.window_ms + WINDOW_MS <= end
+            ):
                 result.asked += 1
                 result.helps += call.adds_consumers == bool(expect.verdicts & YES)
     return result

@@ -1,4 +1,6 @@
-"""The recorded history of a run, evaluated window by window with the functions that the job and a replay call."""
+"""The recorded history of a run, evaluated window by window with the functions that the job and a
+replay call.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def diagnose(
     *,
     is_restarted: bool = False,
 ) -> Diagnosed:
-    """All windows of a run, in order; `is_restarted`: the job restarts before each, with what it had stored."""
+    """All windows of a run, in order; `is_restarted`: the job restarts before each, with what it
+    had stored.
+    """
     known_policies = recorded.run.labels.policies if policies is None else policies
     options = Options(
         "c",
@@ -55,7 +59,14 @@ def diagnose(
             memories = {group: from_json(memory.to_json()) for group, memory in memories.items()}
         known = known_at(read, window, options)
         diagnosed = list(
-            evaluate_groups(history, known, lambda group: lambda: before.get(group, {}), window, memories, options)
+            evaluate_groups(
+                history,
+                known,
+                lambda group: lambda: before.get(group, {}),
+                window,
+                memories,
+                options,
+            )
         )
         cluster = cluster_frame(known, window, options, recorded.tables["batches"])
         found, findings, memories = settle(diagnosed, cluster, memories, options.parameters)
@@ -63,7 +74,11 @@ def diagnose(
         for row in found:
             before.setdefault(row["group"], {}).setdefault(row["topic"], []).append(row)
         result.findings += findings
-        deploys = [{**row, **_written(window)} for each in diagnosed for row in each.completed.get("deploys", ())]
+        deploys = [
+            {**row, **_written(window)}
+            for each in diagnosed
+            for row in each.completed.get("deploys", ())
+        ]
         read.rows["deploys"] += to_arrow(schemas.DEPLOYS, deploys).to_pylist()
         result.group_windows += len(diagnosed)
     result.seconds = time.process_time() - began

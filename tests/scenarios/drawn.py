@@ -1,7 +1,8 @@
-"""Draw a cluster at random from a seed: sizes, rates, commits, protocols, and faults or look-alikes at known times.
+"""Draw a cluster at random from a seed: sizes, rates, commits, protocols, and faults or look-alikes
+at known times.
 
-A cluster is no case that somebody wrote down: nothing here names a threshold of the diagnosis. What is drawn is the
-truth that `drawn_truth` and `drawn_score` use, and the simulator runs it.
+A cluster is no case that somebody wrote down: nothing here names a threshold of the diagnosis. What
+is drawn is the truth that `drawn_truth` and `drawn_score` use, and the simulator runs it.
 """
 
 from __future__ import annotations
@@ -20,13 +21,28 @@ LONGEST_MINUTES = 80.0
 CRASHES = 0.3  # strength of a fault below which its members crash; above they close
 
 # faults: something is wrong until they end; look-alikes: nothing is
-FAULTS = ("overload", "hot", "slow", "hang", "pause", "stop", "crash_loop", "poison", "commits_refused", "wander")
-VARIED = ("crash_loop_all",)  # drawn in place of some, from numbers of their own: all other draws stay what they were
+FAULTS = (
+    "overload",
+    "hot",
+    "slow",
+    "hang",
+    "pause",
+    "stop",
+    "crash_loop",
+    "poison",
+    "commits_refused",
+    "wander",
+)
+# drawn in place of some, from numbers of their own: all other draws stay what they were
+VARIED = ("crash_loop_all",)
 LOOK_ALIKES = ("deploy", "restart", "burst", "batches", "rewind", "left_topic", "skew", "scale_out")
 PAIRS = (
-    ("overload", "pause"), ("overload", "hang"), ("overload", "slow"), ("overload", "crash_loop"), ("hot", "pause"),
-    ("hot", "slow"), ("hot", "hang"), ("slow", "pause"), ("slow", "hang"), ("pause", "hang"), ("pause", "deploy"),
-    ("overload", "deploy"), ("hot", "restart"), ("slow", "restart"), ("pause", "rewind"), ("crash_loop", "pause"),
+    ("overload", "pause"), ("overload", "hang"), ("overload", "slow"), ("overload", "crash_loop"),
+    ("hot", "pause"),
+    ("hot", "slow"), ("hot", "hang"), ("slow", "pause"), ("slow", "hang"), ("pause", "hang"),
+    ("pause", "deploy"),
+    ("overload", "deploy"), ("hot", "restart"), ("slow", "restart"), ("pause", "rewind"),
+    ("crash_loop", "pause"),
 )  # fmt: skip
 CHURN = frozenset(
     {"stop", "crash_loop", "crash_loop_all", "poison", "deploy", "restart", "rewind", "scale_out"}
@@ -36,7 +52,9 @@ PROTOCOLS = ("range", "range", "roundrobin", "sticky", "cooperative-sticky", "st
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault or a look-alike, in minutes of the run; `strength` means something else for each kind."""
+    """A fault or a look-alike, in minutes of the run; `strength` means something else for each
+    kind.
+    """
 
     kind: str
     begin: float
@@ -71,12 +89,16 @@ class Plan:
     swing: float  # of the rates, over an hour
     retention_records: int | None  # by size, per partition
     faults: tuple[Fault, ...]
-    scopes: dict[int, frozenset[int]] = field(default_factory=dict)  # partitions of a fault, known when it begins
+    # partitions of a fault, known when it begins
+    scopes: dict[int, frozenset[int]] = field(default_factory=dict)
     names: dict[int, frozenset[str]] = field(default_factory=dict)  # that its member goes by
 
     def rate(self, partition: int) -> Rate:
         """Records/s that arrive on a partition at a time in milliseconds of the run."""
-        base, changes = self.rates[partition], [self._change(fault, partition) for fault in self.faults]
+        base, changes = (
+            self.rates[partition],
+            [self._change(fault, partition) for fault in self.faults],
+        )
 
         def rate(at_ms: int) -> float:
             minute = at_ms / MINUTE
@@ -99,7 +121,8 @@ class Plan:
         if kind == "wander":
             return lambda now, minute: (
                 fault.strength * self.capacity
-                if fault.partitions[int((minute - fault.begin) / 4) % len(fault.partitions)] == partition
+                if fault.partitions[int((minute - fault.begin) / 4) % len(fault.partitions)]
+                == partition
                 else now
             )
         if kind == "batches":
@@ -128,7 +151,9 @@ def draw_cluster(seed: int) -> DrawnCluster:
 
 def _plan(chance: random.Random, number: int) -> Plan:
     kinds = _kinds(chance)
-    protocol = chance.choice(PROTOCOLS if not {"poison", "crash_loop"} & set(kinds) else PROTOCOLS[:5])
+    protocol = chance.choice(
+        PROTOCOLS if not {"poison", "crash_loop"} & set(kinds) else PROTOCOLS[:5]
+    )
     members = chance.choice((1, 2, 3, 3, 4, 4, 5, 6, 8))
     if set(kinds) & {"slow", "crash_loop", "poison", "deploy"}:
         members = max(3, members)
@@ -168,7 +193,9 @@ def _varied(chance: random.Random, plan: Plan) -> Plan:
         return plan
     members = chance.choice((1, 1, 2, plan.members, plan.members, plan.members))
     rates = tuple(rate * members / plan.members for rate in plan.rates)
-    return replace(plan, members=members, rates=rates, faults=(replace(plan.faults[0], kind="crash_loop_all"),))
+    return replace(
+        plan, members=members, rates=rates, faults=(replace(plan.faults[0], kind="crash_loop_all"),)
+    )
 
 
 def _kinds(chance: random.Random) -> tuple[str, ...]:
@@ -181,17 +208,26 @@ def _kinds(chance: random.Random) -> tuple[str, ...]:
     return (chance.choice(FAULTS),) if drawn < 0.78 else chance.choice(PAIRS)
 
 
-def _faults(chance: random.Random, kinds: tuple[str, ...], members: int, partitions: int) -> tuple[Fault, ...]:
+def _faults(
+    chance: random.Random, kinds: tuple[str, ...], members: int, partitions: int
+) -> tuple[Fault, ...]:
     places = chance.sample(range(partitions), min(partitions, 3))
     who = chance.sample(range(members), min(members, 2))
     found, begin = [], WARM_MINUTES + chance.uniform(1, 10)
     for number, kind in enumerate(kinds):
-        lasts = {"burst": chance.uniform(2, 6), "restart": 1.0, "rewind": 2.0, "deploy": members * 1.0}.get(
-            kind, chance.uniform(16, 32)
-        )
+        lasts = {
+            "burst": chance.uniform(2, 6),
+            "restart": 1.0,
+            "rewind": 2.0,
+            "deploy": members * 1.0,
+        }.get(kind, chance.uniform(16, 32))
         if kind == "left_topic":
             begin = 8.0
-        end = min(begin + lasts, LONGEST_MINUTES - 6) if kind not in ("left_topic", "batches") else LONGEST_MINUTES
+        end = (
+            min(begin + lasts, LONGEST_MINUTES - 6)
+            if kind not in ("left_topic", "batches")
+            else LONGEST_MINUTES
+        )
         strength = {
             "overload": chance.uniform(1.08, 1.6),
             "burst": chance.uniform(1.3, 2.5),
@@ -202,8 +238,15 @@ def _faults(chance: random.Random, kinds: tuple[str, ...], members: int, partiti
             "rewind": chance.uniform(4, 10),
         }.get(kind, chance.random())
         # both of a pair need partitions and members of their own
-        chosen = {"wander": tuple(places), "poison": places[:1], "hot": places[:1], "skew": places[:1]}
+        chosen = {
+            "wander": tuple(places),
+            "poison": places[:1],
+            "hot": places[:1],
+            "skew": places[:1],
+        }
         chosen["pause"] = places[1:2] if partitions < 6 else places[1:]
-        found.append(Fault(kind, begin, end, strength, who[number % len(who)], tuple(chosen.get(kind, ()))))
+        found.append(
+            Fault(kind, begin, end, strength, who[number % len(who)], tuple(chosen.get(kind, ())))
+        )
         begin += chance.uniform(0, max(1.0, lasts - 6))
     return tuple(found)

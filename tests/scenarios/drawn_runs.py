@@ -87,14 +87,18 @@ class Workload:
         for index in range(plan.members):
             config = self._config(plan, index, topics)
             cluster.clock.after(
-                cluster.chance.randint(0, 2 * SECOND), lambda config=config: cluster.start(config, kind)
+                cluster.chance.randint(0, 2 * SECOND),
+                lambda config=config: cluster.start(config, kind),
             )
         for number, fault in enumerate(plan.faults):
             self._schedule(plan, number, fault)
         cluster.every(SAMPLE_SECONDS, 1, self.cluster.minutes, lambda: self._sample(plan))
 
     def _config(self, plan: Plan, index: int, topics: tuple[str, ...]) -> Config:
-        kinds, chance = {fault.kind for fault in plan.faults}, self.simulated.streams(f"plan {plan.number} {index}")
+        kinds, chance = (
+            {fault.kind for fault in plan.faults},
+            self.simulated.streams(f"plan {plan.number} {index}"),
+        )
         assignor = plan.protocol if plan.protocol not in ("static", "kip-848") else "range"
         return self.simulated.config(
             index,
@@ -107,7 +111,11 @@ class Workload:
             capacity=plan.capacity,
             commit_ms=round(1000 * plan.commit_seconds * (1 + plan.jitter * chance.uniform(-1, 1))),
             batch_ms=plan.batch_ms,
-            poll_interval_ms=HOUR if "hang" in kinds else MINUTE if "poison" in kinds else 5 * MINUTE,
+            poll_interval_ms=HOUR
+            if "hang" in kinds
+            else MINUTE
+            if "poison" in kinds
+            else 5 * MINUTE,
         )
 
     def _schedule(self, plan: Plan, number: int, fault: Fault) -> None:
@@ -137,7 +145,9 @@ class Workload:
 
     def _slow(self, plan: Plan, number: int, fault: Fault) -> None:
         member = self._one(plan, number, fault)
-        member.capacity = fault.strength * min(plan.capacity, sum(plan.rates[part] for part in plan.scopes[number]))
+        member.capacity = fault.strength * min(
+            plan.capacity, sum(plan.rates[part] for part in plan.scopes[number])
+        )
 
     def _end_slow(self, plan: Plan, _: Fault) -> None:
         for member in self._alive(plan):
@@ -183,7 +193,9 @@ class Workload:
         turn(victim)
 
     def _crash_loop_all(self, plan: Plan, number: int, fault: Fault) -> None:
-        """As with a bad image: all start, fail after a while, and start again after a back-off that doubles."""
+        """As with a bad image: all start, fail after a while, and start again after a back-off that
+        doubles.
+        """
         cluster, until_ms = self.simulated, self.simulated.at_ms(fault.end)
         if plan.members == 1:
             self._one(plan, number, fault)
@@ -193,7 +205,9 @@ class Workload:
                 return
             configs = [(member.config, type(member)) for member in self._alive(plan)]
             for member in self._alive(plan):
-                member.crash("crash_loop") if fault.strength < CRASHES else member.close("crash_loop")
+                member.crash("crash_loop") if fault.strength < CRASHES else member.close(
+                    "crash_loop"
+                )
             cluster.clock.after(min(10 * 2**times, 300) * SECOND, lambda: start(configs, times + 1))
 
         def start(configs: list[tuple[Config, Any]], times: int) -> None:
@@ -229,7 +243,9 @@ class Workload:
     def _deploy(self, plan: Plan, _: int, __: Fault) -> None:
         for turn, member in enumerate(self._alive(plan)):
             config = (
-                member.config if plan.protocol == "static" else replace(member.config, host=f"{member.config.host}9")
+                member.config
+                if plan.protocol == "static"
+                else replace(member.config, host=f"{member.config.host}9")
             )
             self.simulated.clock.after(
                 turn * 45 * SECOND, lambda member=member, config=config: self._renew(member, config)
@@ -238,7 +254,9 @@ class Workload:
     def _renew(self, member: Any, config: Config) -> None:
         if not member.is_dead:
             member.close("deploy")
-            self.simulated.clock.after(20 * SECOND, lambda: self.simulated.start(config, type(member)))
+            self.simulated.clock.after(
+                20 * SECOND, lambda: self.simulated.start(config, type(member))
+            )
 
     def _restart(self, plan: Plan, number: int, fault: Fault) -> None:
         self.simulated.restart(self._one(plan, number, fault), 15 * SECOND)
@@ -248,11 +266,16 @@ class Workload:
         self.simulated.start(config, ModernMember if plan.protocol == "kip-848" else Member)
 
     def _rewind(self, plan: Plan, _: int, fault: Fault) -> None:
-        """As an operator does it: the group is stopped, its offsets are reset, and it is started again."""
+        """As an operator does it: the group is stopped, its offsets are reset, and it is started
+        again.
+        """
         cluster, topic = self.simulated, self._topic(plan)
         then_ms = cluster.clock.now - round(fault.strength * MINUTE)
         logs, start = cluster.brokers.topics[topic].logs, cluster.brokers.start
-        offsets = {(topic, part): max(start(topic, part), log.end_at(then_ms)) for part, log in enumerate(logs)}
+        offsets = {
+            (topic, part): max(start(topic, part), log.end_at(then_ms))
+            for part, log in enumerate(logs)
+        }
         configs = [(member.config, type(member)) for member in self._alive(plan)]
         for member in self._alive(plan):
             member.close("reset")
@@ -273,7 +296,11 @@ class Workload:
     def _sample(self, plan: Plan) -> None:
         cluster, topic, name = self.simulated, self._topic(plan), self.simulated.name(plan.number)
         now_ms = cluster.clock.now - cluster.at_ms(0)
-        owners, subjects, capacities = [""] * plan.partitions, [""] * plan.partitions, dict[str, float]()
+        owners, subjects, capacities = (
+            [""] * plan.partitions,
+            [""] * plan.partitions,
+            dict[str, float](),
+        )
         hung, stalled = self.hung[plan.number], set[int]()
         for member in self._alive(plan):
             capacities[member.config.host] = member.capacity
@@ -311,7 +338,9 @@ def _subject(plan: Plan, member: Any) -> str:
     """Name of a member in findings, without the number of its place on its host."""
     config = member.config
     is_new = plan.protocol == "kip-848"
-    return str(member.member_id if is_new else config.instance_id or f"{config.client_id}{config.host}")
+    return str(
+        member.member_id if is_new else config.instance_id or f"{config.client_id}{config.host}"
+    )
 
 
 def scenario(workload: Workload) -> Scenario:
@@ -325,7 +354,8 @@ def simulate_drawn(seeds: Iterable[int]) -> Iterator[Drawn]:
     for part in parts(known, seeds):
         workloads = [Workload(draw_cluster(seed)) for seed in part]
         runs: list[Run] = [
-            simulate(scenario(each), each.cluster.seed, place_of(known, each.cluster.seed)) for each in workloads
+            simulate(scenario(each), each.cluster.seed, place_of(known, each.cluster.seed))
+            for each in workloads
         ]
         for workload, recorded in zip(workloads, record(runs), strict=True):
             yield Drawn(workload.cluster, recorded, workload.samples)

@@ -1,4 +1,5 @@
-"""Answers that are right about a drawn group at a moment, from its capacity, arrivals, owners and faults alone.
+"""Answers that are right about a drawn group at a moment, from its capacity, arrivals, owners and
+faults alone.
 
 Nothing of the diagnosis is used. Where physics leaves two answers open, both are right.
 """
@@ -18,16 +19,20 @@ from scenarios.scoring import Opened
 
 DRAINING = CALM | only("NOT_NEEDED_DRAINING")
 YES = only("YES", "YES_PARTIAL")
-DRAIN_SECONDS = 900.0  # a backlog that is gone by then needs nobody: what the product promises by default
+# a backlog that is gone by then needs nobody: what the product promises by default
+DRAIN_SECONDS = 900.0
 LONGEST_BATCH_SECONDS = 2.5
 MAX_POLL_RECORDS = 500
 LOOKS_HUNG_SECONDS = 60.0  # a batch that takes longer looks like a hang until it is done
 NEAR = 1.3  # factor within which such a limit leaves both answers open
 # a member may be in its batch, or in its last back-off, for five more
 SETTLING_MINUTES, AFTER_MINUTES = 4.0, {"poison": 9.0, "crash_loop_all": 9.0}
-SKEWED = 2.0  # times the mean of the others: arrivals that are nearer are those of a group that is short as a whole
+# times the mean of the others: arrivals that are nearer are those of a group that is short as a
+# whole
+SKEWED = 2.0
 PARTIAL = 0.1  # share of partitions with deleted unread records, above which no lag is stated
-SHARE, NEAR_SHARE = 0.5, 0.15  # of the lag, from which a cause decides; both answers are right so near to it
+# of the lag, from which a cause decides; both answers are right so near to it
+SHARE, NEAR_SHARE = 0.5, 0.15
 LAST_MINUTES = 15.0  # that a finding may still open after its fault, from what is left of it
 
 
@@ -35,7 +40,8 @@ def answers(plan: Plan, sample: Sample) -> frozenset[str]:
     """Verdicts that are right at this moment."""
     small, large = _limits(plan, sample)
     now = [fault for fault in plan.faults if fault.holds(sample.minute)]
-    found = set[str]() if sample.capacities else {"NO_MEMBERS"}  # none is alive, whatever stopped them
+    # none is alive, whatever stopped them
+    found = set[str]() if sample.capacities else {"NO_MEMBERS"}
     if not large:
         found |= DRAINING if any(fault.begin <= sample.minute for fault in plan.faults) else CALM
     if small and not any(fault.is_wrong for fault in now):
@@ -44,11 +50,15 @@ def answers(plan: Plan, sample: Sample) -> frozenset[str]:
     if not sample.capacities:
         return frozenset(found | (_passing(plan, sample, kinds) if "stop" not in kinds else set()))
     found |= _passing(plan, sample, kinds)
-    return frozenset(found) if "poison" in kinds else frozenset(found | _causes(plan, sample, kinds))
+    return (
+        frozenset(found) if "poison" in kinds else frozenset(found | _causes(plan, sample, kinds))
+    )
 
 
 def _passing(plan: Plan, sample: Sample, kinds: set[str]) -> set[str]:
-    """Answers that are right while members come and go, a burst passes, or records that were not read are deleted."""
+    """Answers that are right while members come and go, a burst passes, or records that were not
+    read are deleted.
+    """
     lately = {fault.kind for fault in plan.faults if fault.begin <= sample.minute < _settled(fault)}
     found = {"NO_REBALANCE_FIRST"} if lately & CHURN else set[str]()
     if "poison" in lately:
@@ -75,7 +85,9 @@ def longest_gap_seconds(plan: Plan) -> float:
 def _limits(plan: Plan, sample: Sample) -> tuple[bool, bool]:
     """True if lag is no more than commits make of it, and true if it is clearly more."""
     usual = longest_gap_seconds(plan)
-    waits = [lag / rate for lag, rate in zip(sample.backlog, sample.arrival, strict=True) if rate > 0]
+    waits = [
+        lag / rate for lag, rate in zip(sample.backlog, sample.arrival, strict=True) if rate > 0
+    ]
     longest, total = max(waits, default=0.0), sum(sample.backlog)
     return longest < 2 * usual + 30 or total < 100, longest > 4 * usual + 60 and total > 400
 
@@ -106,26 +118,40 @@ def _by_load(plan: Plan, sample: Sample, arriving: Sequence[float]) -> set[str]:
             loads[owner] += arriving[part]
             lags[owner] += sample.backlog[part]
     at_ceiling = len(sample.capacities) >= plan.partitions
-    behind = {owner for owner in loads if loads[owner] >= sample.capacities.get(owner, 0.0) and owner}
-    slow = {owner for owner, capacity in sample.capacities.items() if capacity < 0.95 * plan.capacity} & behind
+    behind = {
+        owner for owner in loads if loads[owner] >= sample.capacities.get(owner, 0.0) and owner
+    }
+    slow = {
+        owner for owner, capacity in sample.capacities.items() if capacity < 0.95 * plan.capacity
+    } & behind
     more = only("NO_IDLE") if at_ceiling else YES
-    if max(arriving, default=0.0) >= plan.capacity / NEAR:  # with a member for each partition it would not drain
+    # with a member for each partition it would not drain
+    if max(arriving, default=0.0) >= plan.capacity / NEAR:
         more |= {"NO_IDLE"}
-    spares = {owner: sample.capacities[owner] - loads[owner] for owner in loads if owner and owner not in behind}
+    spares = {
+        owner: sample.capacities[owner] - loads[owner]
+        for owner in loads
+        if owner and owner not in behind
+    }
     drain = max((lags[owner] / spare for owner, spare in spares.items()), default=0.0)
     is_long = drain > DRAIN_SECONDS / NEAR
     if slow:
-        alone = any(sample.owners.count(owner) == 1 for owner in slow)  # is it that partition, or its owner?
+        # is it that partition, or its owner?
+        alone = any(sample.owners.count(owner) == 1 for owner in slow)
         found = {"NO_UNHEALTHY_MEMBER"} | ({"NO_COSTLY_PARTITION"} if alone else set())
         return found | (more if behind - slow or is_long else set())
     if behind:
         return set(more)
-    return (set(DRAINING) if drain <= DRAIN_SECONDS * NEAR else set()) | (set(more) if is_long else set())
+    return (set(DRAINING) if drain <= DRAIN_SECONDS * NEAR else set()) | (
+        set(more) if is_long else set()
+    )
 
 
 @dataclass(frozen=True)
 class Alarm:
-    """A finding that a fault must bring, with its exact scope and how long its own definition takes."""
+    """A finding that a fault must bring, with its exact scope and how long its own definition
+    takes.
+    """
 
     code: str
     begin: float  # minute of the run
@@ -146,12 +172,19 @@ class Alarm:
         return bool(finding.partitions) if self.partitions else not self.subjects
 
     def met_ms(self, findings: Sequence[Opened]) -> int | None:
-        """When findings that it covers first name the whole scope at the same time; None if they never do."""
+        """When findings that it covers first name the whole scope at the same time; None if they
+        never do.
+        """
         fits = [each for each in findings if self.covers(each)]
         for now_ms in sorted(each.opened_ms for each in fits):
-            now = [each for each in fits if each.opened_ms <= now_ms < (each.closed_ms or now_ms + 1)]
+            now = [
+                each for each in fits if each.opened_ms <= now_ms < (each.closed_ms or now_ms + 1)
+            ]
             parts = frozenset[int]().union(*(each.partitions for each in now))
-            if now and (parts == self.partitions or any(each.subject and not each.partitions for each in now)):
+            if now and (
+                parts == self.partitions
+                or any(each.subject and not each.partitions for each in now)
+            ):
                 return now_ms
         return None
 
@@ -169,7 +202,8 @@ _MAY = {
     "stop": only("SESSION_EVICTION", "OFFSETS_EXPIRY_FORECAST", "DEPLOY_LAG_SPIKE"),
     "crash_loop": TURMOIL | only("SESSION_EVICTION"),
     "crash_loop_all": TURMOIL | only("SESSION_EVICTION", "EMPTY_WITH_LAG"),
-    "poison": TURMOIL | only("POLL_TIMEOUT_EVICTION", "PARTITION_STALLED", "CRASH_LOOP", "COMMITS_STOPPED"),
+    "poison": TURMOIL
+    | only("POLL_TIMEOUT_EVICTION", "PARTITION_STALLED", "CRASH_LOOP", "COMMITS_STOPPED"),
     "wander": only("HOT_PARTITION_ARRIVAL"),
     "deploy": only("DEPLOY_LAG_SPIKE"),
     "burst": only("CAPACITY_BURST", "CAPACITY_SHORTAGE", "AT_PARTITION_CEILING"),
@@ -203,7 +237,9 @@ def alarms(plan: Plan, samples: Sequence[Sample], topic: str) -> Alarms:
     limit = max(5.0, 3 * plan.commit_seconds / 60)
     for number, fault in enumerate(plan.faults):
         until = fault.end + LAST_MINUTES
-        found.may.extend((code, fault.begin - 1, until) for code in sorted(_MAY.get(fault.kind, ())))
+        found.may.extend(
+            (code, fault.begin - 1, until) for code in sorted(_MAY.get(fault.kind, ()))
+        )
         if fault.kind == "slow" and _longest_batch_seconds(fault, samples) > LOOKS_HUNG_SECONDS:
             found.may.append(("PARTITION_STALLED", fault.begin - 1, until))
         code, scope = _CODES.get(fault.kind), plan.scopes.get(number, frozenset())
@@ -220,46 +256,70 @@ def alarms(plan: Plan, samples: Sequence[Sample], topic: str) -> Alarms:
         parts = scope if fault.kind in ("hot", "hang", "pause", "poison") else frozenset[int]()
         if fault.kind == "commits_refused" and plan.partitions == 1:  # as if that one stood
             found.may.append(("PARTITION_STALLED", fault.begin - 1, until))
-        names, needs = plan.names.get(number, frozenset()), max(_NEEDS.get(fault.kind, 0.0), alone_at - fault.begin)
+        names, needs = (
+            plan.names.get(number, frozenset()),
+            max(_NEEDS.get(fault.kind, 0.0), alone_at - fault.begin),
+        )
         if fault.kind == "pause":
             names = _with_nothing_else(fault, samples)
-        after = AFTER_MINUTES["poison"] if fault.kind == "poison" else 0.0  # its last reader is still in the record
-        found.must.append(Alarm(code, fault.begin, fault.end, topic, parts, names, needs, limit, after))
+        # its last reader is still in the record
+        after = AFTER_MINUTES["poison"] if fault.kind == "poison" else 0.0
+        found.must.append(
+            Alarm(code, fault.begin, fault.end, topic, parts, names, needs, limit, after)
+        )
     found.may.extend(_losses(plan, samples, limit))
     return found
 
 
 def _longest_batch_seconds(fault: Fault, samples: Sequence[Sample]) -> float:
     """How long the slowest member needs for a full batch during a fault."""
-    speeds = [each for sample in samples if fault.holds(sample.minute) for each in sample.capacities.values()]
+    speeds = [
+        each
+        for sample in samples
+        if fault.holds(sample.minute)
+        for each in sample.capacities.values()
+    ]
     return MAX_POLL_RECORDS / min(speeds, default=inf)
 
 
 def _is_certain(plan: Plan, fault: Fault, kinds: set[str], scope: frozenset[int]) -> bool:
-    """True if the finding is the only right one: another fault, or too few partitions, may leave it open."""
+    """True if the finding is the only right one: another fault, or too few partitions, may leave it
+    open.
+    """
     match fault.kind:
         case "overload":
-            even = plan.partitions % plan.members == 0 and fault.strength * min(plan.rates) > sum(plan.rates) / len(
+            even = plan.partitions % plan.members == 0 and fault.strength * min(plan.rates) > sum(
                 plan.rates
+            ) / len(plan.rates)
+            return (
+                even
+                and not kinds & {"crash_loop", "slow", "deploy", "hang"}
+                and fault.end - fault.begin > 15
             )
-            return even and not kinds & {"crash_loop", "slow", "deploy", "hang"} and fault.end - fault.begin > 15
         case "hot":
             others = [rate for part, rate in enumerate(plan.rates) if part not in scope]
             return fault.strength * plan.capacity >= 3.5 * sum(others) / len(others)
         case "slow":
-            return len(scope) > 1 and not kinds & {"overload", "restart"}  # one partition: is it that, or its owner?
+            # one partition: is it that, or its owner?
+            return len(scope) > 1 and not kinds & {"overload", "restart"}
         case "hang":
-            # its paused partitions stand already, and without one that moves the group stands as a whole
-            paused = {part for other in plan.faults if other.kind == "pause" for part in other.partitions}
+            # its paused partitions stand already, and without one that moves the group stands as a
+            # whole
+            paused = {
+                part for other in plan.faults if other.kind == "pause" for part in other.partitions
+            }
             return bool(scope - paused) and len(scope | paused) < plan.partitions
         case "crash_loop" | "crash_loop_all":  # that all have crashed is known only after a session
-            return plan.protocol != "static" and (fault.kind == "crash_loop" or fault.strength >= CRASHES)
+            return plan.protocol != "static" and (
+                fault.kind == "crash_loop" or fault.strength >= CRASHES
+            )
         case _:
             return True
 
 
 def _with_nothing_else(fault: Fault, samples: Sequence[Sample]) -> frozenset[str]:
-    """Names of members of which all partitions stood at some time in a fault: these, and their owner, are the same.
+    """Names of members of which all partitions stood at some time in a fault: these, and their
+    owner, are the same.
 
     A member that hangs has others that stand, and its own name then stands for all of them.
     """
@@ -273,13 +333,18 @@ def _with_nothing_else(fault: Fault, samples: Sequence[Sample]) -> frozenset[str
 
 
 def _alone_at(fault: Fault, samples: Sequence[Sample]) -> float | None:
-    """Return the minute from which only the partition of a record stands; None if others do as long as it does.
+    """Return the minute from which only the partition of a record stands; None if others do as long
+    as it does.
 
-    Owners of several partitions are evicted with all of them: until the others move, the record may be on any of them.
+    Owners of several partitions are evicted with all of them: until the others move, the record may
+    be on any of them.
     """
     held, stand = [each for each in samples if fault.holds(each.minute)], fault.partitions[0]
     moves = [
-        (now.minute, {part for part, at in enumerate(now.committed) if at != before.committed[part]})
+        (
+            now.minute,
+            {part for part, at in enumerate(now.committed) if at != before.committed[part]},
+        )
         for before, now in pairwise(held)
     ]
     stood = max((minute for minute, parts in moves if stand in parts), default=fault.begin)
@@ -292,11 +357,14 @@ def _alone_at(fault: Fault, samples: Sequence[Sample]) -> float | None:
     return None
 
 
-def _losses(plan: Plan, samples: Sequence[Sample], limit: float) -> Iterator[tuple[str, float, float]]:
-    """Forecasts and losses are right from when something is wrong, if retention takes anything at all.
+def _losses(
+    plan: Plan, samples: Sequence[Sample], limit: float
+) -> Iterator[tuple[str, float, float]]:
+    """Forecasts and losses are right from when something is wrong, if retention takes anything at
+    all.
 
-    A burst and a skew are no fault, and may lose records as well: from the first one that is lost. While a burst lasts,
-    nothing tells that it ends before the log is full.
+    A burst and a skew are no fault, and may lose records as well: from the first one that is lost.
+    While a burst lasts, nothing tells that it ends before the log is full.
     """
     if plan.retention_records is None:
         return

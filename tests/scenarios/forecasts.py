@@ -1,4 +1,6 @@
-"""Forecasts and measures in seconds of a run's windows, against the simulated logs and commits themselves."""
+"""Forecasts and measures in seconds of a run's windows, against the simulated logs and commits
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,17 @@ Row = Mapping[str, Any]
 Timeline = list[tuple[int, int]]  # (ms, committed offset)
 STEP_MS = 5_000
 NOTABLE = 5  # a backlog worth a forecast: so many times what is usual in the run
-RHYTHM_MS = 60_000  # and more than what arrives in this time: less is made by the commit interval, and nobody drains it
+# and more than what arrives in this time: less is made by the commit interval, and nobody drains it
+RHYTHM_MS = 60_000
 GONE = 50  # one part in so many is what is left when it is gone
 LASTS_MS = 240_000  # it must take longer to go than the rates of a few windows do to be known
 
 
 @dataclass
 class Forecasts:
-    """Of one run: forecast over truth of each backlog that is half gone (inf: "never"), errors of time lag in s."""
+    """Of one run: forecast over truth of each backlog that is half gone (inf: "never"), errors of
+    time lag in s.
+    """
 
     drains: list[float] = field(default_factory=list)
     abstained: int = 0  # backlogs half gone without a forecast
@@ -41,7 +46,11 @@ def forecasts(recorded: Recorded, windows: Iterable[Row]) -> Forecasts:
         by_group[row["group"], row["topic"]].append(row)
     commits = _commits(run)
     for (group, topic), rows in sorted(by_group.items()):
-        parts = {part: line for (name, read, part), line in commits.items() if (name, read) == (group, topic)}
+        parts = {
+            part: line
+            for (name, read, part), line in commits.items()
+            if (name, read) == (group, topic)
+        }
         if topic in run.cluster.brokers.topics and parts:
             logs = [run.cluster.brokers.topics[topic].logs[part] for part in parts]
             _drain(_lags(run, topic, parts), logs, rows, result)
@@ -54,13 +63,21 @@ def forecasts(recorded: Recorded, windows: Iterable[Row]) -> Forecasts:
 def _commits(run: Run) -> dict[tuple[str, str, int], Timeline]:
     lines = defaultdict[tuple[str, str, int], Timeline](list)
     for written in run.simulation.records:
-        if written.record.commit is not None and written.record.committed_offset is not None and written.is_visible:
-            lines[written.record.commit].append((written.timestamp_ms, written.record.committed_offset))
+        if (
+            written.record.commit is not None
+            and written.record.committed_offset is not None
+            and written.is_visible
+        ):
+            lines[written.record.commit].append(
+                (written.timestamp_ms, written.record.committed_offset)
+            )
     return lines
 
 
 def _lags(run: Run, topic: str, parts: Mapping[int, Timeline]) -> Timeline:
-    """Every few seconds the records that a group has not committed yet; nothing where a log is not what it was."""
+    """Every few seconds the records that a group has not committed yet; nothing where a log is not
+    what it was.
+    """
     logs = run.cluster.brokers.topics[topic].logs
     begin_ms = max(line[0][0] for line in parts.values())
     found = []
@@ -76,8 +93,12 @@ def _committed(line: Timeline, at_ms: int) -> int:
     return line[max(0, bisect_right(line, (at_ms, sys.maxsize)) - 1)][1]
 
 
-def _drain(lags: Timeline, logs: Sequence[Arrivals], rows: Sequence[Row], result: Forecasts) -> None:
-    """The largest backlog of the run, if it comes from little and goes again: when a part is left that is as usual."""
+def _drain(
+    lags: Timeline, logs: Sequence[Arrivals], rows: Sequence[Row], result: Forecasts
+) -> None:
+    """The largest backlog of the run, if it comes from little and goes again: when a part is left
+    that is as usual.
+    """
     if not lags:
         return
     usual = sorted(lag for _, lag in lags)[len(lags) // 10]
@@ -87,9 +108,16 @@ def _drain(lags: Timeline, logs: Sequence[Arrivals], rows: Sequence[Row], result
     half_ms = next((at_ms for at_ms, lag in after if lag <= peak / 2), None)
     gone_ms = next((at_ms for at_ms, lag in after if lag <= left), None)
     arrived = sum(log.end_at(top_ms) - log.end_at(top_ms - RHYTHM_MS) for log in logs)
-    if peak < max(1, NOTABLE * usual, arrived) or half_ms is None or gone_ms is None or gone_ms - top_ms < LASTS_MS:
+    if (
+        peak < max(1, NOTABLE * usual, arrived)
+        or half_ms is None
+        or gone_ms is None
+        or gone_ms - top_ms < LASTS_MS
+    ):
         return
-    row = min((each for each in rows if _reported_ms(each) >= half_ms), key=_reported_ms, default=None)
+    row = min(
+        (each for each in rows if _reported_ms(each) >= half_ms), key=_reported_ms, default=None
+    )
     if row is None or _reported_ms(row) >= gone_ms or row["lag"] <= left:
         return
     if row["drain_seconds"] is None:

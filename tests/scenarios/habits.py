@@ -17,7 +17,9 @@ def sc54a(cluster: ScenarioCluster) -> Labels:
     cluster.topic(partitions=6, rate=steady(cluster.between(2, 6)))
     cluster.group(3, commit_ms=0, batch_ms=(low, high), max_records=100_000, capacity=4000.0)
     return Labels(
-        75, must=(Must("TIMEOUT_TIGHT", 20, within=12),), never=only("TIMEOUT_RATIO", "POLL_TIMEOUT_EVICTION")
+        75,
+        must=(Must("TIMEOUT_TIGHT", 20, within=12),),
+        never=only("TIMEOUT_RATIO", "POLL_TIMEOUT_EVICTION"),
     )
 
 
@@ -43,7 +45,12 @@ def _spare(cluster: ScenarioCluster, parts: int, topics: int, assignor: str) -> 
 
 
 def sc55a(cluster: ScenarioCluster) -> Labels:
-    _spare(cluster, cluster.one_of(4, 6), 1, cluster.one_of("range", "roundrobin", "cooperative-sticky"))
+    _spare(
+        cluster,
+        cluster.one_of(4, 6),
+        1,
+        cluster.one_of("range", "roundrobin", "cooperative-sticky"),
+    )
     return Labels(30, must=(Must("IDLE_MEMBERS", 11, within=3),), expects=(Expect(6, 30, CALM),))
 
 
@@ -54,7 +61,9 @@ def sc55b(cluster: ScenarioCluster) -> Labels:
 
 def sc55c(cluster: ScenarioCluster) -> Labels:
     _spare(cluster, 6, 2, "roundrobin")
-    return Labels(30, never=only("IDLE_MEMBERS", "ASSIGNMENT_IMBALANCE"), expects=(Expect(6, 30, CALM),))
+    return Labels(
+        30, never=only("IDLE_MEMBERS", "ASSIGNMENT_IMBALANCE"), expects=(Expect(6, 30, CALM),)
+    )
 
 
 def la16(cluster: ScenarioCluster) -> Labels:
@@ -73,7 +82,9 @@ def sc56a(cluster: ScenarioCluster) -> Labels:
     cluster.topic(partitions=parts, rate=steady(0))
     cluster.group(cluster.one_of(2, 4))
     return Labels(
-        75, must=(Must("COMMIT_IDLE_CHURN", 6 + 1000 / (12 * parts), within=4),), never=only("COMMIT_RATE_HIGH")
+        75,
+        must=(Must("COMMIT_IDLE_CHURN", 6 + 1000 / (12 * parts), within=4),),
+        never=only("COMMIT_RATE_HIGH"),
     )
 
 
@@ -95,7 +106,9 @@ def sc56c(cluster: ScenarioCluster) -> Labels:
         commit_ms = round(cluster.between(4.95, 5.05) * SECOND)
         # two members can do all that may arrive
         config = cluster.config(index, commit_ms=commit_ms, batch_ms=(100, 150), capacity=1500.0)
-        cluster.clock.after(cluster.chance.randint(0, 2 * SECOND), lambda config=config: cluster.start(config))
+        cluster.clock.after(
+            cluster.chance.randint(0, 2 * SECOND), lambda config=config: cluster.start(config)
+        )
     return Labels(
         at + 20,
         must=(Must("AUTOCOMMIT_PATTERN", 5.5, within=5),),
@@ -105,7 +118,9 @@ def sc56c(cluster: ScenarioCluster) -> Labels:
 
 
 def _apart(cluster: ScenarioCluster, minutes: float) -> float:
-    """Half of the members subscribe to one topic more, the others so many minutes later; when it began."""
+    """Half of the members subscribe to one topic more, the others so many minutes later; when it
+    began.
+    """
     at, more = cluster.about(HEALTHY), f"{cluster.main}-more"
     cluster.topic(rate=steady(cluster.between(40, 80)))
     cluster.topic(more, partitions=4, rate=steady(20))
@@ -124,7 +139,9 @@ def sc58a(cluster: ScenarioCluster) -> Labels:
     minutes = cluster.between(4, 20)
     at = _apart(cluster, minutes)
     return Labels(
-        at + 45, never=only("SUBSCRIPTION_DIVERGENT", "PARTITION_UNOWNED"), expects=(Expect(at + 28, at + 45, CALM),)
+        at + 45,
+        never=only("SUBSCRIPTION_DIVERGENT", "PARTITION_UNOWNED"),
+        expects=(Expect(at + 28, at + 45, CALM),),
     )
 
 
@@ -142,7 +159,11 @@ def sc64a(cluster: ScenarioCluster) -> Labels:
 
 
 def sc64b(cluster: ScenarioCluster) -> Labels:
-    at, capacity, over = cluster.about(WITH_BASELINE), cluster.between(500, 700), cluster.between(1.1, 1.2)
+    at, capacity, over = (
+        cluster.about(WITH_BASELINE),
+        cluster.between(500, 700),
+        cluster.between(1.1, 1.2),
+    )
     before, after = 0.6 * capacity / 3, over * capacity / 3
     cluster.topic(rate=piecewise((0, before), (round(at * MINUTE), after)))
     cluster.group(capacity=capacity, commit_ms=600 * SECOND)
@@ -155,14 +176,18 @@ def sc64b(cluster: ScenarioCluster) -> Labels:
 
 
 def sc59(cluster: ScenarioCluster) -> Labels:
-    """A batch every three hours that keeps them busy for a twentieth of the time; a day stands for the week."""
+    """A batch every three hours that keeps them busy for a twentieth of the time; a day stands for
+    the week.
+    """
     hours, rate = 21, cluster.between(20, 40)
     steps, at = [(0, 0.0)], cluster.between(20, 100)
     while at < 60 * hours:
         steps += [(round(at * MINUTE), rate), (round((at + 8) * MINUTE), 0.0)]
         at += 180
     cluster.topic(partitions=4, rate=piecewise(*steps))
-    cluster.group(cluster.one_of(2, 4), commit_ms=60 * SECOND, batch_ms=(5000, 5000), max_records=5000)
+    cluster.group(
+        cluster.one_of(2, 4), commit_ms=60 * SECOND, batch_ms=(5000, 5000), max_records=5000
+    )
     return Labels(60 * hours + 6, must=(Must("OVERPROVISIONED_IDLE", 60 * hours, within=3),))
 
 

@@ -51,7 +51,11 @@ def la5(cluster: ScenarioCluster) -> Labels:
     cluster.topic(rate=steady(cluster.between(80, 120)))
     cluster.group(cluster.one_of(3, 4, 6))
     how = cluster.one_of("close", "crash")
-    cluster.minute(at, lambda: cluster.restart(cluster.one_of(*cluster.alive()), 20 * SECOND, how=how), "restart")
+    cluster.minute(
+        at,
+        lambda: cluster.restart(cluster.one_of(*cluster.alive()), 20 * SECOND, how=how),
+        "restart",
+    )
     return _calm(at + 20, at + 8)
 
 
@@ -75,7 +79,8 @@ def la7(cluster: ScenarioCluster) -> Labels:
     begin = cluster.about(HEALTHY)
     total = 12 * rate
     lasts = 1.0
-    burst = (2400 - total) * 4 / lasts / 12  # what four minutes of spare capacity can take, above the usual
+    # what four minutes of spare capacity can take, above the usual
+    burst = (2400 - total) * 4 / lasts / 12
     steps = [(0, rate)]
     for number in range(2):
         at = begin + 60 * number
@@ -120,7 +125,8 @@ def la12(cluster: ScenarioCluster) -> Labels:
     at = cluster.about(30)
     rate = cluster.between(60, 120)
     cluster.topic(rate=piecewise(
-        (0, rate), (round(at * MINUTE), rate / 4), (round((at + 8) * MINUTE), 0.2), (round((at + 16) * MINUTE), 0),
+        (0, rate), (round(at * MINUTE), rate / 4), (round((at + 8) * MINUTE), 0.2),
+        (round((at + 16) * MINUTE), 0),
     ))  # fmt: skip
     cluster.group()
     return _calm(at + 50)
@@ -131,7 +137,9 @@ def la13(cluster: ScenarioCluster) -> Labels:
     cluster.topic(rate=steady(cluster.between(80, 120)))
     cluster.group(4, cluster.one_of(Member, ModernMember))
     load_ms = cluster.draw.randint(1, 6) * SECOND
-    cluster.minute(at, lambda: cluster.coordinator.fail_over(partition_of(cluster.name()), load_ms), "failover")
+    cluster.minute(
+        at, lambda: cluster.coordinator.fail_over(partition_of(cluster.name()), load_ms), "failover"
+    )
     return _calm(at + 20)
 
 

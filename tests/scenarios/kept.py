@@ -35,7 +35,9 @@ def from_line(line: str) -> Result:
 
 
 def read(files: Iterable[Path]) -> list[Result]:
-    """The runs of all files that exist; one that is in them twice is an error, for it would count twice."""
+    """The runs of all files that exist; one that is in them twice is an error, for it would count
+    twice.
+    """
     found: dict[Key, Result] = {}
     for file in files:
         for line in file.read_text().splitlines() if file.exists() else ():

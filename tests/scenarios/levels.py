@@ -1,4 +1,6 @@
-"""Groups with a declared service level of time lag: records that come later than it allows, and a backlog within it."""
+"""Groups with a declared service level of time lag: records that come later than it allows, and a
+backlog within it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from simulator.cluster import MINUTE
 from simulator.producer import piecewise, steady
 
 HOUR = 60 * MINUTE
-WITHIN = 4  # windows: one until records have matured, one for a hundredth of the hour's, and two that begin at any time
+# windows: one until records have matured, one for a hundredth of the hour's, and two that begin at
+# any time
+WITHIN = 4
 
 
 def _level(cluster: ScenarioCluster, seconds: float) -> dict[str, Policy]:
@@ -20,10 +24,14 @@ def _level(cluster: ScenarioCluster, seconds: float) -> dict[str, Policy]:
 
 
 def sc71(cluster: ScenarioCluster) -> Labels:
-    """What arrives x seconds after the fault waits (ratio - 1) x, and is late a service level after that."""
+    """What arrives x seconds after the fault waits (ratio - 1) x, and is late a service level after
+    that.
+    """
     at, level = cluster.about(HEALTHY), cluster.between(60, 120)
     capacity, ratio = cluster.between(450, 700), cluster.between(1.15, 1.35)
-    cluster.topic(rate=piecewise((0, 0.5 * capacity / 3), (round(at * MINUTE), ratio * capacity / 3)))
+    cluster.topic(
+        rate=piecewise((0, 0.5 * capacity / 3), (round(at * MINUTE), ratio * capacity / 3))
+    )
     cluster.group(capacity=capacity)
     late = at + level * ratio / (ratio - 1) / 60
     return Labels(
@@ -44,7 +52,10 @@ def sc72(cluster: ScenarioCluster) -> Labels:
     cluster.minute(at, lambda: cluster.alive()[stuck].hang(round(lasts * MINUTE)), "hang")
     return Labels(
         at + lasts + 15,
-        must=(Must("PARTITION_STALLED", at + 1, within=3), Must("TIME_LAG_SLO_BREACH", at + level / 60, WITHIN)),
+        must=(
+            Must("PARTITION_STALLED", at + 1, within=3),
+            Must("TIME_LAG_SLO_BREACH", at + level / 60, WITHIN),
+        ),
         never=only("SLOW_MEMBER", "CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL"),
         primary=only("PARTITION_STALLED"),
         primary_minutes=(at + 4, at + lasts),

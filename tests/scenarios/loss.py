@@ -31,7 +31,9 @@ def sc25(cluster: ScenarioCluster) -> Labels:
     cluster.group(cluster.one_of(2, 3))
     if cluster.one_of(True, False):  # else it was the only group
         cluster.topic(f"{cluster.main}-other", partitions=2, rate=steady(20))
-        cluster.group(1, group=cluster.name(1), client_id="other", topics=(f"{cluster.main}-other",))
+        cluster.group(
+            1, group=cluster.name(1), client_id="other", topics=(f"{cluster.main}-other",)
+        )
     _sweep(cluster, retention)
 
     def stop() -> None:
@@ -46,7 +48,9 @@ def sc25(cluster: ScenarioCluster) -> Labels:
             Must("EMPTY_WITH_LAG", at + 11, within=3, group=cluster.name()),
             Must("GROUP_DELETED", _swept(at + retention), within=3, group=cluster.name()),
         ),
-        never=only("PARTITION_STALLED", "COMMITS_STOPPED", "CAPACITY_SHORTAGE", "DATA_LOSS_FORECAST"),
+        never=only(
+            "PARTITION_STALLED", "COMMITS_STOPPED", "CAPACITY_SHORTAGE", "DATA_LOSS_FORECAST"
+        ),
         primary=only("EMPTY_WITH_LAG"),
         primary_minutes=(at + 15, at + retention - 2),
         expects=(Expect(at + 4, at + retention - 2, only("NO_MEMBERS")),),
@@ -75,7 +79,9 @@ def sc41(cluster: ScenarioCluster) -> Labels:
             Must("DATA_LOSS_FORECAST", at + 1, within=3),
             Must("DATA_LOST", gone, within=3, partitions=parts if how == "paused" else frozenset()),
         ),
-        never=only("CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL", "SLOW_MEMBER", "OFFSET_BEYOND_END"),
+        never=only(
+            "CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL", "SLOW_MEMBER", "OFFSET_BEYOND_END"
+        ),
         primary=only("PARTITION_STALLED"),  # also after the loss: it stands on
     )
 
@@ -85,15 +91,20 @@ def sc41b(cluster: ScenarioCluster) -> Labels:
     at, minutes = cluster.about(HEALTHY + 12), 10.0
     capacity, over = cluster.between(500, 700), cluster.between(3, 4)
     before, after = 0.5 * capacity / 3, over * capacity / 3
-    cluster.topic(rate=piecewise((0, before), (round(at * MINUTE), after)), retention_ms=round(minutes * MINUTE))
+    cluster.topic(
+        rate=piecewise((0, before), (round(at * MINUTE), after)),
+        retention_ms=round(minutes * MINUTE),
+    )
     cluster.group(capacity=capacity)
-    gone = at + minutes * over / (over - 1)  # the age of what is read grows by 1 - 1/over of the time
+    # the age of what is read grows by 1 - 1/over of the time
+    gone = at + minutes * over / (over - 1)
     return Labels(
         gone + 8,
         must=(
             Must("CAPACITY_SHORTAGE", at + 1, within=10),
             Must("DATA_LOSS_FORECAST", at + 4, within=9),
-            # a reader that finds its place deleted goes on from the log start, so that it commits what is there
+            # a reader that finds its place deleted goes on from the log start, so that it commits
+            # what is there
         ),
         may=only("DATA_LOST", "CAPACITY_BURST", "AT_PARTITION_CEILING"),
         never=only("PARTITION_STALLED"),
@@ -102,17 +113,27 @@ def sc41b(cluster: ScenarioCluster) -> Labels:
 
 def la21(cluster: ScenarioCluster) -> Labels:
     """A group keeps up while retention removes what a busier hour had brought."""
-    at, rate, minutes = cluster.about(HEALTHY + 10), cluster.between(60, 120), cluster.between(8, 20)
+    at, rate, minutes = (
+        cluster.about(HEALTHY + 10),
+        cluster.between(60, 120),
+        cluster.between(8, 20),
+    )
     low = cluster.between(0.02, 0.3) * rate
-    cluster.topic(rate=piecewise((0, rate), (round(at * MINUTE), low)), retention_ms=round(minutes * MINUTE))
+    cluster.topic(
+        rate=piecewise((0, rate), (round(at * MINUTE), low)), retention_ms=round(minutes * MINUTE)
+    )
     cluster.group(commit_ms=cluster.one_of(5, 60) * SECOND)
     return Labels(at + 45, expects=(Expect(15, at + 45, CALM),))
 
 
 def la22(cluster: ScenarioCluster) -> Labels:
-    """Nothing arrives any more, and retention empties the log behind a group that has read it all."""
+    """Nothing arrives any more, and retention empties the log behind a group that
+    has read it all.
+    """
     at, rate, minutes = cluster.about(HEALTHY), cluster.between(60, 120), cluster.between(8, 20)
-    cluster.topic(rate=piecewise((0, rate), (round(at * MINUTE), 0)), retention_ms=round(minutes * MINUTE))
+    cluster.topic(
+        rate=piecewise((0, rate), (round(at * MINUTE), 0)), retention_ms=round(minutes * MINUTE)
+    )
     cluster.group(cluster.one_of(2, 4), capacity=1000.0)  # two of them can do all that arrives
     return Labels(at + 50, expects=(Expect(at + 5, at + 50, CALM),))
 

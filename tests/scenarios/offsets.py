@@ -16,7 +16,9 @@ def sc36(cluster: ScenarioCluster) -> Labels:
     rate = cluster.between(40, 100)
     cluster.topic(rate=steady(rate))
     cluster.group(metadata_ms=0)  # nobody looks for new partitions by himself
-    cluster.minute(at, lambda: cluster.brokers.expand(cluster.main, [steady(rate)] * more), "partitions_added")
+    cluster.minute(
+        at, lambda: cluster.brokers.expand(cluster.main, [steady(rate)] * more), "partitions_added"
+    )
 
     def look() -> None:
         leader = find_leader(cluster)
@@ -29,7 +31,9 @@ def sc36(cluster: ScenarioCluster) -> Labels:
         seen + 15,
         must=(
             Must("PARTITIONS_ADDED", at, within=3),
-            Must("PARTITION_UNOWNED", at + 10, within=3, partitions=frozenset(range(12, 12 + more))),
+            Must(
+                "PARTITION_UNOWNED", at + 10, within=3, partitions=frozenset(range(12, 12 + more))
+            ),
         ),
         may=only("CAPACITY_BURST"),
         never=only("SLOW_MEMBER", "HOT_PARTITION_ARRIVAL", "DEPLOY_LAG_SPIKE"),
@@ -44,7 +48,11 @@ def la24(cluster: ScenarioCluster) -> Labels:
     rate = cluster.between(30, 60)
     cluster.topic(rate=steady(rate))
     cluster.group(assignors=(cluster.one_of("range", "cooperative-sticky"),))
-    cluster.minute(at, lambda: cluster.brokers.expand(cluster.main, [steady(rate / 2)] * more), "partitions_added")
+    cluster.minute(
+        at,
+        lambda: cluster.brokers.expand(cluster.main, [steady(rate / 2)] * more),
+        "partitions_added",
+    )
     return Labels(at + 30, may=only("CAPACITY_BURST"), expects=(Expect(at + 12, at + 30, CALM),))
 
 
@@ -53,7 +61,11 @@ def sc39(cluster: ScenarioCluster) -> Labels:
     at, rate = cluster.about(HEALTHY), cluster.between(20, 50)
     # at once as much again as in all the time before
     burst = 1.5 * rate * at
-    cluster.topic(rate=piecewise((0, rate), (round((at + 2) * MINUTE), burst), (round((at + 3) * MINUTE), rate)))
+    cluster.topic(
+        rate=piecewise(
+            (0, rate), (round((at + 2) * MINUTE), burst), (round((at + 3) * MINUTE), rate)
+        )
+    )
     members, capacity = 4, 2000.0
     cluster.group(members, capacity=capacity)
 
@@ -85,7 +97,11 @@ def sc40(cluster: ScenarioCluster) -> Labels:
     part, lost = cluster.draw.randrange(12), cluster.between(5, 9)  # minutes of records
     cluster.topic(rate=steady(rate))
     cluster.group()
-    cluster.minute(at, lambda: cluster.brokers.cut(cluster.main, part, round(lost * 60 * rate)), "unclean_election")
+    cluster.minute(
+        at,
+        lambda: cluster.brokers.cut(cluster.main, part, round(lost * 60 * rate)),
+        "unclean_election",
+    )
     return Labels(
         at + 25,
         must=(Must("OFFSET_BEYOND_END", at + 0.5, within=3, partitions=frozenset({part})),),
@@ -101,13 +117,18 @@ def sc60(cluster: ScenarioCluster) -> Labels:
     cluster.topic(rate=steady(cluster.between(40, 100)))
     cluster.group()
     cluster.minute(at, lambda: cluster.coordinator.log.expand(100), "offsets_topic_expanded")
-    return Labels(at + 20, must=(Must("OFFSETS_TOPIC_CHANGED", at, within=3),), expects=(Expect(6, at + 20, CALM),))
+    return Labels(
+        at + 20,
+        must=(Must("OFFSETS_TOPIC_CHANGED", at, within=3),),
+        expects=(Expect(6, at + 20, CALM),),
+    )
 
 
 SCENARIOS = (
     Scenario("SC36", "partitions are added, and nobody looks for them", sc36),
     Scenario("SC39", "a topic is deleted and recreated, with more records", sc39),
     Scenario("SC40", "an unclean election cuts a log", sc40),
-    Scenario("SC60", "the offsets topic gets more partitions", sc60, groups=PARTITIONS),  # recorded alone
+    # recorded alone
+    Scenario("SC60", "the offsets topic gets more partitions", sc60, groups=PARTITIONS),
     Scenario("LA24", "partitions are added and found within minutes", la24),
 )

@@ -87,7 +87,10 @@ def by_code(results: Sequence[Result]) -> list[str]:
         for code in each.misses:
             where[code][f"{each.scenario} missed"] += 1
     lines = [
-        "| code | alarm | runs that must | precision | recall | delay | later than allowed | where not |",
+        (
+            "| code | alarm | runs that must | precision | recall | delay | later than allowed | "
+            "where not |"
+        ),
         "|---|:-:|--:|--:|--:|--:|--:|---|",
     ]
     for code in sorted(hits.keys() | misses.keys() | false.keys()):
@@ -104,7 +107,10 @@ def by_code(results: Sequence[Result]) -> list[str]:
 
 def by_scenario(results: Sequence[Result]) -> list[str]:
     lines = [
-        "| scenario | | runs | clean | primary right | verdict right | with other members | instead |",
+        (
+            "| scenario | | runs | clean | primary right | verdict right | with other members | "
+            "instead |"
+        ),
         "|---|---|--:|--:|--:|--:|--:|---|",
     ]
     for name, scenario in SCENARIOS.items():
@@ -131,11 +137,20 @@ def by_scenario(results: Sequence[Result]) -> list[str]:
 
 def by_method(results: Sequence[Result]) -> list[str]:
     lines = [
-        "| method | faults seen | before | median delay, min | false on look-alikes | names them | adds |",
+        (
+            "| method | faults seen | before | median delay, min | false on look-alikes | names "
+            "them "
+            "| adds |"
+        ),
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
     for method in (NAME, *METHODS):
-        pairs = [(one.scored.scenario, each) for one in results for each in one.compared if each.method == method]
+        pairs = [
+            (one.scored.scenario, each)
+            for one in results
+            for each in one.compared
+            if each.method == method
+        ]
         if not pairs:
             continue
         faults = [each for name, each in pairs if is_fault(name)]
@@ -146,14 +161,18 @@ def by_method(results: Sequence[Result]) -> list[str]:
         lines.append(
             f"| {method} | {share(sum(each.is_alarm for each in faults), len(faults))} |"
             f" {share(sum(each.is_early for each in faults), len(faults))} |"
-            f" {f'{median(delays):.0f}' if delays else '–'} | {share(sum(each.is_alarm for each in calm), len(calm))} |"
+            f" {f'{median(delays):.0f}' if delays else '–'} | "
+            f"{share(sum(each.is_alarm for each in calm), len(calm))} |"
             f" {share(sum(named), len(named))} | {share(helps, asked)} |"
         )
     return lines
 
 
 def is_fault(name: str) -> bool:
-    return name not in ("SC05", "SC18", "SC19", "SC28", "SC29", "SC31") and not SCENARIOS[name].is_healthy
+    return (
+        name not in ("SC05", "SC18", "SC19", "SC28", "SC29", "SC31")
+        and not SCENARIOS[name].is_healthy
+    )
 
 
 def seconds_forecast(found: Sequence[Forecasts]) -> list[str]:
@@ -165,7 +184,10 @@ def seconds_forecast(found: Sequence[Forecasts]) -> list[str]:
     within = f"{share(near, len(drains))} of {len(drains)}, none given for {none}"
     return [
         f"- drain forecast of a backlog half gone within a quarter of the truth: {within}",
-        f"- time lag off by more than the gap of two polls: {beyond} of {reported}; most: {worst:.1f} s",
+        (
+            f"- time lag off by more than the gap of two polls: {beyond} of {reported}; most: "
+            f"{worst:.1f} s"
+        ),
     ]
 
 
@@ -190,16 +212,33 @@ def totals(results: Sequence[Result]) -> list[str]:
     scored = [result.scored for result in results]
     primary = [each.primary for each in scored if each.primary is not None]
     graded = [each.counterfactual for each in scored if each.counterfactual is not None]
-    right, asked = sum(each.verdicts_right for each in scored), sum(each.verdicts for each in scored)
+    right, asked = (
+        sum(each.verdicts_right for each in scored),
+        sum(each.verdicts for each in scored),
+    )
     healthy = [each for each in scored if SCENARIOS[each.scenario].is_healthy]
-    seconds, windows = sum(each.seconds for each in results), sum(each.group_windows for each in results)
+    seconds, windows = (
+        sum(each.seconds for each in results),
+        sum(each.group_windows for each in results),
+    )
     lines = [
         f"- {len(scored)} runs of {len({each.scenario for each in scored})} scenarios",
         alarms(scored),
-        f"- primary right: {share(sum(primary), len(primary))} of {len(primary)} runs that have one",
+        (
+            f"- primary right: {share(sum(primary), len(primary))} of {len(primary)} runs that "
+            "have "
+            "one"
+        ),
         f"- verdict right: {share(right, asked)} of {asked} windows with a label",
-        f"- verdict borne out with another number of members: {share(sum(graded), len(graded))} of {len(graded)}",
-        f"- look-alikes with a false alarm: {sum(bool(each.false) for each in healthy)} of {len(healthy)}",
+        (
+            "- verdict borne out with another number of members: "
+            f"{share(sum(graded), len(graded))} "
+            f"of {len(graded)}"
+        ),
+        (
+            f"- look-alikes with a false alarm: {sum(bool(each.false) for each in healthy)} of "
+            f"{len(healthy)}"
+        ),
     ]
     lines += seconds_forecast([each.forecasts for each in results])
     if windows:
@@ -209,5 +248,13 @@ def totals(results: Sequence[Result]) -> list[str]:
 
 def markdown(results: Sequence[Result]) -> str:
     """The whole page."""
-    parts = [WRITTEN, *totals(results), CODES, *by_code(results), EACH, *by_scenario(results), BESIDE]
+    parts = [
+        WRITTEN,
+        *totals(results),
+        CODES,
+        *by_code(results),
+        EACH,
+        *by_scenario(results),
+        BESIDE,
+    ]
     return "\n".join([*parts, *by_method(results), ""])

@@ -1,4 +1,6 @@
-"""Drain times that `laggard plan` forecasts, against runs of the simulator with that many members and that rate."""
+"""Drain times that `laggard plan` forecasts, against runs of the simulator with that many members
+and that rate.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ from scenarios.labels import Labels, Scenario
 from simulator.cluster import MINUTE, SECOND
 from simulator.producer import piecewise
 
-SHORT_AT, EVALUATED = 12, 26  # minutes: from when on too much arrives, and end of the window that the plan is made of
+# minutes: from when on too much arrives, and end of the window that the plan is made of
+SHORT_AT, EVALUATED = 12, 26
 DECIDE = EVALUATED - runs.TICK_MS / MINUTE  # its newest tick: the lag is of then
 HORIZON = 60  # minutes in which a counterfactual run may drain
 FRESH_SECONDS = 8  # a partition has drained when no more is unread than arrives between two commits
@@ -55,7 +58,9 @@ class Compared:
 
 
 def shortage(times: float = 1.0) -> Scenario:
-    """Members too few for uneven partitions; from the decision on so many times the records arrive."""
+    """Members too few for uneven partitions; from the decision on so many times the
+    records arrive.
+    """
 
     def workload(cluster: ScenarioCluster) -> Labels:
         members, each = cluster.one_of((2, 4), (3, 4), (4, 3))
@@ -78,7 +83,9 @@ def shortage(times: float = 1.0) -> Scenario:
 
 
 def compare(seed: int) -> Iterator[Compared]:
-    """Ask for the members to have, for one to two partitions, and for one to each at a tenth less load."""
+    """Ask for the members to have, for one to two partitions, and for one to each at a tenth less
+    load.
+    """
     recorded = _recorded(seed)
     rates = rates_of(recorded.signals, recorded.busy_rates)
     desired, ceiling = size(recorded.signals).members_desired, recorded.signals.ceiling
@@ -90,7 +97,12 @@ def compare(seed: int) -> Iterator[Compared]:
             continue
         changed = apply(recorded.signals, Change(members, rate=times))
         forecast = Plan(changed, rates, now=now, keeps_owners=True).outcome(members).drain
-        yield Compared(seed, f"{now} to {members} members, rate x{times:g}", forecast, _truth(seed, members, times))
+        yield Compared(
+            seed,
+            f"{now} to {members} members, rate x{times:g}",
+            forecast,
+            _truth(seed, members, times),
+        )
 
 
 def _recorded(seed: int) -> Recorded:
@@ -113,7 +125,9 @@ def _recorded(seed: int) -> Recorded:
 
 
 def _truth(seed: int, members: int, times: float) -> float:
-    """Seconds from the decision until no partition has a backlog, inf if that is beyond the horizon."""
+    """Seconds from the decision until no partition has a backlog, inf if that is beyond the
+    horizon.
+    """
     cluster = ScenarioCluster(seed)
     shortage(times).workload(cluster)
     found: list[int] = []
@@ -135,7 +149,10 @@ def _has_drained(cluster: ScenarioCluster) -> bool:
     now, logs = cluster.clock.now, cluster.brokers.topics[cluster.main].logs
     for part, log in enumerate(logs):
         fresh = log.end_at(now - FRESH_SECONDS * SECOND)
-        if cluster.coordinator.committed.get((cluster.name(), cluster.main, part), (0, 0))[0] < fresh:
+        if (
+            cluster.coordinator.committed.get((cluster.name(), cluster.main, part), (0, 0))[0]
+            < fresh
+        ):
             return False
     return True
 
@@ -146,7 +163,9 @@ def percentile(values: Sequence[float], percent: int) -> float:
 
 
 def table(found: Sequence[Compared]) -> list[str]:
-    """Return the distribution of forecast / truth as a table for the page, without those beyond the horizon."""
+    """Return the distribution of forecast / truth as a table for the page, without those beyond the
+    horizon.
+    """
     ratios = [each.ratio for each in found if each.is_seen]
     within = 100 * sum(each.is_within for each in found if each.is_seen) / len(ratios)
     levels = " | ".join(f"{percentile(ratios, each):.2f}" for each in LEVELS)
@@ -168,7 +187,10 @@ def main() -> None:
         for each in compare(seed):
             span = each.forecast
             forecast = f"{span.value:.0f} s ({span.low:.0f} to {span.high:.0f})"
-            print(f"seed {seed}: {each.question}: forecast {forecast}, took {each.truth:.0f} s", flush=True)
+            print(
+                f"seed {seed}: {each.question}: forecast {forecast}, took {each.truth:.0f} s",
+                flush=True,
+            )
             found.append(each)
     print("\n".join(table(found)))
     print(f"Both beyond {HORIZON} minutes, and left out: {sum(not each.is_seen for each in found)}")

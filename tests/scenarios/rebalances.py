@@ -1,4 +1,6 @@
-"""Members that are evicted or join again and again; rounds that do not end; assignors and coordinators that change."""
+"""Members that are evicted or join again and again; rounds that do not end; assignors and
+coordinators that change.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def sc13(cluster: ScenarioCluster) -> Labels:
         at + 40,
         must=(Must("POLL_TIMEOUT_EVICTION", at + 5, within=8),),
         may=TURMOIL | only("COMMITS_STOPPED", "PARTITION_STALLED"),
-        never=only("CAPACITY_SHORTAGE", "AT_PARTITION_CEILING", "SESSION_EVICTION", "POISON_PILL_SUSPECT"),
+        never=only(
+            "CAPACITY_SHORTAGE", "AT_PARTITION_CEILING", "SESSION_EVICTION", "POISON_PILL_SUSPECT"
+        ),
         primary=only("POLL_TIMEOUT_EVICTION"),
         expects=(Expect(at + 12, at + 40, FIRST),),
     )
@@ -121,7 +125,9 @@ def sc26(cluster: ScenarioCluster) -> Labels:
     return Labels(
         at + poll_ms / MINUTE + 14,
         must=(Must("REBALANCE_STRAGGLER", at + poll_ms / MINUTE, within=4),),
-        may=only("COMMITS_STOPPED", "PARTITION_STALLED", "POLL_TIMEOUT_EVICTION", "REBALANCE_INCOMPLETE"),
+        may=only(
+            "COMMITS_STOPPED", "PARTITION_STALLED", "POLL_TIMEOUT_EVICTION", "REBALANCE_INCOMPLETE"
+        ),
         never=only("CAPACITY_SHORTAGE", "SESSION_EVICTION", "REBALANCE_STORM"),
         primary=only("REBALANCE_STRAGGLER"),
         primary_minutes=(at + poll_ms / MINUTE + 2, at + poll_ms / MINUTE + 5),
@@ -172,7 +178,8 @@ def sc29(cluster: ScenarioCluster) -> Labels:
         cluster.minute(at + 8 * number, leave, "leave")
     return Labels(
         at + 52,
-        # the third rebalance is at the second departure, the second return of a partition soon after
+        # the third rebalance is at the second departure, the second return of a partition soon
+        # after
         must=(Must("NON_STICKY_MOVES", at + 8, within=10), Must("PING_PONG", at + 9, within=15)),
         never=only("REBALANCE_STORM", "CAPACITY_SHORTAGE", "DEPLOY_LAG_SPIKE", "CRASH_LOOP"),
     )
@@ -186,7 +193,8 @@ def sc30(cluster: ScenarioCluster) -> Labels:
 
     def block() -> None:
         member = cluster.alive()[index]
-        member.settle = lambda done, places=None, *, is_wanted: None  # its revoke callback never returns
+        # its revoke callback never returns
+        member.settle = lambda done, places=None, *, is_wanted: None
         cluster.grow(2, ModernMember)
 
     cluster.minute(at, block, "revoke_hangs")
@@ -204,9 +212,13 @@ def sc31(cluster: ScenarioCluster) -> Labels:
     at = cluster.about(HEALTHY)
     cluster.topic(partitions=200, rate=steady(8))
     cluster.group(20, capacity=400.0)
-    cluster.minute(at, lambda: cluster.restart(cluster.one_of(*cluster.alive()), 20 * SECOND), "restart")
+    cluster.minute(
+        at, lambda: cluster.restart(cluster.one_of(*cluster.alive()), 20 * SECOND), "restart"
+    )
     return Labels(
-        at + 12, must=(Must("EAGER_LARGE_GROUP", at + 0.5, within=13),), expects=(Expect(at + 6, at + 12, CALM),)
+        at + 12,
+        must=(Must("EAGER_LARGE_GROUP", at + 0.5, within=13),),
+        expects=(Expect(at + 6, at + 12, CALM),),
     )
 
 
@@ -215,17 +227,26 @@ def sc32(cluster: ScenarioCluster) -> Labels:
     at = cluster.about(HEALTHY)
     cluster.topic(rate=steady(cluster.between(60, 100)))
     cluster.group(4)
-    steps = (("cooperative-sticky", "range"), ("cooperative-sticky",), ("cooperative-sticky", "range"), ("range",))
+    steps = (
+        ("cooperative-sticky", "range"),
+        ("cooperative-sticky",),
+        ("cooperative-sticky", "range"),
+        ("range",),
+    )
 
     def roll(assignors: tuple[str, ...]) -> None:
         for index, member in enumerate(cluster.alive()):
             fresh = replace(member.config, assignors=assignors)
             cluster.clock.after(index * 25 * SECOND, lambda member=member: member.close("deploy"))
-            cluster.clock.after((index * 25 + 10) * SECOND, lambda fresh=fresh: cluster.start(fresh))
+            cluster.clock.after(
+                (index * 25 + 10) * SECOND, lambda fresh=fresh: cluster.start(fresh)
+            )
 
     every = cluster.between(4, 6)
     for number in range(6):
-        cluster.minute(at + number * every, lambda number=number: roll(steps[number % 4]), "assignor_change")
+        cluster.minute(
+            at + number * every, lambda number=number: roll(steps[number % 4]), "assignor_change"
+        )
     return Labels(
         at + 6 * every + 6,
         must=(Must("ASSIGNOR_FLAP", at + 3 * every + 2, within=12),),
@@ -242,16 +263,27 @@ def sc45(cluster: ScenarioCluster) -> Labels:
     for number in range(groups):
         for index in range(2):
             config = cluster.config(
-                10 * number + index, group=cluster.name(number), client_id=f"app-{number}", session_ms=10_000
+                10 * number + index,
+                group=cluster.name(number),
+                client_id=f"app-{number}",
+                session_ms=10_000,
             )
-            cluster.clock.after(cluster.chance.randint(0, 2 * SECOND), lambda config=config: cluster.start(config))
+            cluster.clock.after(
+                cluster.chance.randint(0, 2 * SECOND), lambda config=config: cluster.start(config)
+            )
     broker = cluster.draw.randrange(3)
-    lost = [cluster.name(number) for number in range(groups) if partition_of(cluster.name(number)) % 3 == broker]
+    lost = [
+        cluster.name(number)
+        for number in range(groups)
+        if partition_of(cluster.name(number)) % 3 == broker
+    ]
 
     def restart() -> None:
         for name in lost:
             cluster.coordinator.fail_over(partition_of(name), 2 * SECOND)
-            cluster.clock.after(3 * SECOND, lambda name=name: cluster.alive(name)[0].rejoin("coordinator_move"))
+            cluster.clock.after(
+                3 * SECOND, lambda name=name: cluster.alive(name)[0].rejoin("coordinator_move")
+            )
 
     cluster.minute(at, restart, "coordinator_restart")
     return Labels(

@@ -1,6 +1,8 @@
-"""What the rules find in simulated faults and in their look-alikes, against what is known of them; prints markdown.
+"""What the rules find in simulated faults and in their look-alikes, against what is known of them;
+prints markdown.
 
-In parts, with more seeds for the look-alikes and fewer for a day that is long; the page is of all runs in the file:
+In parts, with more seeds for the look-alikes and fewer for a day that is long; the page is of all
+runs in the file:
     report.py --keep runs.jsonl --seeds 40 --only healthy
     report.py --keep runs.jsonl --seeds 20 --without healthy SC59
     report.py --keep runs.jsonl --seeds 2 --only SC59
@@ -39,7 +41,8 @@ from scenarios.scoring import grade, score
 def examine(name: str, seeds: Sequence[int], *, is_counterfactual: bool) -> list[Result]:
     """Simulate, record, evaluate and score seeds of one scenario."""
     pa.set_cpu_count(1)
-    gc.disable()  # all that is made lives until the end, and to look through it takes a third of the time
+    # all that is made lives until the end, and to look through it takes a third of the time
+    gc.disable()
     results = []
     for recorded in record_all(SCENARIOS[name], seeds):
         diagnosed = diagnose(recorded)
@@ -50,22 +53,30 @@ def examine(name: str, seeds: Sequence[int], *, is_counterfactual: bool) -> list
         calls[NAME] = own_calls(recorded, diagnosed.findings, diagnosed.windows)
         compared = [compare(recorded, method, each) for method, each in calls.items()]
         forecast = forecasts(recorded, diagnosed.windows)
-        results.append(Result(scored, compared, diagnosed.seconds, diagnosed.group_windows, forecast))
+        results.append(
+            Result(scored, compared, diagnosed.seconds, diagnosed.group_windows, forecast)
+        )
     gc.collect()
     return results
 
 
 def chosen(asked: Sequence[str], without: Sequence[str] = ()) -> list[str]:
-    """Scenarios by name, by a name's beginning or by a glob of it; `healthy` are the look-alikes; none: all."""
+    """Scenarios by name, by a name's beginning or by a glob of it; `healthy` are the look-alikes;
+    none: all.
+    """
 
     def fits(name: str, patterns: Sequence[str]) -> bool:
         healthy = "healthy" in patterns and SCENARIOS[name].is_healthy
         return healthy or any(fnmatchcase(name, f"{each}*") for each in patterns)
 
-    return [name for name in SCENARIOS if (not asked or fits(name, asked)) and not fits(name, without)]
+    return [
+        name for name in SCENARIOS if (not asked or fits(name, asked)) and not fits(name, without)
+    ]
 
 
-def tasks(names: Iterable[str], seeds: Iterable[int], known: Collection[Key]) -> list[tuple[str, list[int]]]:
+def tasks(
+    names: Iterable[str], seeds: Iterable[int], known: Collection[Key]
+) -> list[tuple[str, list[int]]]:
     """What is left to do, the longest first so that no process waits for another's last one."""
     left = {name: [seed for seed in seeds if (name, seed) not in known] for name in names}
     found = [(name, part) for name, own in left.items() for part in parts(SCENARIOS[name], own)]
@@ -75,16 +86,26 @@ def tasks(names: Iterable[str], seeds: Iterable[int], known: Collection[Key]) ->
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5, help="runs per scenario; 0: only what is known")
+    parser.add_argument(
+        "--seeds", type=int, default=5, help="runs per scenario; 0: only what is known"
+    )
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     which = "scenarios by name, its beginning or a glob; healthy: the look-alikes"
     parser.add_argument("--only", nargs="*", default=[], metavar="NAME", help=which)
     parser.add_argument("--without", nargs="*", default=[], metavar="NAME", help="all but these")
-    parser.add_argument("--counterfactual", action="store_true", help="repeat runs with another number of members")
-    parser.add_argument("--keep", type=Path, metavar="FILE", help="add each run there as a line, and do none twice")
-    parser.add_argument("--add", type=Path, nargs="*", default=[], metavar="FILE", help="runs kept elsewhere")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="also write the page there, after each part")
+    parser.add_argument(
+        "--counterfactual", action="store_true", help="repeat runs with another number of members"
+    )
+    parser.add_argument(
+        "--keep", type=Path, metavar="FILE", help="add each run there as a line, and do none twice"
+    )
+    parser.add_argument(
+        "--add", type=Path, nargs="*", default=[], metavar="FILE", help="runs kept elsewhere"
+    )
+    parser.add_argument(
+        "--write", type=Path, metavar="FILE", help="also write the page there, after each part"
+    )
     asked = parser.parse_args()
     results = kept.read([*asked.add, *([asked.keep] if asked.keep else [])])
     known = {kept.key_of(each) for each in results}
@@ -104,7 +125,9 @@ def main() -> int:
             print(f"{name}, {len(part)} runs from seed {part[0]} done", file=sys.stderr, flush=True)
             if asked.write:
                 known_page = asked.write.read_text() if asked.write.exists() else ""
-                asked.write.write_text(with_section(markdown(kept.in_order(results)), known=known_page))
+                asked.write.write_text(
+                    with_section(markdown(kept.in_order(results)), known=known_page)
+                )
     print(markdown(kept.in_order(results)))
     return 0
 

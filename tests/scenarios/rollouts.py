@@ -1,4 +1,6 @@
-"""Rolling replacements: once, with too much work, again and again, by records of old brokers, of Connect's workers."""
+"""Rolling replacements: once, with too much work, again and again, by records of old brokers, of
+Connect's workers.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ def deploy(cluster: ScenarioCluster, at: float, gap: float, every: float, member
         member = order[index]
         member.close("deploy")
         host = member.config.host if member.config.instance_id else f"/10.2.{cluster.place}.{index}"
-        cluster.clock.after(round(gap * SECOND), lambda: cluster.start(replace(member.config, host=host), type(member)))
+        cluster.clock.after(
+            round(gap * SECOND),
+            lambda: cluster.start(replace(member.config, host=host), type(member)),
+        )
 
     order: list[Any] = []
     cluster.minute(at, lambda: order.extend(cluster.alive()), "deploy")
@@ -56,7 +61,9 @@ def sc17(cluster: ScenarioCluster) -> Labels:
 def sc18(cluster: ScenarioCluster) -> Labels:
     _, over, _ = _rolling(cluster, static=True)
     return Labels(
-        over + 12, never=DEPLOY_NEVER | only("STATIC_EXPIRED", "STATIC_DUPLICATE"), may=only("DEPLOY_LAG_SPIKE")
+        over + 12,
+        never=DEPLOY_NEVER | only("STATIC_EXPIRED", "STATIC_DUPLICATE"),
+        may=only("DEPLOY_LAG_SPIKE"),
     )
 
 
@@ -68,7 +75,10 @@ def sc19(cluster: ScenarioCluster) -> Labels:
 def sc62(cluster: ScenarioCluster) -> Labels:
     at, members = cluster.about(HEALTHY), 8
     capacity, ratio = cluster.between(500, 700), cluster.between(1.15, 1.35)
-    cluster.topic(partitions=24, rate=piecewise((0, 0.4 * capacity / 3), (round(at * MINUTE), ratio * capacity / 3)))
+    cluster.topic(
+        partitions=24,
+        rate=piecewise((0, 0.4 * capacity / 3), (round(at * MINUTE), ratio * capacity / 3)),
+    )
     cluster.group(members, capacity=capacity)
     gap = cluster.between(30, 45)
     over = deploy(cluster, at, gap, gap + 20, members)
@@ -93,7 +103,9 @@ def sc63(cluster: ScenarioCluster) -> Labels:
         for index in range(members):
             cluster.minute(
                 at + 0.01 + index * every / 60,
-                lambda order=order, index=index, number=number: _renew(cluster, order[index], number, index, gap),
+                lambda order=order, index=index, number=number: _renew(
+                    cluster, order[index], number, index, gap
+                ),
             )
     over = begins[1] + ((members - 1) * every + gap) / 60
     return Labels(
@@ -111,19 +123,25 @@ def _renew(cluster: ScenarioCluster, member: Any, number: int, index: int, gap: 
 
 
 def sc65(cluster: ScenarioCluster) -> Labels:
-    """Records of version 1 know no instance id, and not since when a group has been in its state."""
+    """Records of version 1 know no instance id, and not since when a group has been
+    in its state.
+    """
     cluster.coordinator.commit_version = cluster.coordinator.group_version = 1
     return sc17(cluster)
 
 
 def la17(cluster: ScenarioCluster) -> Labels:
-    """A Connect worker dies, and its sink tasks return on the others after five minutes (KIP-415)."""
+    """A Connect worker dies, and its sink tasks return on the others after five
+    minutes (KIP-415).
+    """
     at, workers = cluster.about(HEALTHY), cluster.one_of(2, 3)
     cluster.topic(rate=steady(cluster.between(40, 70)))
     names = [f"connector-consumer-orders-{number}" for number in range(2 * workers)]
     configs = [cluster.config(number // 2, client_id=name) for number, name in enumerate(names)]
     for config in configs:
-        cluster.clock.after(cluster.chance.randint(0, 2 * SECOND), lambda config=config: cluster.start(config))
+        cluster.clock.after(
+            cluster.chance.randint(0, 2 * SECOND), lambda config=config: cluster.start(config)
+        )
     delay = cluster.between(300, 330)
 
     def die() -> None:
@@ -133,16 +151,23 @@ def la17(cluster: ScenarioCluster) -> Labels:
             cluster.clock.after(round(delay * SECOND), lambda config=config: cluster.start(config))
 
     cluster.minute(at, die, "worker_lost")
-    return Labels(at + 30, never=only("SCALE_OSCILLATION"), expects=(Expect(at + 18, at + 30, CALM),))
+    return Labels(
+        at + 30, never=only("SCALE_OSCILLATION"), expects=(Expect(at + 18, at + 30, CALM),)
+    )
 
 
 def la25(cluster: ScenarioCluster) -> Labels:
-    """Static members are replaced one after the other, three times: nothing more is to be gained."""
+    """Static members are replaced one after the other, three times: nothing more is
+    to be gained.
+    """
     cluster.topic(partitions=24, rate=steady(cluster.between(85, 110)))
     cluster.static(6)
     for number in range(DEPLOYS):
         deploy(cluster, HEALTHY + 25.0 * number, 20, 30, 6)
-    return Labels(HEALTHY + 25.0 * DEPLOYS + 10, never=DEPLOY_NEVER | only("STATIC_NOT_USED", "STATIC_EXPIRED"))
+    return Labels(
+        HEALTHY + 25.0 * DEPLOYS + 10,
+        never=DEPLOY_NEVER | only("STATIC_NOT_USED", "STATIC_EXPIRED"),
+    )
 
 
 SCENARIOS = (

@@ -26,7 +26,9 @@ Tables = Mapping[str, pa.Table]
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a scenario: its labels, all that was written and polled, and its simulated cluster."""
+    """One run of a scenario: its labels, all that was written and polled, and its simulated
+    cluster.
+    """
 
     scenario: Scenario
     seed: int
@@ -49,7 +51,9 @@ class Recorded:
 
 
 def place_of(scenario: Scenario, seed: int) -> int:
-    """Runs recorded side by side need offsets partitions of their own; a run has the same ones in every company."""
+    """Runs recorded side by side need offsets partitions of their own; a run has the same ones in
+    every company.
+    """
     return seed % (PARTITIONS // scenario.groups) * scenario.groups
 
 
@@ -79,8 +83,16 @@ def parts(scenario: Scenario, seeds: Iterable[int]) -> list[list[int]]:
 
 def declared(labels: Iterable[Labels]) -> Policies:
     """The service levels of all their groups, as the configuration would say them."""
-    levels = {group: policy.slo_time_lag_seconds for each in labels for group, policy in each.policies.items()}
-    rules = [PolicyRule(group, values={"slo_time_lag_seconds": level}) for group, level in levels.items() if level]
+    levels = {
+        group: policy.slo_time_lag_seconds
+        for each in labels
+        for group, policy in each.policies.items()
+    }
+    rules = [
+        PolicyRule(group, values={"slo_time_lag_seconds": level})
+        for group, level in levels.items()
+        if level
+    ]
     return Policies(tuple(rules))
 
 
@@ -96,19 +108,25 @@ def simulate(scenario: Scenario, seed: int, place: int = 0, tick_ms: int = TICK_
         brokers = cluster.brokers
         log = cluster.coordinator.log
         probes = brokers.probes(levels)
-        polls.append(Polled(at_ms, brokers.poll(), log.positions(), brokers.facts(), probes, log.partitions))
+        polls.append(
+            Polled(at_ms, brokers.poll(), log.positions(), brokers.facts(), probes, log.partitions)
+        )
         cluster.clock.after(tick_ms, poll)
 
     cluster.clock.at(cluster.at_ms(scenario.watched_from) + tick_ms, poll)
     cluster.clock.run_until(cluster.at_ms(labels.minutes))
-    simulation = Simulation(scenario.name, seed, cluster.coordinator.log.records, polls, cluster.truth)
+    simulation = Simulation(
+        scenario.name, seed, cluster.coordinator.log.records, polls, cluster.truth
+    )
     return Run(scenario, seed, labels, cluster, simulation)
 
 
 class Recorder(Laggard):
     """Keeps the appended tables as they are."""
 
-    def __init__(self, window_seconds: int = WINDOW_MS // 1000, policies: Policies | None = None) -> None:
+    def __init__(
+        self, window_seconds: int = WINDOW_MS // 1000, policies: Policies | None = None
+    ) -> None:
         super().__init__(window_seconds, policies)
         self.pieces: dict[str, list[pa.Table]] = {name: [] for name in self.history}
 
@@ -119,7 +137,9 @@ class Recorder(Laggard):
 
     def whole(self, name: str) -> pa.Table:
         # one chunk: a filter costs as much per chunk as for thousands of rows
-        return pa.concat_tables([arrow_schema(schemas.TABLES[name]).empty_table(), *self.pieces[name]]).combine_chunks()
+        return pa.concat_tables(
+            [arrow_schema(schemas.TABLES[name]).empty_table(), *self.pieces[name]]
+        ).combine_chunks()
 
 
 def record(runs: Sequence[Run], job: Recorder | None = None) -> list[Recorded]:
@@ -130,18 +150,28 @@ def record(runs: Sequence[Run], job: Recorder | None = None) -> list[Recorded]:
         positions = [row for polled, _ in present for row in polled.positions]
         facts = [row for polled, _ in present for row in polled.facts]
         probes = [row for polled, _ in present for row in polled.probes]
-        offsets = {part: row for polled, _ in present for part, row in polled.offsets_partitions.items()}
+        offsets = {
+            part: row for polled, _ in present for part, row in polled.offsets_partitions.items()
+        }
         records = [each for _, written in present for each in written]
-        # what was written before the job began is read as the past, a tick before the live end is reached
+        # what was written before the job began is read as the past, a tick before the live end is
+        # reached
         is_past = number == 0 and any(run.scenario.watched_from for run in runs)
         # a scenario in which the offsets topic itself changes is recorded alone
-        whole = replace(present[0][0], positions=positions, offsets_partitions=offsets, facts=facts, probes=probes)
+        whole = replace(
+            present[0][0],
+            positions=positions,
+            offsets_partitions=offsets,
+            facts=facts,
+            probes=probes,
+        )
         job.tick(whole, records, is_caught_up=not is_past)
     tables = {name: job.whole(name) for name in job.pieces}
     return [
         Recorded(
             run,
-            {name: _own(run, name, table) for name, table in tables.items()} | {"batches": _batches(run)},
+            {name: _own(run, name, table) for name, table in tables.items()}
+            | {"batches": _batches(run)},
             job.window_seconds,
         )
         for run in runs
@@ -149,7 +179,9 @@ def record(runs: Sequence[Run], job: Recorder | None = None) -> list[Recorded]:
 
 
 def _steps(run: Run) -> Iterator[tuple[Polled, list[Written]]]:
-    """Polls, and what was read with each; of a past that was not watched what the log cleaner has left."""
+    """Polls, and what was read with each; of a past that was not watched what the log cleaner has
+    left.
+    """
     for number, polled, records in ticks(run.simulation):
         yield polled, compacted(records) if number == 0 and run.scenario.watched_from else records
 
@@ -187,7 +219,8 @@ def _own(run: Run, name: str, table: pa.Table) -> pa.Table:
     if "group" in table.column_names:
         groups = pa.array(run.cluster.names, pa.string())
         own = pc.is_in(table["group"], value_set=groups)
-        if "topic" in table.column_names:  # an event of the cluster has no group, and may have no topic
+        # an event of the cluster has no group, and may have no topic
+        if "topic" in table.column_names:
             mine = pc.and_(
                 pc.is_null(table["group"]),
                 pc.or_(pc.is_null(table["topic"]), pc.is_in(table["topic"], value_set=topics)),
@@ -204,11 +237,14 @@ def record_all(scenario: Scenario, seeds: Iterable[int]) -> Iterator[Recorded]:
         yield from record([simulate(scenario, seed, place_of(scenario, seed)) for seed in part])
 
 
-def envelope_later(scenario: Scenario, seed: int, minutes: float, members: int | None, place: int = 0) -> float:
-    """Lowest lag in the minute that ends 30 min after a decision, with another number of members or with as many.
+def envelope_later(
+    scenario: Scenario, seed: int, minutes: float, members: int | None, place: int = 0
+) -> float:
+    """Lowest lag in the minute that ends 30 min after a decision, with another number of members or
+    with as many.
 
-    The same seed; the labels' `decide` is not read, so that any minute can be asked about. All groups count: where
-    they share a sink, what one of them gains by more members the others lose.
+    The same seed; the labels' `decide` is not read, so that any minute can be asked about. All
+    groups count: where they share a sink, what one of them gains by more members the others lose.
     """
     cluster = ScenarioCluster(seed, place)
     scenario.workload(cluster)

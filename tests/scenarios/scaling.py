@@ -37,7 +37,9 @@ def sc24(cluster: ScenarioCluster) -> Labels:
     at, away = cluster.about(HEALTHY), cluster.between(18, 24)
     cluster.topic(rate=steady(20))
     cluster.group(2)
-    cluster.minute(at, lambda: [member.close("scale_to_zero") for member in cluster.alive()], "scale_to_zero")
+    cluster.minute(
+        at, lambda: [member.close("scale_to_zero") for member in cluster.alive()], "scale_to_zero"
+    )
     cluster.minute(at + away, lambda: cluster.grow(2), "return")
     drain = away * 240 / (1200 - 240)
     return Labels(
@@ -47,7 +49,9 @@ def sc24(cluster: ScenarioCluster) -> Labels:
             Must("SCALE_ZERO_COLD_START", at + away, within=8),
         ),
         may=only("OFFSETS_EXPIRY_FORECAST"),
-        never=only("CAPACITY_SHORTAGE", "CAPACITY_BURST", "HOT_PARTITION_ARRIVAL", "COMMITS_STOPPED"),
+        never=only(
+            "CAPACITY_SHORTAGE", "CAPACITY_BURST", "HOT_PARTITION_ARRIVAL", "COMMITS_STOPPED"
+        ),
         primary=only("EMPTY_WITH_LAG"),
         primary_minutes=(at + 15, at + away),
         expects=(Expect(at + 4, at + away - 1, only("NO_MEMBERS")),),

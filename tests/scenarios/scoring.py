@@ -11,10 +11,18 @@ from scenarios.labels import ALARMS, CAUSES, META, YES, Expect, Must
 from scenarios.runs import WINDOW_MS, Run, envelope_later
 
 Row = Mapping[str, Any]
-EARLY_WINDOWS = 5  # a finding may be this much before its label: conditions come true a little before all of the fault
+# a finding may be this much before its label: conditions come true a little before all of the fault
+EARLY_WINDOWS = 5
 HELPS, DOES_NOT_HELP = 0.5, 0.8
 IN_VAIN = frozenset(
-    {"NO_STALLED", "NO_BROKER", "NO_HOT_PARTITION", "NO_COSTLY_PARTITION", "NO_IDLE", "NO_DOWNSTREAM"}
+    {
+        "NO_STALLED",
+        "NO_BROKER",
+        "NO_HOT_PARTITION",
+        "NO_COSTLY_PARTITION",
+        "NO_IDLE",
+        "NO_DOWNSTREAM",
+    }
 )  # verdicts that another number of members must not refute
 
 
@@ -57,7 +65,9 @@ def opened(rows: Iterable[Row]) -> list[Opened]:
         if row["event"] == "opened":
             parts = frozenset(row["partitions"] or ())
             names = {name: row.get(name) or "" for name in ("subject", "topic")}
-            found[row["finding_id"]] = Opened(row["code"], row["group"] or "", parts, at_ms, **names)
+            found[row["finding_id"]] = Opened(
+                row["code"], row["group"] or "", parts, at_ms, **names
+            )
         each = found.get(row["finding_id"])
         if each is None:
             continue
@@ -113,7 +123,9 @@ def _score_must(run: Run, must: Must, found: Sequence[Opened], result: Scored) -
         and (not must.partitions or bool(each.partitions & must.partitions))
     ]
     in_time = [each for each in fits if each.opened_ms >= true_ms - EARLY_WINDOWS * WINDOW_MS]
-    if len(fits) > len(in_time) or (must.group and any(e.code == must.code and e.group != must.group for e in found)):
+    if len(fits) > len(in_time) or (
+        must.group and any(e.code == must.code and e.group != must.group for e in found)
+    ):
         result.false.add(must.code)
     if not in_time:
         result.misses.add(must.code)
@@ -125,7 +137,9 @@ def _score_must(run: Run, must: Must, found: Sequence[Opened], result: Scored) -
 
 
 def _score_primary(run: Run, found: Sequence[Opened], result: Scored) -> None:
-    """Right if it is right in most windows in which the group has one, and there is such a window."""
+    """Right if it is right in most windows in which the group has one, and there is
+    such a window.
+    """
     minutes = run.labels.minutes
     begin, end = run.labels.primary_minutes or (minutes - 10, minutes)
     seen = []
@@ -141,7 +155,9 @@ def _score_primary(run: Run, found: Sequence[Opened], result: Scored) -> None:
 
 
 def verdict_at(windows: Iterable[Row], group: str, at_ms: int) -> Row | None:
-    """The newest row of a group whose window has ended by then; its verdict is the same on every topic."""
+    """The newest row of a group whose window has ended by then; its verdict is the same on every
+    topic.
+    """
     ended = [
         row
         for row in windows
@@ -153,7 +169,11 @@ def verdict_at(windows: Iterable[Row], group: str, at_ms: int) -> Row | None:
 def _score_verdicts(run: Run, expect: Expect, windows: Iterable[Row], result: Scored) -> None:
     group = expect.group or run.cluster.name()
     begin, end = run.cluster.at_ms(expect.begin), run.cluster.at_ms(expect.end)
-    by_window = {milliseconds(row["window_start"]): row["scale_verdict"] for row in windows if row["group"] == group}
+    by_window = {
+        milliseconds(row["window_start"]): row["scale_verdict"]
+        for row in windows
+        if row["group"] == group
+    }
     for start_ms, verdict in sorted(by_window.items()):
         if start_ms is not None and begin <= start_ms and start_ms + WINDOW_MS <= end:
             result.verdicts += 1
@@ -163,9 +183,15 @@ def _score_verdicts(run: Run, expect: Expect, windows: Iterable[Row], result: Sc
 
 
 def grade(run: Run, windows: Sequence[Row]) -> bool | None:
-    """True if runs with another number of members bear out the verdict at the minute of decision; None: not graded."""
+    """True if runs with another number of members bear out the verdict at the minute of decision;
+    None: not graded.
+    """
     decide = run.labels.decide
-    row = None if decide is None else verdict_at(windows, run.cluster.name(), run.cluster.at_ms(decide))
+    row = (
+        None
+        if decide is None
+        else verdict_at(windows, run.cluster.name(), run.cluster.at_ms(decide))
+    )
     if decide is None or row is None or row["scale_verdict"] not in YES | IN_VAIN:
         return None
     unchanged = envelope_later(run.scenario, run.seed, decide, None)
@@ -179,5 +205,8 @@ def grade(run: Run, windows: Sequence[Row]) -> bool | None:
         got = ratio(row["members_desired"])
         return None if HELPS < got < DOES_NOT_HELP else got <= HELPS
     members = row["members"]
-    got = min(ratio(members + 1), ratio(max(members + 1, min(2 * members, row["members_ceiling"] or 2 * members))))
+    got = min(
+        ratio(members + 1),
+        ratio(max(members + 1, min(2 * members, row["members_ceiling"] or 2 * members))),
+    )
     return None if HELPS < got < DOES_NOT_HELP else got >= DOES_NOT_HELP

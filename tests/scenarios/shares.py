@@ -1,4 +1,6 @@
-"""Work that comes to unlike shares: several slow members, partitions that no number of members divides."""
+"""Work that comes to unlike shares: several slow members, partitions that no number of members
+divides.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ def sc67(cluster: ScenarioCluster) -> Labels:
     capacity, load = cluster.between(450, 800), cluster.between(0.4, 0.6)
     cluster.topic(partitions=3 * members, rate=steady(load * capacity / 3))
     cluster.group(members, capacity=capacity)
-    shares = {index: cluster.between(0.4, 0.75) for index in cluster.draw.sample(range(members), slow)}
+    shares = {
+        index: cluster.between(0.4, 0.75) for index in cluster.draw.sample(range(members), slow)
+    }
 
     def weaken() -> None:
         alive = cluster.alive()
@@ -32,7 +36,9 @@ def sc67(cluster: ScenarioCluster) -> Labels:
 
 
 def sc68(cluster: ScenarioCluster) -> Labels:
-    """Those with one partition less than others keep up, and lag lies on half of the partitions only."""
+    """Those with one partition less than others keep up, and lag lies on half of the partitions
+    only.
+    """
     at, capacity = cluster.about(HEALTHY), cluster.between(450, 800)
     members, parts = cluster.one_of((5, 12), (7, 24), (5, 8))
     rate = cluster.between(1.1, 1.3) * members * capacity / parts
@@ -49,7 +55,9 @@ def sc68(cluster: ScenarioCluster) -> Labels:
 
 
 def sc69(cluster: ScenarioCluster) -> Labels:
-    """Two of the five have as many partitions as before, and what they do not get done is theirs alone in the end."""
+    """Two of the five have as many partitions as before, and what they do not get done is theirs
+    alone in the end.
+    """
     at, capacity = cluster.about(HEALTHY), cluster.between(450, 700)
     rate = cluster.between(1.25, 1.4) * capacity / 3
     cluster.topic(rate=piecewise((0, 0.4 * rate), (round(at * MINUTE), rate)))
@@ -69,9 +77,17 @@ def sc69(cluster: ScenarioCluster) -> Labels:
 
 
 def sc70(cluster: ScenarioCluster) -> Labels:
-    """More arrives for everybody, and one member is slow besides: none has room for another's partitions."""
-    at, capacity, ratio = cluster.about(HEALTHY), cluster.between(450, 700), cluster.between(1.1, 1.25)
-    cluster.topic(rate=piecewise((0, 0.5 * capacity / 3), (round(at * MINUTE), ratio * capacity / 3)))
+    """More arrives for everybody, and one member is slow besides: none has room for another's
+    partitions.
+    """
+    at, capacity, ratio = (
+        cluster.about(HEALTHY),
+        cluster.between(450, 700),
+        cluster.between(1.1, 1.25),
+    )
+    cluster.topic(
+        rate=piecewise((0, 0.5 * capacity / 3), (round(at * MINUTE), ratio * capacity / 3))
+    )
     cluster.group(4, capacity=capacity)
     slow = cluster.draw.randrange(4)
 

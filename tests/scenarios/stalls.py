@@ -60,7 +60,13 @@ def sc12(cluster: ScenarioCluster) -> Labels:
             Must("POLL_TIMEOUT_EVICTION", at + 5, within=12),
         ),
         # in the end all members hold on to the record, and nobody commits any more
-        may=only("REBALANCE_STORM", "PARTITION_STALLED", "REBALANCE_STRAGGLER", "CRASH_LOOP", "COMMITS_STOPPED"),
+        may=only(
+            "REBALANCE_STORM",
+            "PARTITION_STALLED",
+            "REBALANCE_STRAGGLER",
+            "CRASH_LOOP",
+            "COMMITS_STOPPED",
+        ),
         never=only("SESSION_EVICTION", "CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL"),
         primary=only("POISON_PILL_SUSPECT"),
         expects=(Expect(at + 18, at + 40, only("NO_REBALANCE_FIRST")),),
@@ -115,10 +121,15 @@ def sc35(cluster: ScenarioCluster) -> Labels:
     cluster.topic(partitions=parts, rate=steady(cluster.between(40, 120)))
     _checkpointer(cluster, cluster.one_of(5, 10, 20) * SECOND, parts)
     stuck = frozenset(cluster.draw.sample(range(parts), max(1, parts // 4)))
-    cluster.minute(at, lambda: cluster.world.paused.update((cluster.main, part) for part in stuck), "paused")
+    cluster.minute(
+        at, lambda: cluster.world.paused.update((cluster.main, part) for part in stuck), "paused"
+    )
     return Labels(
         at + 25,
-        must=(Must("PARTITION_STALLED", at + 1.5, within=3), Must("EXTERNAL_COMMITTER", 11, within=4)),
+        must=(
+            Must("PARTITION_STALLED", at + 1.5, within=3),
+            Must("EXTERNAL_COMMITTER", 11, within=4),
+        ),
         never=only("SLOW_MEMBER", "EMPTY_WITH_LAG", "COMMITS_STOPPED", "HOT_PARTITION_ARRIVAL"),
         primary=STALL,
     )
@@ -187,9 +198,14 @@ def sc61(cluster: ScenarioCluster) -> Labels:
     for number in range(2):
         for index in range(4):
             config = cluster.config(
-                10 * number + index, group=cluster.name(number), client_id=f"app-{number}", poll_interval_ms=HOUR
+                10 * number + index,
+                group=cluster.name(number),
+                client_id=f"app-{number}",
+                poll_interval_ms=HOUR,
             )
-            cluster.clock.after(cluster.chance.randint(0, 2 * SECOND), lambda config=config: cluster.start(config))
+            cluster.clock.after(
+                cluster.chance.randint(0, 2 * SECOND), lambda config=config: cluster.start(config)
+            )
     chosen = cluster.draw.randrange(2)
     group = cluster.name(chosen)
     cluster.minute(at, lambda: cluster.owner((cluster.main, part), group).hang(HOUR), "hang")

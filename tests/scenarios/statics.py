@@ -17,7 +17,9 @@ def sc20(cluster: ScenarioCluster) -> Labels:
     cluster.static(4)
     away = cluster.between(60, 110)
     cluster.minute(
-        at, lambda: cluster.restart(cluster.one_of(*cluster.alive()), round(away * SECOND)), "static_restart"
+        at,
+        lambda: cluster.restart(cluster.one_of(*cluster.alive()), round(away * SECOND)),
+        "static_restart",
     )
     return Labels(
         at + 18,
@@ -65,12 +67,16 @@ def sc22(cluster: ScenarioCluster) -> Labels:
         member = cluster.alive()[0]
         member.close("restart")
         config = replace(
-            member.config, instance_id=f"billing-{cluster.draw.randrange(10**6)}", host=f"/10.0.0.{50 + number}"
+            member.config,
+            instance_id=f"billing-{cluster.draw.randrange(10**6)}",
+            host=f"/10.0.0.{50 + number}",
         )
         cluster.clock.after(20 * SECOND, lambda: cluster.start(config))
 
     for number in range(4):
-        cluster.minute(at + number * every / 60, lambda number=number: renew(number), "new_instance_id")
+        cluster.minute(
+            at + number * every / 60, lambda number=number: renew(number), "new_instance_id"
+        )
     return Labels(
         at + 4 * every / 60 + 12,
         must=(Must("STATIC_ID_UNSTABLE", at + (2 * every + 70) / 60, within=6),),

@@ -1,7 +1,9 @@
-"""The core questions over habits of groups that the scenarios leave alone; prints a line per habit and fault.
+"""The core questions over habits of groups that the scenarios leave alone; prints a line per habit
+and fault.
 
-Each habit is tried healthy, short of capacity, with a hot partition, a slow member, a stalled partition, and with a
-burst that drains by itself. A verdict is right by what the simulated members can do, not by what the rules say.
+Each habit is tried healthy, short of capacity, with a hot partition, a slow member, a stalled
+partition, and with a burst that drains by itself. A verdict is right by what the simulated members
+can do, not by what the rules say.
 """
 
 from __future__ import annotations
@@ -59,7 +61,8 @@ SIZES = ((1, 1), (3, 1), (3, 3), (7, 3), (12, 1), (50, 1), (50, 12), (50, 50))
 MOSTLY = 0.8  # of the windows right: the cell is right
 HABITS = (
     Habit("as ever"),
-    *(Habit(f"commit {each} s", config=_every(each), slow_unit=max(1, each / 100)) for each in (1, 30, 60, 130, 300)),
+    *(Habit(f"commit {each} s", config=_every(each), slow_unit=max(1, each / 100)) for each in (1,
+    30, 60, 130, 300)),
     *(Habit(f"{parts} on {members}", parts=parts, members=members) for parts, members in SIZES),
     Habit("window 30 s, tick 10 s", tick_seconds=10, window_seconds=30),
     Habit("window 60 s, tick 10 s", tick_seconds=10),
@@ -75,7 +78,8 @@ HABITS = (
     Habit("diurnal", wave=daily(1, 0.15, 6 * 60 * MINUTE)),
     Habit("two topics", prepare=_two_topics),
     Habit("transactional producers", prepare=_markers),
-    Habit("commit per batch", config={"commit_ms": 0, "batch_ms": (1000, 5000), "max_records": 2000}),
+    Habit("commit per batch", config={"commit_ms": 0, "batch_ms": (1000, 5000),
+        "max_records": 2000}),
     Habit("compacted", costs=(0.6, 1.0), prepare=_compacted),
 )  # fmt: skip
 
@@ -87,7 +91,8 @@ def lines_of(cells: Sequence[Cell], seeds: Sequence[int]) -> Iterator[str]:
         for each in cells:
             cell = Cell(each.habit, each.fault)
             scenario = Scenario(f"{cell.habit.name}, {cell.fault}", "", cell.workload)
-            own = 10 * seed + FAULTS.index(cell.fault)  # of two runs with one seed the topics would have one id
+            # of two runs with one seed the topics would have one id
+            own = 10 * seed + FAULTS.index(cell.fault)
             runs.append((cell, simulate(scenario, own, len(runs), 1000 * cell.habit.tick_seconds)))
     recordings = record([run for _, run in runs], Recorder(cells[0].habit.window_seconds))
     for (cell, run), recorded in zip(runs, recordings, strict=True):
@@ -95,7 +100,12 @@ def lines_of(cells: Sequence[Cell], seeds: Sequence[int]) -> Iterator[str]:
         yield line(cell, run, found.windows, found.findings)
 
 
-def line(cell: Cell, run: Run, windows: Sequence[Mapping[str, Any]], findings: Sequence[Mapping[str, Any]]) -> str:
+def line(
+    cell: Cell,
+    run: Run,
+    windows: Sequence[Mapping[str, Any]],
+    findings: Sequence[Mapping[str, Any]],
+) -> str:
     """What was found in one run, and whether it is right."""
     begin, end = cell.span
     if cell.fault == "burst":
@@ -110,7 +120,9 @@ def line(cell: Cell, run: Run, windows: Sequence[Mapping[str, Any]], findings: S
         verdicts[verdict] += 1
         desired += [row["members_desired"]] if verdict in YES else []
         is_right = cell.right(row, at_ms - cluster.at_ms(0))
-        counts["right" if is_right else "unknown" if verdict.startswith("UNKNOWN") else "wrong"] += 1
+        counts[
+            "right" if is_right else "unknown" if verdict.startswith("UNKNOWN") else "wrong"
+        ] += 1
     shown = {each.code for each in opened(findings) if each.is_shown}
     must, may = cell.codes()
     missed, false = must and not must & shown, (shown & ALARMS) - must - may
@@ -123,7 +135,8 @@ def line(cell: Cell, run: Run, windows: Sequence[Mapping[str, Any]], findings: S
     marks += [f"drain x{drain:.2f}"] if drain is not None else []
     marks += [f"n {lower_median(desired):.0f}"] if desired else []
     return (
-        f"{cell.habit.name:24} {cell.fault:9} {run.seed:2} {grade:8} {counts['right']}/{total}  {said}"
+        f"{cell.habit.name:24} {cell.fault:9} {run.seed:2} {grade:8} {counts['right']}/{total}  "
+        f"{said}"
         f" | {','.join(sorted(shown))} | {' '.join(marks)}"
     )
 
@@ -132,10 +145,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--only", nargs="*", default=[], metavar="HABIT", help="habits by the beginning of their name")
+    parser.add_argument(
+        "--only",
+        nargs="*",
+        default=[],
+        metavar="HABIT",
+        help="habits by the beginning of their name",
+    )
     parser.add_argument("--faults", nargs="*", default=FAULTS, choices=FAULTS)
     asked = parser.parse_args()
-    habits = [each for each in HABITS if not asked.only or any(each.name.startswith(name) for name in asked.only)]
+    habits = [
+        each
+        for each in HABITS
+        if not asked.only or any(each.name.startswith(name) for name in asked.only)
+    ]
     cells = [Cell(habit, fault) for habit in habits for fault in asked.faults if habit.can(fault)]
     for _, alike in groupby(cells, lambda each: each.habit):
         for text in lines_of(list(alike), range(asked.first, asked.first + asked.seeds)):

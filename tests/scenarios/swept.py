@@ -1,4 +1,6 @@
-"""One habit of a group under one fault: its workload, and the expected answers by its members' capacities."""
+"""One habit of a group under one fault: its workload, and the expected answers by its members'
+capacities.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from simulator.member_modern import ModernMember
 from simulator.producer import Rate
 
 FAULTS = ("healthy", "shortage", "hot", "slow", "stalled", "burst")
-DRAIN_SECONDS, ROOM = 900, 0.8  # within which lag should be gone, and the share of a capacity that is planned with
+# within which lag should be gone, and the share of a capacity that is planned with
+DRAIN_SECONDS, ROOM = 900, 0.8
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,8 @@ class Habit:
     window_seconds: int = 60
     wave: Rate = field(default=lambda _: 1.0)  # factor on the arrivals
     costs: tuple[float, float] = (1.0, 1.0)  # of a record, drawn per partition
-    prepare: Callable[[ScenarioCluster, Sequence[Rate]], tuple[str, ...]] = lambda _, __: ()  # gives further topics
+    # gives further topics
+    prepare: Callable[[ScenarioCluster, Sequence[Rate]], tuple[str, ...]] = lambda _, __: ()
     config: Mapping[str, Any] = field(default_factory=dict)
     slow_unit: float = 1.0  # minutes: what all times are multiplied with
 
@@ -52,7 +56,8 @@ class Cell:
     rates: list[Rate] = field(default_factory=list)
     part: int = 0
     work: list[float] = field(default_factory=list)  # cost factors by partition
-    unread: list[tuple[int, int]] = field(default_factory=list)  # (ms, records that nobody has processed yet)
+    # (ms, records that nobody has processed yet)
+    unread: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def span(self) -> tuple[float, float]:
@@ -67,17 +72,27 @@ class Cell:
         habit, unit = self.habit, self.habit.slow_unit
         self.at = at = cluster.about(14 * unit)
         load = cluster.between(0.56, 0.6) if self.fault == "burst" else cluster.between(0.45, 0.6)
-        ratio, heat, share = cluster.between(1.2, 1.5), cluster.between(1.3, 1.8), cluster.between(0.4, 0.7)
-        lasts, times = cluster.between(4.5, 6) * unit, cluster.between(3.6, 4.2)  # gone after 11 to 23 times the unit
+        ratio, heat, share = (
+            cluster.between(1.2, 1.5),
+            cluster.between(1.3, 1.8),
+            cluster.between(0.4, 0.7),
+        )
+        # gone after 11 to 23 times the unit
+        lasts, times = cluster.between(4.5, 6) * unit, cluster.between(3.6, 4.2)
         self.part, self.over = cluster.draw.randrange(habit.parts), at + lasts
         self.work = [cluster.between(*habit.costs) for _ in range(habit.parts)]
-        mean = habit.members * habit.capacity / sum(self.work)  # all members' capacity, per partition
+        # all members' capacity, per partition
+        mean = habit.members * habit.capacity / sum(self.work)
         low = cluster.between(0.04, 0.09) if self.fault == "hot" else load
 
         def rate_of(part: int) -> Rate:
             def rate(ms: int) -> float:
                 is_on = ms >= at * MINUTE and (self.fault != "burst" or ms < self.over * MINUTE)
-                now = {"shortage": ratio, "burst": times * load}.get(self.fault, low) if is_on else low
+                now = (
+                    {"shortage": ratio, "burst": times * load}.get(self.fault, low)
+                    if is_on
+                    else low
+                )
                 if self.fault == "hot" and part == self.part and is_on:
                     return heat * habit.capacity / self.work[part] * habit.wave(ms)
                 return now * mean * habit.wave(ms)
@@ -88,7 +103,13 @@ class Cell:
         cluster.rates(self.rates)
         more = habit.prepare(cluster, self.rates)
         cluster.world.costs = {(cluster.main, part): cost for part, cost in enumerate(self.work)}
-        cluster.group(habit.members, habit.kind, capacity=habit.capacity, topics=(cluster.main, *more), **habit.config)
+        cluster.group(
+            habit.members,
+            habit.kind,
+            capacity=habit.capacity,
+            topics=(cluster.main, *more),
+            **habit.config,
+        )
         if self.fault == "slow":
             cluster.minute(at, lambda: self._weaken(cluster, share * load))
         elif self.fault == "stalled":
@@ -110,12 +131,14 @@ class Cell:
         habit, verdict = self.habit, row["scale_verdict"]
         if self.fault in {"healthy", "burst"}:
             left = self._gone_ms - (milliseconds(row["window_end"]) or 0)
-            late = YES | only("NO_IDLE") if left > 1000 * DRAIN_SECONDS else frozenset()  # members to be in time
+            # members to be in time
+            late = YES | only("NO_IDLE") if left > 1000 * DRAIN_SECONDS else frozenset()
             return verdict in CALM | late | only("NOT_NEEDED_DRAINING")
         if self.fault == "shortage":
             if habit.members >= habit.parts:
                 return bool(verdict == "NO_IDLE")
-            span = range(since_start_ms - 5 * MINUTE, since_start_ms, 10 * SECOND)  # a period of any batch producer
+            # a period of any batch producer
+            span = range(since_start_ms - 5 * MINUTE, since_start_ms, 10 * SECOND)
             means = [sum(map(rate, span)) / len(span) for rate in self.rates]
             each = [rate * cost for rate, cost in zip(means, self.work, strict=True)]
             least = self._members(max(each), habit.capacity)
@@ -138,7 +161,9 @@ class Cell:
         """Of these one must open, and of those any may."""
         if self.fault == "shortage":
             full = self.habit.members >= self.habit.parts
-            return only("AT_PARTITION_CEILING" if full else "CAPACITY_SHORTAGE"), only("CAPACITY_SHORTAGE")
+            return only("AT_PARTITION_CEILING" if full else "CAPACITY_SHORTAGE"), only(
+                "CAPACITY_SHORTAGE"
+            )
         alone = self.habit.members == self.habit.parts
         usual = only("CAPACITY_BURST", "CAPACITY_SHORTAGE", "AT_PARTITION_CEILING")
         must = {
@@ -154,9 +179,12 @@ class Cell:
         peak = max((left for _, left in self.unread), default=0)
         return max((at for at, left in self.unread if left > peak / 50), default=-inf)
 
-    def drain_error(self, cluster: ScenarioCluster, rows: Sequence[Mapping[str, Any]]) -> float | None:
+    def drain_error(
+        self, cluster: ScenarioCluster, rows: Sequence[Mapping[str, Any]]
+    ) -> float | None:
         """Forecast over truth when half of a backlog has drained; None if it is not known."""
-        if not self.unread or self.habit.wave(0) > 1:  # between batches there is nothing to forecast
+        # between batches there is nothing to forecast
+        if not self.unread or self.habit.wave(0) > 1:
             return None
         _, peak = max(self.unread, key=lambda each: each[1])
         top_ms = next(at for at, left in self.unread if left == peak)
@@ -164,7 +192,9 @@ class Cell:
         if half_ms is None or self.unread[-1][1] > peak / 50:
             return None
         after = [
-            row for row in rows if row["topic"] == cluster.main and (milliseconds(row["window_end"]) or 0) >= half_ms
+            row
+            for row in rows
+            if row["topic"] == cluster.main and (milliseconds(row["window_end"]) or 0) >= half_ms
         ]
         left = (self._gone_ms - (milliseconds(after[0]["window_end"]) or 0)) / 1000
         drain = after[0]["drain_seconds"]

@@ -18,14 +18,34 @@ def commits(*points: tuple[int, int]) -> list[Commit]:
         pytest.param([(n, 10 - n) for n in range(10)], 0, "OK", id="lag falls"),
         pytest.param([(n, 5 + n) for n in range(10)], 0, "WARN", id="it moves and lag never falls"),
         pytest.param([(n, 5 + n % 2) for n in range(10)], 0, "OK", id="lag falls once"),
-        pytest.param([(n, 5 + n) if n != 4 else (n, 0) for n in range(10)], 0, "OK", id="lag was 0 once"),
-        pytest.param([(7, 5 + n) for n in range(10)], 0, "STALL", id="the same offset again and again"),
+        pytest.param(
+            [(n, 5 + n) if n != 4 else (n, 0) for n in range(10)], 0, "OK", id="lag was 0 once"
+        ),
+        pytest.param(
+            [(7, 5 + n) for n in range(10)], 0, "STALL", id="the same offset again and again"
+        ),
         pytest.param([(7, 5) for _ in range(10)], 0, "STALL", id="the same offset, the lag stays"),
-        pytest.param([(n, 5) for n in range(10)], 8, "WARN", id="silent for less than its ten commits took"),
-        pytest.param([(n, 5) for n in range(10)], 10, "STOP", id="silent for longer than its ten commits took"),
-        pytest.param([(n, 5 + n) for n in range(9)], 0, "OK", id="nine commits are too few for a verdict"),
-        pytest.param([(100 + n, 5) for n in range(8)] + [(3, 105), (4, 105)], 0, "REWIND", id="it went back"),
-        pytest.param([(100 + n, 5) for n in range(4)] + [(99 + n, 9 - n) for n in range(6)], 0, "OK", id="back again"),
+        pytest.param(
+            [(n, 5) for n in range(10)], 8, "WARN", id="silent for less than its ten commits took"
+        ),
+        pytest.param(
+            [(n, 5) for n in range(10)],
+            10,
+            "STOP",
+            id="silent for longer than its ten commits took",
+        ),
+        pytest.param(
+            [(n, 5 + n) for n in range(9)], 0, "OK", id="nine commits are too few for a verdict"
+        ),
+        pytest.param(
+            [(100 + n, 5) for n in range(8)] + [(3, 105), (4, 105)], 0, "REWIND", id="it went back"
+        ),
+        pytest.param(
+            [(100 + n, 5) for n in range(4)] + [(99 + n, 9 - n) for n in range(6)],
+            0,
+            "OK",
+            id="back again",
+        ),
     ],
 )
 def test_a_partition_has_the_status_that_burrows_rules_give(

@@ -1,4 +1,6 @@
-"""SC49: however a batch is cut, and if it is run again or late, tables and findings are those of the plain run."""
+"""SC49: however a batch is cut, and if it is run again or late, tables and findings are those of
+the plain run.
+"""
 
 from __future__ import annotations
 
@@ -21,18 +23,26 @@ STATE = ("partition_status", "group_status")
 
 
 class InPieces(Recorder):
-    """Every offsets partition is decoded apart, the last one first, and every shard of the groups advances apart."""
+    """Every offsets partition is decoded apart, the last one first, and every shard of the groups
+    advances apart.
+    """
 
     def decode(self, given: list[Written]) -> pa.Table:
         parts = sorted({each.partition for each in given}, reverse=True)
-        pieces = [super(InPieces, self).decode([each for each in given if each.partition == part]) for part in parts]
+        pieces = [
+            super(InPieces, self).decode([each for each in given if each.partition == part])
+            for part in parts
+        ]
         return pa.concat_tables([super().decode([]), *pieces])
 
     def advance(self, decoded: pa.Table, poll: Poll, tick: Tick) -> dict[str, pa.Table]:
         state = {name: self.tables[name] for name in STATE}
         found = []
         for shard in range(SHARDS):
-            self.tables = {**self.tables, **{name: _of_shard(rows, shard) for name, rows in state.items()}}
+            self.tables = {
+                **self.tables,
+                **{name: _of_shard(rows, shard) for name, rows in state.items()},
+            }
             found.append(super().advance(_decoded_of_shard(decoded, shard), poll, tick))
         return {name: pa.concat_tables([each[name] for each in found]) for name in found[0]}
 
@@ -43,7 +53,9 @@ class RunTwice(Recorder):
     def advance(self, decoded: pa.Table, poll: Poll, tick: Tick) -> dict[str, pa.Table]:
         lost = super().advance(decoded, poll, tick)
         again = super().advance(decoded, poll, tick)
-        assert {name: rows.equals(lost[name]) for name, rows in again.items()} == dict.fromkeys(lost, True)
+        assert {name: rows.equals(lost[name]) for name, rows in again.items()} == dict.fromkeys(
+            lost, True
+        )
         return again
 
 
@@ -53,13 +65,17 @@ def _of_shard(rows: pa.Table, shard: int) -> pa.Table:
 
 def _decoded_of_shard(decoded: pa.Table, shard: int) -> pa.Table:
     batches = decoded.to_batches()
-    own = [batch.filter(pa.array(shards_of(groups_of(batch), SHARDS) == shard)) for batch in batches]
+    own = [
+        batch.filter(pa.array(shards_of(groups_of(batch), SHARDS) == shard)) for batch in batches
+    ]
     return pa.Table.from_batches(own, decoded.schema)
 
 
 @cache
 def runs() -> tuple[Run, ...]:
-    """A scale-out in two generations, and a static member that is away for too long; two groups in one cluster."""
+    """A scale-out in two generations, and a static member that is away for too long; two groups in
+    one cluster.
+    """
     return tuple(simulate(SCENARIOS[name], 5, place) for place, name in enumerate(("SC28", "SC20")))
 
 

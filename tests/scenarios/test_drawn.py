@@ -1,4 +1,6 @@
-"""Clusters drawn at random: one seed is one cluster, their truth is physics, and no simple method comes near."""
+"""Clusters drawn at random: one seed is one cluster, their truth is physics, and no simple method
+comes near.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def test_every_kind_is_drawn_and_pairs_of_them() -> None:
 
 def test_whole_groups_crash_loop_too_of_one_member_and_of_several() -> None:
     groups = [plan for seed in range(600) for plan in draw_cluster(seed).plans]
-    sizes = Counter(plan.members for plan in groups for fault in plan.faults if fault.kind == "crash_loop_all")
+    sizes = Counter(
+        plan.members for plan in groups for fault in plan.faults if fault.kind == "crash_loop_all"
+    )
     assert {1, 2, 3} <= sizes.keys()
     assert max(sizes) > 3
 
@@ -59,7 +63,12 @@ def test_whole_groups_crash_loop_too_of_one_member_and_of_several() -> None:
     ("plan", "sample", "right"),
     [
         pytest.param(PLAN, CALM, {"NOT_NEEDED"}, id="five seconds of records between two commits"),
-        pytest.param(during("stop"), replace(CALM, backlog=(9000,) * 4, capacities={}), {"NO_MEMBERS"}, id="nobody"),
+        pytest.param(
+            during("stop"),
+            replace(CALM, backlog=(9000,) * 4, capacities={}),
+            {"NO_MEMBERS"},
+            id="nobody",
+        ),
         pytest.param(
             during("rewind"),
             replace(CALM, capacities={}),
@@ -98,16 +107,29 @@ def test_whole_groups_crash_loop_too_of_one_member_and_of_several() -> None:
         ),
     ],
 )
-def test_what_is_right_follows_from_capacity_arrivals_and_owners(plan: Plan, sample: Sample, right: set[str]) -> None:
+def test_what_is_right_follows_from_capacity_arrivals_and_owners(
+    plan: Plan, sample: Sample, right: set[str]
+) -> None:
     assert answers(plan, sample) == right
 
 
 @pytest.mark.parametrize(("members", "lag", "right"), [(2, 800, 1), (0, 0, 1), (0, 800, 0)])
-def test_what_no_member_is_left_to_read_is_not_kept_up_with(members: int, lag: int, right: int) -> None:
+def test_what_no_member_is_left_to_read_is_not_kept_up_with(
+    members: int, lag: int, right: int
+) -> None:
     """The member that crash-loops has committed a moment before, and the group is empty again."""
     plan, minute = during("crash_loop_all"), 20
-    row = {"scale_verdict": "NOT_NEEDED", "lag": lag, "lag_known": lag, "members": members, "floor_records": 400}
-    score, samples = DrawnScore(0), [replace(CALM, minute=each / 2) for each in range(2 * minute + 3)]
+    row = {
+        "scale_verdict": "NOT_NEEDED",
+        "lag": lag,
+        "lag_known": lag,
+        "members": members,
+        "floor_records": 400,
+    }
+    score, samples = (
+        DrawnScore(0),
+        [replace(CALM, minute=each / 2) for each in range(2 * minute + 3)],
+    )
     score.verdicts(plan, samples, {minute: row})
     assert score.right[OWN] == score.after_delay[OWN] == right
 
@@ -117,25 +139,50 @@ TWO = Alarm("PARTITION_STALLED", 10, 30, "orders", frozenset({0, 3}), frozenset(
 GROUP = Alarm("CAPACITY_SHORTAGE", 10, 30, "orders")
 
 
-def finding(subject: str = "", *partitions: int, topic: str = "orders", minute: int = 12, until: int = 30) -> Opened:
-    return Opened("", "g", frozenset(partitions), minute * MINUTE, until * MINUTE, subject=subject, topic=topic)
+def finding(
+    subject: str = "", *partitions: int, topic: str = "orders", minute: int = 12, until: int = 30
+) -> Opened:
+    return Opened(
+        "",
+        "g",
+        frozenset(partitions),
+        minute * MINUTE,
+        until * MINUTE,
+        subject=subject,
+        topic=topic,
+    )
 
 
 @pytest.mark.parametrize(
     ("alarm", "found", "minute"),
     [
-        pytest.param(MEMBER, [finding("app-0/10.0.0.2#0", topic="")], 12, id="a member by its slot"),
+        pytest.param(
+            MEMBER, [finding("app-0/10.0.0.2#0", topic="")], 12, id="a member by its slot"
+        ),
         pytest.param(MEMBER, [finding("app-0/10.0.0.3#1", topic="")], None, id="another member"),
         pytest.param(MEMBER, [finding()], None, id="the whole group for one member"),
         pytest.param(GROUP, [finding(topic="")], 12, id="the group"),
-        pytest.param(GROUP, [finding("app-0/10.0.0.2#0")], None, id="one member for the whole group"),
+        pytest.param(
+            GROUP, [finding("app-0/10.0.0.2#0")], None, id="one member for the whole group"
+        ),
         pytest.param(TWO, [finding("app-0/10.0.0.2#0")], 12, id="two partitions by their member"),
-        pytest.param(TWO, [finding("app-0/10.0.0.2#0", 7)], None, id="another partition of that member"),
+        pytest.param(
+            TWO, [finding("app-0/10.0.0.2#0", 7)], None, id="another partition of that member"
+        ),
         pytest.param(TWO, [finding("", 0, 3)], 12, id="both partitions"),
-        pytest.param(TWO, [finding("", 0, 3, topic="orders-left")], None, id="partitions of another topic"),
+        pytest.param(
+            TWO, [finding("", 0, 3, topic="orders-left")], None, id="partitions of another topic"
+        ),
         pytest.param(TWO, [finding("", 0)], None, id="half of the partitions"),
-        pytest.param(TWO, [finding("", 0), finding("", 3, minute=20)], 20, id="halves: named by the later"),
-        pytest.param(TWO, [finding("", 0, until=15), finding("", 3, minute=20)], None, id="halves one after the other"),
+        pytest.param(
+            TWO, [finding("", 0), finding("", 3, minute=20)], 20, id="halves: named by the later"
+        ),
+        pytest.param(
+            TWO,
+            [finding("", 0, until=15), finding("", 3, minute=20)],
+            None,
+            id="halves one after the other",
+        ),
     ],
 )
 def test_an_alarm_is_met_by_findings_of_exactly_its_scope_once_they_name_all_of_it(
@@ -152,20 +199,32 @@ def moved(minute: float, *committed: int) -> Sample:
     ("offsets", "needs"),
     [
         pytest.param(
-            [(0, 0, 0, 0), (50, 0, 9, 9), (50, 9, 20, 20)], 5.0, id="the last of the others moves at minute 20"
+            [(0, 0, 0, 0), (50, 0, 9, 9), (50, 9, 20, 20)],
+            5.0,
+            id="the last of the others moves at minute 20",
         ),
         pytest.param(
-            [(0, 0, 0, 0), (50, 9, 9, 9), (50, 20, 20, 20)], 5.0, id="it moved as late as they, then they go on"
+            [(0, 0, 0, 0), (50, 9, 9, 9), (50, 20, 20, 20)],
+            5.0,
+            id="it moved as late as they, then they go on",
         ),
-        pytest.param([(0, 0, 0, 0), (50, 0, 9, 9), (50, 0, 20, 20)], None, id="another one stands as long"),
-        pytest.param([(0, 0, 0, 0), (0, 9, 9, 9), (50, 9, 9, 9)], None, id="it stands since the others do"),
+        pytest.param(
+            [(0, 0, 0, 0), (50, 0, 9, 9), (50, 0, 20, 20)], None, id="another one stands as long"
+        ),
+        pytest.param(
+            [(0, 0, 0, 0), (0, 9, 9, 9), (50, 9, 9, 9)], None, id="it stands since the others do"
+        ),
     ],
 )
 def test_a_record_must_be_found_once_no_other_partition_may_hold_it(
     offsets: list[tuple[int, ...]], needs: float | None
 ) -> None:
-    plan = replace(PLAN, faults=(Fault("poison", 15, 40, 1.0, 0, (0,)),), scopes={0: frozenset({0})})
-    samples = [moved(minute, *each) for minute, each in zip((15.0, 17.5, 20.0), offsets, strict=True)]
+    plan = replace(
+        PLAN, faults=(Fault("poison", 15, 40, 1.0, 0, (0,)),), scopes={0: frozenset({0})}
+    )
+    samples = [
+        moved(minute, *each) for minute, each in zip((15.0, 17.5, 20.0), offsets, strict=True)
+    ]
     found = alarms(plan, samples, "orders")
 
     assert [each.needs for each in found.must] == ([] if needs is None else [needs])
@@ -173,10 +232,16 @@ def test_a_record_must_be_found_once_no_other_partition_may_hold_it(
 
 
 def test_partitions_that_are_all_that_a_member_has_may_go_by_its_name() -> None:
-    plan = replace(PLAN, faults=(Fault("pause", 15, 40, 1.0, 0, (0, 1)),), scopes={0: frozenset({0, 1})})
-    one = replace(plan, faults=(replace(plan.faults[0], partitions=(1,)),), scopes={0: frozenset({1})})
+    plan = replace(
+        PLAN, faults=(Fault("pause", 15, 40, 1.0, 0, (0, 1)),), scopes={0: frozenset({0, 1})}
+    )
+    one = replace(
+        plan, faults=(replace(plan.faults[0], partitions=(1,)),), scopes={0: frozenset({1})}
+    )
 
-    assert [each.subjects for each in alarms(plan, [CALM], "orders").must] == [frozenset({"app-0/a"})]
+    assert [each.subjects for each in alarms(plan, [CALM], "orders").must] == [
+        frozenset({"app-0/a"})
+    ]
     assert [each.subjects for each in alarms(one, [CALM], "orders").must] == [frozenset()]
 
 
@@ -185,8 +250,14 @@ def test_a_member_that_hangs_may_go_by_its_name_for_its_paused_partition_as_well
     plan = replace(PLAN, faults=faults, scopes={0: frozenset({0}), 1: frozenset({0, 1})})
     hung = replace(CALM, stalled=frozenset({0, 1}))
 
-    assert [each.subjects for each in alarms(plan, [CALM], "orders").must] == [frozenset(), frozenset()]
-    assert [each.subjects for each in alarms(plan, [hung], "orders").must] == [frozenset({"app-0/a"}), frozenset()]
+    assert [each.subjects for each in alarms(plan, [CALM], "orders").must] == [
+        frozenset(),
+        frozenset(),
+    ]
+    assert [each.subjects for each in alarms(plan, [hung], "orders").must] == [
+        frozenset({"app-0/a"}),
+        frozenset(),
+    ]
 
 
 @pytest.mark.parametrize(("stands", "hung"), [((0, 1), {0, 1}), ((2, 3), {0, 1})])
@@ -226,8 +297,13 @@ def test_a_burst_may_lose_records_and_a_forecast_does_not_know_its_end(
 
 
 @pytest.mark.parametrize(("minute", "wrong"), [(48, 0), (51, 1)])
-def test_a_record_whose_last_reader_is_still_in_it_may_be_found_again(minute: int, wrong: int) -> None:
-    known, score = Alarm("POISON_PILL_SUSPECT", 10, 40, "orders", frozenset({0}), after=9.0), DrawnScore(0)
+def test_a_record_whose_last_reader_is_still_in_it_may_be_found_again(
+    minute: int, wrong: int
+) -> None:
+    known, score = (
+        Alarm("POISON_PILL_SUSPECT", 10, 40, "orders", frozenset({0}), after=9.0),
+        DrawnScore(0),
+    )
     shown = {"code": "POISON_PILL_SUSPECT", "roles": [(0, "primary")]}
     found = [replace(finding("", 0, minute=at, until=60), **shown) for at in (12, minute)]
     score.findings(PLAN, Alarms([known]), found, 0)
@@ -235,11 +311,17 @@ def test_a_record_whose_last_reader_is_still_in_it_may_be_found_again(minute: in
     assert (score.misses.total(), score.false.total()) == (0, wrong)
 
 
-SLOW_AND_HUNG = replace(PLAN, faults=(Fault("slow", 20, 60, 0.8, 0, ()), Fault("hang", 30, 60, 1.0, 1, ())))
+SLOW_AND_HUNG = replace(
+    PLAN, faults=(Fault("slow", 20, 60, 0.8, 0, ()), Fault("hang", 30, 60, 1.0, 1, ()))
+)
 
 
-def minutes_of(backlogs: dict[int, Callable[[float], float]], lost_at: float = 99.0) -> list[Sample]:
-    """A sample every half minute from 15 to 60: lag of these partitions by minute; the last of them loses records."""
+def minutes_of(
+    backlogs: dict[int, Callable[[float], float]], lost_at: float = 99.0
+) -> list[Sample]:
+    """A sample every half minute from 15 to 60: lag of these partitions by minute; the last of them
+    loses records.
+    """
     found = []
     for step in range(90):
         minute, lags, behind = 15 + step / 2, [100] * 4, [False] * 4
@@ -250,7 +332,9 @@ def minutes_of(backlogs: dict[int, Callable[[float], float]], lost_at: float = 9
     return found
 
 
-def reported(name: str, seconds: Callable[[float], float | None]) -> list[tuple[float, dict[str, float | None]]]:
+def reported(
+    name: str, seconds: Callable[[float], float | None]
+) -> list[tuple[float, dict[str, float | None]]]:
     """Rows of each whole minute."""
     return [(float(minute), {name: seconds(float(minute)), "lag": 1e4}) for minute in range(15, 60)]
 
@@ -263,26 +347,44 @@ def test_lag_is_at_rest_by_what_commits_make_of_it(interval: float, is_rest: boo
 
 
 def test_a_loss_is_forecast_from_when_the_partition_that_loses_fell_behind() -> None:
-    """Partition 0 is behind since minute 20; the owner of partition 1 hangs at 30 and loses its records at 50."""
-    samples = minutes_of({0: lambda at: 900 * max(0, at - 20), 1: lambda at: 1200 * max(0, at - 30)}, lost_at=50)
+    """Partition 0 is behind since minute 20; the owner of partition 1 hangs at 30 and loses its
+    records at 50.
+    """
+    samples = minutes_of(
+        {0: lambda at: 900 * max(0, at - 20), 1: lambda at: 1200 * max(0, at - 30)}, lost_at=50
+    )
     score = DrawnScore(1)
-    score.loss_forecast(SLOW_AND_HUNG, samples, reported("loss_seconds", lambda at: 60 * (50 - at) if at > 30 else 9e9))
+    score.loss_forecast(
+        SLOW_AND_HUNG,
+        samples,
+        reported("loss_seconds", lambda at: 60 * (50 - at) if at > 30 else 9e9),
+    )
     assert score.losses == [pytest.approx(1.0)]
 
 
 def test_no_forecast_of_a_loss_is_asked_for_before_something_else_changes() -> None:
     samples = minutes_of({1: lambda at: 1200 * max(0, at - 30)}, lost_at=50)
     score = DrawnScore(1)
-    plan = replace(SLOW_AND_HUNG, faults=(*SLOW_AND_HUNG.faults, Fault("rewind", 45, 47, 5.0, 0, ())))
+    plan = replace(
+        SLOW_AND_HUNG, faults=(*SLOW_AND_HUNG.faults, Fault("rewind", 45, 47, 5.0, 0, ()))
+    )
     score.loss_forecast(plan, samples, reported("loss_seconds", lambda _: None))
     assert (score.losses, score.silent) == ([], 0)
 
 
-def test_a_drain_is_that_of_the_last_partition_and_begins_when_nothing_is_deleted_any_more() -> None:
-    """Records are deleted until minute 30; 9000 are left then, and drain at 450 a minute beside lag between commits."""
+def test_a_drain_is_that_of_the_last_partition_and_begins_when_deletion_has_ended() -> None:
+    """Records are deleted until minute 30; 9000 are left then, and drain at 450 a minute beside lag
+    between commits.
+    """
     plan = replace(PLAN, faults=(Fault("hang", 16, 20, 1.0, 1, ()),))
-    backlog = {0: lambda _: 1200.0, 1: lambda at: 40_000.0 if at < 30 else max(100.0, 9000 - 450 * (at - 30))}
-    samples = [replace(each, behind_start=(False, each.minute < 30, False, False)) for each in minutes_of(backlog)]
+    backlog = {
+        0: lambda _: 1200.0,
+        1: lambda at: 40_000.0 if at < 30 else max(100.0, 9000 - 450 * (at - 30)),
+    }
+    samples = [
+        replace(each, behind_start=(False, each.minute < 30, False, False))
+        for each in minutes_of(backlog)
+    ]
     score = DrawnScore(1)
     score.drain_forecasts(plan, samples, reported("drain_seconds", lambda at: 60 * (50 - at)))
     assert score.drains == [pytest.approx(1.0, rel=0.02)]
@@ -304,7 +406,9 @@ def test_a_few_clusters_are_diagnosed_better_than_by_always_saying_no(few: list[
     assert from_line(to_line(scores[0])) == scores[0]
 
 
-def test_the_section_takes_the_place_of_the_one_before_and_survives_another_page(few: list[Drawn]) -> None:
+def test_the_section_takes_the_place_of_the_one_before_and_survives_another_page(
+    few: list[Drawn],
+) -> None:
     old, new = (section([score_drawn(few[number])]) for number in (0, 1))
     page = with_section("# Scenarios\n", old)
     assert page == f"# Scenarios\n\n{old}\n"

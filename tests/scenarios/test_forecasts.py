@@ -1,4 +1,6 @@
-"""A run's forecasts are measured against its own logs and commits: right forecasts pass, wrong ones are seen."""
+"""A run's forecasts are measured against its own logs and commits: right forecasts pass, wrong ones
+are seen.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def test_a_time_lag_that_is_off_is_seen() -> None:
     recorded, windows = catching_up()
     table = recorded.tables["lag_windows"]
     at = table.schema.get_field_index("time_lag_seconds")
-    later = table.set_column(at, table.schema.field(at), pa.compute.add(table["time_lag_seconds"], 40.0))
+    later = table.set_column(
+        at, table.schema.field(at), pa.compute.add(table["time_lag_seconds"], 40.0)
+    )
     found = forecasts(Recorded(recorded.run, {**recorded.tables, "lag_windows": later}), windows)
     assert found.beyond == found.time_lags == forecasts(recorded, windows).time_lags
     assert found.worst_error >= 39

@@ -1,4 +1,6 @@
-"""Findings, verdicts and group windows of the scenarios are those of the digests in the repository."""
+"""Findings, verdicts and group windows of the scenarios are those of the digests in
+the repository.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ FEW = (("SC06", 1), ("LA8", 3))  # with other seeds they have other offsets part
 def test_a_few_scenarios_give_the_frozen_rows_and_a_changed_threshold_is_seen() -> None:
     runs = [simulate(SCENARIOS[name], seed, place_of(SCENARIOS[name], seed)) for name, seed in FEW]
     recorded = record(runs)
-    found = {each.run.scenario.name: {str(each.run.seed): digest(diagnose(each))} for each in recorded}
+    found = {
+        each.run.scenario.name: {str(each.run.seed): digest(diagnose(each))} for each in recorded
+    }
     assert differing(found) == []
     changed = replace(Parameters(), open_after=4)
     other = {
@@ -30,14 +34,17 @@ def test_a_few_scenarios_give_the_frozen_rows_and_a_changed_threshold_is_seen() 
 
 
 def test_every_scenario_is_frozen_with_every_seed() -> None:
-    assert {name: set(own) for name, own in frozen().items()} == {name: set(map(str, SEEDS)) for name in SCENARIOS}
+    assert {name: set(own) for name, own in frozen().items()} == {
+        name: set(map(str, SEEDS)) for name in SCENARIOS
+    }
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.release] if place % 4 else [])  # all of them take twenty minutes
+        # all of them take twenty minutes
+        pytest.param(name, marks=[pytest.mark.release] if place % 4 else [])
         for place, name in enumerate(SCENARIOS)
         if name != "SC59"  # a day takes half a minute
     ],

@@ -20,10 +20,15 @@ from simulator.offsets_log import PARTITIONS
 
 
 def result(name: str, seed: int) -> Result:
-    scored = Scored(name, seed, {"SLOW_MEMBER": 2.0}, {"SLOW_MEMBER"}, {"DATA_LOST"}, {f"SEED_{seed}"}, False)
+    scored = Scored(
+        name, seed, {"SLOW_MEMBER": 2.0}, {"SLOW_MEMBER"}, {"DATA_LOST"}, {f"SEED_{seed}"}, False
+    )
     scored.primaries, scored.verdicts, scored.counterfactual = ("CRASH_LOOP", "SLOW_HOST"), 7, None
     scored.wrong_verdicts["YES"] = 3
-    compared = [Compared("velocity", True, False, 4.0, None, 2, 5), Compared("laggard", False, False, None)]
+    compared = [
+        Compared("velocity", True, False, 4.0, None, 2, 5),
+        Compared("laggard", False, False, None),
+    ]
     return Result(scored, compared, 1.25, 40, Forecasts([0.75, 1.5, inf], 1, 60, 3, 31.5))
 
 
@@ -68,7 +73,9 @@ def test_the_longest_part_is_done_first() -> None:
 
 
 @pytest.mark.parametrize("name", ["SC06", "SC08", "SC45", "SC59", "SC60"])
-def test_runs_recorded_side_by_side_share_no_offsets_partition_and_keep_theirs_in_every_part(name: str) -> None:
+def test_runs_recorded_side_by_side_share_no_offsets_partition_and_keep_theirs_in_every_part(
+    name: str,
+) -> None:
     scenario = SCENARIOS[name]
     found = parts(scenario, range(7, 90))
     assert sorted(seed for part in found for seed in part) == list(range(7, 90))
@@ -88,7 +95,9 @@ def test_runs_recorded_side_by_side_share_no_offsets_partition_and_keep_theirs_i
         pytest.param(["LA2"], ["LA2?"], ["LA2"], id="a glob that leaves the shorter name"),
     ],
 )
-def test_scenarios_are_asked_for_by_name(asked: list[str], without: list[str], expected: list[str]) -> None:
+def test_scenarios_are_asked_for_by_name(
+    asked: list[str], without: list[str], expected: list[str]
+) -> None:
     assert chosen(asked, without) == expected
 
 

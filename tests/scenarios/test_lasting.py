@@ -1,4 +1,6 @@
-"""A fault that lasts for hours is reported at the end as at the beginning, by a job that restarted on the way."""
+"""A fault that lasts for hours is reported at the end as at the beginning, by a job that restarted
+on the way.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from scenarios.labels import Labels
 from scenarios.runs import place_of, record, simulate
 from scenarios.scoring import opened
 
-HOURS = 2.0  # beyond the workload's end: what an event has proven is long out of the hour that the rules look back
+# beyond the workload's end: what an event has proven is long out of the hour that the rules look
+# back
+HOURS = 2.0
 
 
 @pytest.mark.full

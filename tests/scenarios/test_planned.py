@@ -1,4 +1,6 @@
-"""Drain times that `laggard plan` forecasts hold in runs of the simulator with that many members."""
+"""Drain times that `laggard plan` forecasts hold in runs of the simulator with that
+many members.
+"""
 
 from __future__ import annotations
 
@@ -17,4 +19,7 @@ def test_a_drain_takes_as_long_as_planned() -> None:
     assert 0.97 <= percentile(ratios, 50) <= 1.03
     assert percentile(ratios, 10) >= 0.9
     assert [each for each in found if not each.is_within][1:] == []  # 95 of 100 hold
-    assert percentile([(each.forecast.high - each.forecast.low) / each.truth for each in found], 50) <= 0.15
+    assert (
+        percentile([(each.forecast.high - each.forecast.low) / each.truth for each in found], 50)
+        <= 0.15
+    )

@@ -1,4 +1,6 @@
-"""Scenarios as a job records them that polls commits: no rule concludes from what a poll cannot tell."""
+"""Scenarios as a job records them that polls commits: no rule concludes from what a poll cannot
+tell.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,31 @@ from scenarios.runs import Recorded, record, simulate
 
 pytestmark = [pytest.mark.slow, pytest.mark.full]
 
-OF_COMMITS = {"COMMITS_STOPPED", "COMMIT_IDLE_CHURN", "COMMIT_RATE_HIGH", "AUTOCOMMIT_PATTERN", "EXTERNAL_COMMITTER"}
+OF_COMMITS = {
+    "COMMITS_STOPPED",
+    "COMMIT_IDLE_CHURN",
+    "COMMIT_RATE_HIGH",
+    "AUTOCOMMIT_PATTERN",
+    "EXTERNAL_COMMITTER",
+}
 CALM = ("LA5", "LA8", "LA13", "LA18")
-FOUND = {"SC06": "", "SC10": "PARTITION_STALLED", "SC11": "PARTITION_STALLED", "SC20": "", "SC03b": "", "SC33": ""}
+FOUND = {
+    "SC06": "",
+    "SC10": "PARTITION_STALLED",
+    "SC11": "PARTITION_STALLED",
+    "SC20": "",
+    "SC03b": "",
+    "SC33": "",
+}
 
 
 def polled(each: Recorded) -> Recorded:
     """The run without what polls cannot tell."""
-    empty = {name: arrow_schema(schemas.TABLES[name]).empty_table() for name in EMPTY if name in each.tables}
+    empty = {
+        name: arrow_schema(schemas.TABLES[name]).empty_table()
+        for name in EMPTY
+        if name in each.tables
+    }
     return replace(each, tables=hide_unknown(dict(each.tables)) | empty)
 
 
@@ -31,7 +50,9 @@ def polled(each: Recorded) -> Recorded:
 def diagnosed() -> dict[str, tuple[Diagnosed, Diagnosed]]:
     """By polls, and by the offsets topic."""
     runs = [simulate(SCENARIOS[name], 1, place) for place, name in enumerate((*CALM, *FOUND))]
-    return {each.run.scenario.name: (diagnose(polled(each)), diagnose(each)) for each in record(runs)}
+    return {
+        each.run.scenario.name: (diagnose(polled(each)), diagnose(each)) for each in record(runs)
+    }
 
 
 def codes(found: Diagnosed) -> set[str]:

@@ -1,4 +1,5 @@
-"""A few faults and look-alikes end to end: bytes of the offsets topic → decode → advance → tables → findings.
+"""A few faults and look-alikes end to end: bytes of the offsets topic → decode → advance → tables →
+findings.
 
 All scenarios and many seeds: `make scenarios`.
 """
@@ -14,7 +15,20 @@ from scenarios.diagnosed import diagnose
 from scenarios.runs import Recorded, record, simulate
 from scenarios.scoring import Scored, opened, score
 
-FEW = ("SC03b", "SC06", "SC10", "SC11", "SC20", "SC28", "SC33", "SC52", "LA5", "LA8", "LA13", "LA18")
+FEW = (
+    "SC03b",
+    "SC06",
+    "SC10",
+    "SC11",
+    "SC20",
+    "SC28",
+    "SC33",
+    "SC52",
+    "LA5",
+    "LA8",
+    "LA13",
+    "LA18",
+)
 SEED = 1
 
 
@@ -84,6 +98,12 @@ def test_findings_are_folded_by_id_and_keep_their_roles() -> None:
             row("a", "closed", "SLOW_MEMBER", 30, "suppressed"),
         ]
     )
-    assert [slow.role_at(at) for at in (5, 10, 19, 20, 30)] == ["", "primary", "primary", "suppressed", ""]
+    assert [slow.role_at(at) for at in (5, 10, 19, 20, 30)] == [
+        "",
+        "primary",
+        "primary",
+        "suppressed",
+        "",
+    ]
     assert slow.is_shown
     assert not crash.is_shown

@@ -25,7 +25,13 @@ LABELS = Labels(
 
 def made(findings: list[Row], windows: list[Row] | None = None) -> Scored:
     cluster = ScenarioCluster(0)
-    run = Run(Scenario("SC00", "made up", lambda _: LABELS), 0, LABELS, cluster, Simulation("SC00", 0, [], [], Truth()))
+    run = Run(
+        Scenario("SC00", "made up", lambda _: LABELS),
+        0,
+        LABELS,
+        cluster,
+        Simulation("SC00", 0, [], [], Truth()),
+    )
     for row in windows or []:
         row["group"] = cluster.name()
         row["window_start"] = cluster.at_ms(row["window_start"])
@@ -34,14 +40,28 @@ def made(findings: list[Row], windows: list[Row] | None = None) -> Scored:
     return score(run, findings, windows or [])
 
 
-def finding(code: str, minute: float, role: str = "primary", partitions: tuple[int, ...] = (1,)) -> Row:
+def finding(
+    code: str, minute: float, role: str = "primary", partitions: tuple[int, ...] = (1,)
+) -> Row:
     same = {"group": "g", "partitions": list(partitions)}
-    return {"finding_id": f"{code} {minute}", "event": "opened", "code": code, "at": minute, "role": role, **same}
+    return {
+        "finding_id": f"{code} {minute}",
+        "event": "opened",
+        "code": code,
+        "at": minute,
+        "role": role,
+        **same,
+    }
 
 
 def test_a_finding_in_time_on_the_right_partitions_is_a_hit_with_its_delay() -> None:
     found = made([finding("SLOW_MEMBER", 23)])
-    assert (found.hits, found.misses, found.late, found.false) == ({"SLOW_MEMBER": 3.0}, set(), set(), set())
+    assert (found.hits, found.misses, found.late, found.false) == (
+        {"SLOW_MEMBER": 3.0},
+        set(),
+        set(),
+        set(),
+    )
     assert found.primary is True
 
 
@@ -70,7 +90,9 @@ def test_a_finding_long_before_its_cause_is_false_and_no_hit() -> None:
 
 def test_alarms_nobody_allowed_are_false_and_notes_only_where_they_are_forbidden() -> None:
     codes = ("HOT_PARTITION_ARRIVAL", "CRASH_LOOP", "PING_PONG", "IDLE_MEMBERS")
-    found = made([finding("SLOW_MEMBER", 21), *(finding(code, 25, "contributing") for code in codes)])
+    found = made(
+        [finding("SLOW_MEMBER", 21), *(finding(code, 25, "contributing") for code in codes)]
+    )
     assert found.false == {"HOT_PARTITION_ARRIVAL", "PING_PONG"}
 
 
@@ -90,7 +112,11 @@ def test_verdicts_are_counted_in_whole_windows_of_their_time() -> None:
 
 def test_more_members_help_in_a_shortage_and_not_with_a_hot_partition() -> None:
     short = 95.0
-    shortage = envelope_later(SCENARIOS["SC01"], 1, short, 12) / envelope_later(SCENARIOS["SC01"], 1, short, None)
+    shortage = envelope_later(SCENARIOS["SC01"], 1, short, 12) / envelope_later(
+        SCENARIOS["SC01"], 1, short, None
+    )
     assert shortage <= HELPS
-    hot = envelope_later(SCENARIOS["SC03b"], 1, 30, 6) / envelope_later(SCENARIOS["SC03b"], 1, 30, None)
+    hot = envelope_later(SCENARIOS["SC03b"], 1, 30, 6) / envelope_later(
+        SCENARIOS["SC03b"], 1, 30, None
+    )
     assert hot >= DOES_NOT_HELP

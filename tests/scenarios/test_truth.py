@@ -1,4 +1,6 @@
-"""Every scenario does what it says, seen from inside the simulation, without any code of laggard's."""
+"""Every scenario does what it says, seen from inside the simulation, without any
+code of laggard's.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,15 @@ def run(name: str, seed: int = 3) -> Run:
 
 
 def unprocessed(at: Run, minute: float) -> dict[int, int]:
-    """Records of the main topic that the first group had not processed at a minute, by partition."""
+    """Records of the main topic that the first group had not processed at a minute,
+    by partition.
+    """
     cluster, now_ms = at.cluster, at.cluster.at_ms(minute)
     logs = cluster.brokers.topics[cluster.main].logs
     place = [(cluster.main, part) for part in range(len(logs))]
     return {
-        part: logs[part].end_at(now_ms) - (cluster.truth.processed_at(cluster.name(), place[part], now_ms) or 0)
+        part: logs[part].end_at(now_ms)
+        - (cluster.truth.processed_at(cluster.name(), place[part], now_ms) or 0)
         for part in range(len(logs))
     }
 
@@ -32,10 +37,15 @@ def unprocessed(at: Run, minute: float) -> dict[int, int]:
 def processed(at: Run, begin: float, end: float) -> float:
     """Records per second that the first group got done between two minutes."""
     cluster = at.cluster
-    places = [(cluster.main, part) for part in range(len(cluster.brokers.topics[cluster.main].logs))]
+    places = [
+        (cluster.main, part) for part in range(len(cluster.brokers.topics[cluster.main].logs))
+    ]
 
     def done(minute: float) -> int:
-        return sum(cluster.truth.processed_at(cluster.name(), place, cluster.at_ms(minute)) or 0 for place in places)
+        return sum(
+            cluster.truth.processed_at(cluster.name(), place, cluster.at_ms(minute)) or 0
+            for place in places
+        )
 
     return (done(end) - done(begin)) / (60 * (end - begin))
 
@@ -55,7 +65,9 @@ def test_labels_of_a_scenario_do_not_contradict_each_other(name: str) -> None:
         assert not labels.may & labels.never
         assert labels.primary <= must | labels.may
         assert {verdict for each in labels.expects for verdict in each.verdicts} <= VERDICTS
-        times = [each.minute for each in labels.must] + [m for each in labels.expects for m in (each.begin, each.end)]
+        times = [each.minute for each in labels.must] + [
+            m for each in labels.expects for m in (each.begin, each.end)
+        ]
         assert all(5 < minute <= labels.minutes for minute in times)
         assert all(each.begin + 2 < each.end for each in labels.expects)
         if scenario.is_healthy:
@@ -65,7 +77,10 @@ def test_labels_of_a_scenario_do_not_contradict_each_other(name: str) -> None:
 @pytest.mark.parametrize("name", ["SC03b", "SC20"])
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_another_run(name: str) -> None:
     one, again, other = (
-        [(each.offset, each.timestamp_ms, each.record) for each in simulate(SCENARIOS[name], seed).simulation.records]
+        [
+            (each.offset, each.timestamp_ms, each.record)
+            for each in simulate(SCENARIOS[name], seed).simulation.records
+        ]
         for seed in (5, 5, 6)
     )
     assert one == again
@@ -97,7 +112,9 @@ def test_hot_partitions_alone_lag(name: str) -> None:
     hot = at.labels.must[0].partitions
     left = unprocessed(at, at.labels.minutes)
     assert sum(left[part] for part in hot) > 0.9 * sum(left.values())
-    assert min(left[part] for part in hot) > 10 * max(left[part] for part in left if part not in hot)
+    assert min(left[part] for part in hot) > 10 * max(
+        left[part] for part in left if part not in hot
+    )
 
 
 @pytest.mark.parametrize("name", ["SC06", "SC07"])
@@ -118,7 +135,9 @@ def test_a_hanging_member_moves_nothing_and_stays_in_the_group() -> None:
     holders = {member for member in at.cluster.alive() if places & member.positions.keys()}
     assert len(holders) == 1
     assert places == set(holders.pop().positions)
-    assert not [each for each in at.cluster.truth.rebalances if each.start_ms > at.cluster.at_ms(begin - 1)]
+    assert not [
+        each for each in at.cluster.truth.rebalances if each.start_ms > at.cluster.at_ms(begin - 1)
+    ]
 
 
 def test_a_paused_partition_commits_the_same_offset_while_its_siblings_move() -> None:
@@ -147,7 +166,9 @@ def test_a_deploy_replaces_every_slot_once() -> None:
     hosts = [member.config.host for member in at.cluster.members]
     assert len(set(hosts)) == len(hosts)
     assert len(hosts) == 2 * len(at.cluster.alive())
-    assert all(host.startswith("/10.2.") for host in (member.config.host for member in at.cluster.alive()))
+    assert all(
+        host.startswith("/10.2.") for host in (member.config.host for member in at.cluster.alive())
+    )
 
 
 def test_static_restarts_make_no_rebalance() -> None:
@@ -162,13 +183,17 @@ def test_a_slow_broker_slows_its_partitions_for_every_group() -> None:
     parts = {part for _, part in at.cluster.world.limits}
     left = unprocessed(at, at.labels.minutes)
     assert len(parts) == 4
-    assert min(left[part] for part in parts) > 10 * max(left[part] for part in left if part not in parts)
+    assert min(left[part] for part in parts) > 10 * max(
+        left[part] for part in left if part not in parts
+    )
 
 
 def test_a_shared_sink_lets_nobody_through_faster_than_it_is() -> None:
     at = run("SC53")
     limit = at.cluster.world.sinks[at.cluster.name()].per_second
-    assert processed(at, at.labels.minutes - 20, at.labels.minutes) == pytest.approx(limit, rel=0.02)
+    assert processed(at, at.labels.minutes - 20, at.labels.minutes) == pytest.approx(
+        limit, rel=0.02
+    )
 
 
 def test_commits_that_fail_stop_while_processing_goes_on() -> None:
@@ -176,7 +201,9 @@ def test_commits_that_fail_stop_while_processing_goes_on() -> None:
     end = at.labels.minutes
     assert sum(unprocessed(at, end).values()) < 10_000
     since = at.cluster.at_ms(end - 15)
-    assert not [each for each in at.simulation.records if each.record.commit and each.timestamp_ms > since]
+    assert not [
+        each for each in at.simulation.records if each.record.commit and each.timestamp_ms > since
+    ]
 
 
 @pytest.mark.parametrize("name", ["SC37", "SC38"])
@@ -192,7 +219,9 @@ def test_a_group_goes_on_after_its_offsets_were_reset(name: str) -> None:
 def committed(at: Run) -> dict[int, int]:
     """Offsets of the first group on the main topic at the end of the run."""
     held = at.cluster.coordinator.committed
-    return {part: offset for (group, _, part), (offset, _) in held.items() if group == at.cluster.name()}
+    return {
+        part: offset for (group, _, part), (offset, _) in held.items() if group == at.cluster.name()
+    }
 
 
 def test_retention_overtakes_what_is_stalled_and_nothing_else() -> None:
@@ -208,7 +237,11 @@ def test_readers_of_committed_records_stop_where_the_transaction_began() -> None
     at = run("SC42")
     opened = at.cluster.brokers.topics[at.cluster.main].opened
     assert {part: committed(at)[part] for part in opened} == opened
-    assert all(count > 60 * 1000 for part, count in unprocessed(at, at.labels.minutes).items() if part in opened)
+    assert all(
+        count > 60 * 1000
+        for part, count in unprocessed(at, at.labels.minutes).items()
+        if part in opened
+    )
 
 
 def test_one_marker_is_left_of_each_idle_log() -> None:

@@ -17,11 +17,15 @@ def sc42(cluster: ScenarioCluster) -> Labels:
     parts = frozenset(cluster.draw.sample(range(12), count))
     cluster.topic(rate=steady(cluster.between(60, 140)))
     cluster.group(is_read_committed=True)
-    cluster.minute(at, lambda: cluster.brokers.open_transaction(cluster.main, parts), "hanging_transaction")
+    cluster.minute(
+        at, lambda: cluster.brokers.open_transaction(cluster.main, parts), "hanging_transaction"
+    )
     return Labels(
         at + 30,
         must=(Must("LSO_STUCK", at + 15, within=3, partitions=parts),),
-        never=only("PARTITION_STALLED", "CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL", "COMMITS_STOPPED"),
+        never=only(
+            "PARTITION_STALLED", "CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL", "COMMITS_STOPPED"
+        ),
         primary=only("LSO_STUCK"),
         expects=(Expect(at + 18, at + 30, only("NO_BROKER")),),
     )
@@ -42,7 +46,10 @@ def sc43(cluster: ScenarioCluster) -> Labels:
         at + 25,
         must=(Must("SOURCE_BLOCKED", at + 1, within=3),),
         never=only("OFFSET_REWIND", "OFFSET_SKIP"),
-        expects=tuple(Expect(at + 4, at + 25, only("UNKNOWN_INPUT"), cluster.neighbour(number)) for number in range(5)),
+        expects=tuple(
+            Expect(at + 4, at + 25, only("UNKNOWN_INPUT"), cluster.neighbour(number))
+            for number in range(5)
+        ),
     )
 
 
@@ -50,7 +57,8 @@ def sc44(cluster: ScenarioCluster) -> Labels:
     share = cluster.between(0.4, 0.6)
     cluster.topic(rate=steady(cluster.between(40, 80)))
     cluster.group(capacity=1500.0, commit_ms=cluster.one_of(2, 5) * SECOND, abort_share=share)
-    # twelve aborts in a row, a minute without progress, come about once a run where 0.6 of 2000 commits abort
+    # twelve aborts in a row, a minute without progress, come about once a run where 0.6 of 2000
+    # commits abort
     return Labels(45, may=only("PARTITION_STALLED"), never=only("OFFSET_REWIND", "OFFSET_SKIP"))
 
 
@@ -65,7 +73,9 @@ def la9(cluster: ScenarioCluster) -> Labels:
 
 
 def la23(cluster: ScenarioCluster) -> Labels:
-    """Transactions of half a minute, one after the other, on the topic and on the offsets partition."""
+    """Transactions of half a minute, one after the other, on the topic and on the offsets
+    partition.
+    """
     rate, lasts = cluster.between(60, 120), round(cluster.between(15, 45) * SECOND)
     cluster.topic(rate=steady(rate))
     cluster.group(is_read_committed=True)

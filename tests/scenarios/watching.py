@@ -1,4 +1,6 @@
-"""What the monitor itself meets: a past that it has not watched, polls that fail, protocols that change."""
+"""What the monitor itself meets: a past that it has not watched, polls that fail, protocols that
+change.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,14 @@ from simulator.producer import steady
 
 WATCHED_FROM = 40.0
 PAST = frozenset(
-    {"EAGER_LARGE_GROUP", "PING_PONG", "NON_STICKY_MOVES", "OFFSET_REWIND", "OFFSET_SKIP", "GROUP_DELETED"}
+    {
+        "EAGER_LARGE_GROUP",
+        "PING_PONG",
+        "NON_STICKY_MOVES",
+        "OFFSET_REWIND",
+        "OFFSET_SKIP",
+        "GROUP_DELETED",
+    }
 )
 
 
@@ -34,15 +43,21 @@ def sc46(cluster: ScenarioCluster) -> Labels:
 
     cluster.every(cluster.between(8, 15), 8, 30, rejoin)
     cluster.every(180, 9, 30, crash)
-    return Labels(WATCHED_FROM + 35, never=PAST, expects=(Expect(WATCHED_FROM + 12, WATCHED_FROM + 35, CALM),))
+    return Labels(
+        WATCHED_FROM + 35, never=PAST, expects=(Expect(WATCHED_FROM + 12, WATCHED_FROM + 35, CALM),)
+    )
 
 
 def la15(cluster: ScenarioCluster) -> Labels:
-    """The job begins in the middle of a group's life, soon after a deploy, and one that committed long ago is away."""
+    """The job begins in the middle of a group's life, soon after a deploy, and one that committed
+    long ago is away.
+    """
     cluster.topic(rate=steady(cluster.between(60, 120)))
     cluster.group(commit_ms=cluster.one_of(5, 30) * SECOND)
     deploy(cluster, WATCHED_FROM - cluster.between(5, 9), 25, 40, 4)
-    return Labels(WATCHED_FROM + 35, never=PAST, expects=(Expect(WATCHED_FROM + 12, WATCHED_FROM + 35, CALM),))
+    return Labels(
+        WATCHED_FROM + 35, never=PAST, expects=(Expect(WATCHED_FROM + 12, WATCHED_FROM + 35, CALM),)
+    )
 
 
 def sc50(cluster: ScenarioCluster) -> Labels:
@@ -76,7 +91,9 @@ def sc47(cluster: ScenarioCluster) -> Labels:
     return Labels(
         back + 25,
         may=only("DEPLOY_LAG_SPIKE"),
-        never=only("GROUP_DELETED", "OFFSET_REWIND", "OFFSET_SKIP", "REBALANCE_STORM", "ASSIGNOR_FLAP"),
+        never=only(
+            "GROUP_DELETED", "OFFSET_REWIND", "OFFSET_SKIP", "REBALANCE_STORM", "ASSIGNOR_FLAP"
+        ),
         expects=(Expect(back + 15, back + 25, CALM),),
     )
 

@@ -25,11 +25,15 @@ class Topic:
     retention_records: int | None = None  # by size: so many of each partition stay
     logs: list[Arrivals] = field(default_factory=list)
     cleanup_policy: str = "delete"
-    opened: dict[int, int] = field(default_factory=dict)  # partition -> first offset of a transaction left open
-    ends_in_marker: bool = False  # the newest offset is a transaction's marker, of which no reader gets a record
+    # partition -> first offset of a transaction left open
+    opened: dict[int, int] = field(default_factory=dict)
+    # the newest offset is a transaction's marker, of which no reader gets a record
+    ends_in_marker: bool = False
 
     def readable(self, partition: int, now_ms: int, *, is_committed: bool) -> int:
-        """Up to where a reader gets records: an open transaction holds back one that reads what is committed."""
+        """Up to where a reader gets records: an open transaction holds back one that reads what is
+        committed.
+        """
         end = self.logs[partition].end_at(now_ms)
         if is_committed and self.opened:
             end = min(end, self.opened.get(partition, end))
@@ -57,7 +61,8 @@ class Brokers:
         self.origin_ms = clock.now
         self.topics: dict[str, Topic] = {}
         self.offsets_retention_minutes: int | None = None  # None: we may not see it
-        self.leaderless: set[tuple[str, int]] = set()  # partitions that answer no poll; members go on from replicas
+        # partitions that answer no poll; members go on from replicas
+        self.leaderless: set[tuple[str, int]] = set()
         self._lives = 0
 
     def create(self, name: str, rates: list[Rate], retention_ms: int | None = None) -> Topic:
@@ -89,30 +94,42 @@ class Brokers:
 
     def stable(self, topic: str, partition: int) -> int:
         """The last stable offset: where the oldest open transaction begins, or the end."""
-        return min(self.end(topic, partition), self.topics[topic].opened.get(partition, sys.maxsize))
+        return min(
+            self.end(topic, partition), self.topics[topic].opened.get(partition, sys.maxsize)
+        )
 
     def open_transaction(self, topic: str, partitions: Iterable[int]) -> None:
         """A producer begins a transaction on these partitions and never ends it."""
         self.topics[topic].opened.update({part: self.end(topic, part) for part in partitions})
 
     def cut(self, topic: str, partition: int, records: int) -> None:
-        """A replica that lacks the newest records becomes the leader (unclean election); offsets are given again."""
+        """A replica that lacks the newest records becomes the leader (unclean election); offsets
+        are given again.
+        """
         known = self.topics[topic]
         chance = self._streams(f"arrivals after a cut {topic} {partition}")
         first = max(0, self.end(topic, partition) - records)
-        known.logs[partition] = Arrivals(self.clock.now, self.origin_ms, known.rates[partition], chance, first)
+        known.logs[partition] = Arrivals(
+            self.clock.now, self.origin_ms, known.rates[partition], chance, first
+        )
 
     def start(self, topic: str, partition: int) -> int:
         known = self.topics[topic]
         return known.log_start(partition, self.clock.now) if known.has_retention else 0
 
     def name_of(self, topic_id: str) -> str | None:
-        return next((name for name, topic in self.topics.items() if topic.topic_id == topic_id), None)
+        return next(
+            (name for name, topic in self.topics.items() if topic.topic_id == topic_id), None
+        )
 
     def poll(self) -> list[dict[str, Any]]:
         """Rows of `POSITIONS` for every partition there is."""
         topics = sorted(self.topics.items())
-        return [self._row(topic, partition) for _, topic in topics for partition in range(len(topic.logs))]
+        return [
+            self._row(topic, partition)
+            for _, topic in topics
+            for partition in range(len(topic.logs))
+        ]
 
     def facts(self) -> list[dict[str, Any]]:
         """Rows of `FACTS` for every partition that has a leader."""
@@ -122,9 +139,13 @@ class Brokers:
                 "topic_id": topic.topic_id,
                 "partition": partition,
                 "last_stable_offset": self.stable(topic.name, partition),
-                "max_record_timestamp": topic.logs[partition].produced_at(self.end(topic.name, partition) - 1),
+                "max_record_timestamp": topic.logs[partition].produced_at(
+                    self.end(topic.name, partition) - 1
+                ),
                 "replicas_offline": 0,
-                "retention_seconds": None if topic.retention_ms is None else topic.retention_ms / 1000,
+                "retention_seconds": None
+                if topic.retention_ms is None
+                else topic.retention_ms / 1000,
                 "cleanup_policy": topic.cleanup_policy,
                 "config_known": True,
             }
@@ -134,7 +155,9 @@ class Brokers:
         ]
 
     def probes(self, slo_seconds: Iterable[float]) -> list[dict[str, Any]]:
-        """Rows of `PROBES`: for each service level the first offset that is not older; the log end where all are."""
+        """Rows of `PROBES`: for each service level the first offset that is not older; the log end
+        where all are.
+        """
         return [
             {
                 "slo_seconds": seconds,

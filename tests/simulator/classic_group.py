@@ -1,7 +1,8 @@
-"""A classic group at its coordinator: states, generations, timers, and the record of each generation.
+"""A classic group at its coordinator: states, generations, timers, and the record of each
+generation.
 
-Sources: GC/GroupMetadataManager and GC/classic/ClassicGroup, KIP-134 (initial delay), KIP-345 (static members),
-KIP-394 (member id first), KIP-814 (a static leader that returns).
+Sources: GC/GroupMetadataManager and GC/classic/ClassicGroup, KIP-134 (initial delay), KIP-345
+(static members), KIP-394 (member id first), KIP-814 (a static leader that returns).
 """
 
 from __future__ import annotations
@@ -22,7 +23,12 @@ if TYPE_CHECKING:
 
 INITIAL_DELAY_MS = 3000  # group.initial.rebalance.delay.ms
 FORGOTTEN_MS = 30_000  # after a fail-over members ask again within a heartbeat
-EMPTY, PREPARING, COMPLETING, STABLE = "Empty", "PreparingRebalance", "CompletingRebalance", "Stable"
+EMPTY, PREPARING, COMPLETING, STABLE = (
+    "Empty",
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Stable",
+)
 
 
 @dataclass
@@ -35,7 +41,9 @@ class _Persisted:
 
 
 class ClassicGroup:
-    """Requests come in as methods and are answered through `reply`, at once or when the phase ends."""
+    """Requests come in as methods and are answered through `reply`, at once or when
+    the phase ends.
+    """
 
     def __init__(self, name: str, coordinator: Coordinator) -> None:
         self.name, self._coordinator = name, coordinator
@@ -73,7 +81,11 @@ class ClassicGroup:
             self._add(self._new_id(wish.instance_id), wish, reply)
 
     def sync(
-        self, member_id: str, generation: int, shares: Mapping[str, Sequence[TopicPartition]] | None, reply: Reply
+        self,
+        member_id: str,
+        generation: int,
+        shares: Mapping[str, Sequence[TopicPartition]] | None,
+        reply: Reply,
     ) -> None:
         error = self._check(member_id, generation)
         if error or self.state in (EMPTY, PREPARING):
@@ -87,7 +99,9 @@ class ClassicGroup:
         peer.syncing = reply
         if member_id == self.leader and shares is not None:
             for each in self.members.values():
-                each.assigned = tuple(shares[each.member_id]) or None if each.member_id in shares else None
+                each.assigned = (
+                    tuple(shares[each.member_id]) or None if each.member_id in shares else None
+                )
             self._complete_sync()
 
     def heartbeat(self, member_id: str, generation: int, reply: Reply) -> None:
@@ -128,7 +142,9 @@ class ClassicGroup:
             reply("INCONSISTENT_GROUP_PROTOCOL", {})
             return
         before = self._roster.held()
-        peer = self.members[member_id] = Peer(member_id, wish, last_seen=self._clock.now, joining=reply)
+        peer = self.members[member_id] = Peer(
+            member_id, wish, last_seen=self._clock.now, joining=reply
+        )
         self._has_newcomer = True
         self._truth.members[member_id] = {"slot": wish.slot, "host": wish.host, "group": self.name}
         self._prepare(wish.reason, joined=wish.slot, before=before)
@@ -142,7 +158,8 @@ class ClassicGroup:
         before, peer.wish = peer.wish, wish
         peer.last_seen = self._clock.now
         is_unchanged = before.protocols == wish.protocols
-        is_follower = wish.member_id != self.leader  # a leader that joins again has seen other topics
+        # a leader that joins again has seen other topics
+        is_follower = wish.member_id != self.leader
         if is_unchanged and (self.state == COMPLETING or (self.state == STABLE and is_follower)):
             reply("", self._joined(peer))
         else:
@@ -161,7 +178,12 @@ class ClassicGroup:
         if self.state == STABLE and self._roster.vote() == self.protocol:
             self._write("replacement", self.state_ms)
             self._truth.replacements.append(
-                {"group": self.name, "at_ms": self._clock.now, "old": old.member_id, "new": member_id}
+                {
+                    "group": self.name,
+                    "at_ms": self._clock.now,
+                    "old": old.member_id,
+                    "new": member_id,
+                }
             )
             # the coordinator tells a returning leader to skip the assignment
             reply("", self._joined(peer) | {"leader": None})
@@ -175,7 +197,9 @@ class ClassicGroup:
         del self.members[member_id]
         peer.answer("UNKNOWN_MEMBER_ID")
         if self.leader == member_id:
-            self.leader = next((each.member_id for each in self.members.values() if each.joining), None)
+            self.leader = next(
+                (each.member_id for each in self.members.values() if each.joining), None
+            )
             self.leader = self.leader or next(iter(self.members), None)
         why = self._truth.members[member_id].get("why", cause)
         self._prepare(cause, left=(peer.wish.slot, why), before=before)
@@ -188,7 +212,10 @@ class ClassicGroup:
                 peer.last_seen = self._clock.now
             due = peer.last_seen + peer.wish.session_ms
             if due <= self._clock.now:
-                self._remove(peer.member_id, "session_expiry" if peer.wish.instance_id is None else "static_expiry")
+                self._remove(
+                    peer.member_id,
+                    "session_expiry" if peer.wish.instance_id is None else "static_expiry",
+                )
             else:
                 self._clock.at(due, check)
 
@@ -218,7 +245,8 @@ class ClassicGroup:
         if self.state == PREPARING:
             self._complete_join_if_ready()
             return
-        for peer in self.members.values():  # a sync phase that is cut short: its generation leaves no record
+        # a sync phase that is cut short: its generation leaves no record
+        for peer in self.members.values():
             if peer.syncing is not None:
                 peer.syncing("REBALANCE_IN_PROGRESS", None)
                 peer.syncing = None
@@ -245,13 +273,17 @@ class ClassicGroup:
         self._after(delay_ms, over)
 
     def _complete_join_if_ready(self) -> None:
-        everybody = not self._pending and all(peer.joining is not None for peer in self.members.values())
+        everybody = not self._pending and all(
+            peer.joining is not None for peer in self.members.values()
+        )
         if self.state == PREPARING and not self._was_empty and everybody:
             self._complete_join()
 
     def _complete_join(self) -> None:
         peers = self.members.values()
-        if peers and all(peer.joining is None and peer.wish.instance_id is not None for peer in peers):
+        if peers and all(
+            peer.joining is None and peer.wish.instance_id is not None for peer in peers
+        ):
             # static members alone: wait for one of them
             self._after(self._roster.rebalance_ms(), self._complete_join)
             return
@@ -261,13 +293,17 @@ class ClassicGroup:
                 why = self._truth.members[peer.member_id].get("why", "rejoin_timeout")
                 self._truth.left(self.name, peer.wish.slot, why)
         if self.leader not in self.members or self.members[self.leader].joining is None:
-            self.leader = next((peer.member_id for peer in self.members.values() if peer.joining is not None), None)
+            self.leader = next(
+                (peer.member_id for peer in self.members.values() if peer.joining is not None), None
+            )
         self.generation += 1
         if not self.members:
             self.protocol = None
             self._enter(EMPTY)
             self._write("empty", self.state_ms)
-            self._truth.round_ended(self.name, self._clock.now, self.generation, {}, is_complete=True)
+            self._truth.round_ended(
+                self.name, self._clock.now, self.generation, {}, is_complete=True
+            )
             return
         self.protocol = self._roster.vote()
         if self._persisted.protocol not in (None, self.protocol):
@@ -291,9 +327,12 @@ class ClassicGroup:
         # cooperative: an owner was asked to give something up, so another round follows
         protocol = self.protocol or ""
         must_revoke = any(
-            set(peer.wish.protocols[protocol].owned) - set(peer.assigned or ()) for peer in self.members.values()
+            set(peer.wish.protocols[protocol].owned) - set(peer.assigned or ())
+            for peer in self.members.values()
         )
-        self._truth.round_ended(self.name, self._clock.now, self.generation, held, is_complete=not must_revoke)
+        self._truth.round_ended(
+            self.name, self._clock.now, self.generation, held, is_complete=not must_revoke
+        )
         self._enter(STABLE)
         for peer in self.members.values():
             if peer.syncing is not None:
@@ -314,7 +353,11 @@ class ClassicGroup:
         self._clock.after(delay_ms, run)
 
     def _joined(self, peer: Peer) -> dict[str, Any]:
-        everybody = {name: each.wish for name, each in self.members.items()} if peer.member_id == self.leader else {}
+        everybody = (
+            {name: each.wish for name, each in self.members.items()}
+            if peer.member_id == self.leader
+            else {}
+        )
         return {
             "member_id": peer.member_id,
             "generation": self.generation,
@@ -330,8 +373,12 @@ class ClassicGroup:
         self._write("create", self.state_ms)
 
     def write_tombstones(self) -> None:
-        partition, offset = self._coordinator.write(self.name, [records.classic_group(self.name, None)])
-        self._truth.generations.append(Generation(self.name, "tombstone", self._clock.now, partition, offset))
+        partition, offset = self._coordinator.write(
+            self.name, [records.classic_group(self.name, None)]
+        )
+        self._truth.generations.append(
+            Generation(self.name, "tombstone", self._clock.now, partition, offset)
+        )
 
     def close(self) -> None:
         """Another protocol takes the group over."""
@@ -377,11 +424,16 @@ class ClassicGroup:
 
     def _write(self, kind: str, state_ms: int) -> None:
         reported = GroupRecord(
-            self.name, kind, self.generation, self.protocol, self.leader if self.members else None, state_ms,
+            self.name, kind, self.generation, self.protocol, self.leader if self.members else None,
+            state_ms,
             list(self.members.values()),
         )  # fmt: skip
         version = self._coordinator.group_version
-        place = self._coordinator.write(self.name, [records.classic_group(self.name, reported.value(), version)])
+        place = self._coordinator.write(
+            self.name, [records.classic_group(self.name, reported.value(), version)]
+        )
         self._truth.generations.append(reported.truth(self._clock.now, *place, version))
         kept = {name: Peer(name, peer.wish, peer.assigned) for name, peer in self.members.items()}
-        self._persisted = _Persisted(self.generation, self.protocol, reported.leader, state_ms, kept)
+        self._persisted = _Persisted(
+            self.generation, self.protocol, reported.leader, state_ms, kept
+        )

@@ -48,14 +48,18 @@ class GroupRecord:
                     "rebalance_timeout": peer.wish.rebalance_ms,
                     "session_timeout": peer.wish.session_ms,
                     "subscription": bytes(self._subscription(peer)),
-                    "assignment": b"" if peer.assigned is None else records.assignment(peer.assigned),
+                    "assignment": b""
+                    if peer.assigned is None
+                    else records.assignment(peer.assigned),
                 }
                 for peer in self.peers
             ],
         }
 
     def truth(self, now_ms: int, partition: int, offset: int, version: int) -> Generation:
-        """As the record tells it: old versions have no place for the state's time and the instance id."""
+        """As the record tells it: old versions have no place for the state's time and the instance
+        id.
+        """
         members = {
             peer.member_id: {
                 "group_instance_id": peer.wish.instance_id if version >= 3 else None,
@@ -63,12 +67,15 @@ class GroupRecord:
                 "client_host": peer.wish.host,
                 "slot": peer.wish.slot,
                 "topics": sorted(self._subscription(peer).topics),
-                "owned": sorted(self._subscription(peer).owned) if self._subscription(peer).version >= 1 else None,
+                "owned": sorted(self._subscription(peer).owned)
+                if self._subscription(peer).version >= 1
+                else None,
                 "assigned": sorted(peer.assigned or ()),
             }
             for peer in self.peers
         }
         return Generation(
-            self.group, self.kind, now_ms, partition, offset, self.generation, self.protocol_type or None,
+            self.group, self.kind, now_ms, partition, offset, self.generation,
+            self.protocol_type or None,
             self.protocol, self.leader, self.state_ms if version >= 2 else None, members,
         )  # fmt: skip

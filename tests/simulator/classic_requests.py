@@ -31,7 +31,8 @@ class Peer:
 
     member_id: str
     wish: Wish
-    assigned: tuple[TopicPartition, ...] | None = None  # None: zero bytes, the leader gave it nothing
+    # None: zero bytes, the leader gave it nothing
+    assigned: tuple[TopicPartition, ...] | None = None
     last_seen: int = 0
     joining: Reply | None = None
     syncing: Reply | None = None

@@ -1,4 +1,6 @@
-"""The members of a classic group and what follows from all of them together (GC/classic/ClassicGroup)."""
+"""The members of a classic group and what follows from all of them together
+(GC/classic/ClassicGroup).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ class Roster:
         self.peers: dict[str, Peer] = {}
 
     def static(self, instance_id: str) -> Peer | None:
-        return next((peer for peer in self.peers.values() if peer.wish.instance_id == instance_id), None)
+        return next(
+            (peer for peer in self.peers.values() if peer.wish.instance_id == instance_id), None
+        )
 
     def replace(self, old_id: str, peer: Peer) -> None:
         """A static member under another id keeps its place."""
@@ -26,7 +30,9 @@ class Roster:
 
     def why_unknown(self, member_id: str) -> str:
         """A static member's old id is fenced: its instance is there under another one."""
-        is_fenced = any(member_id.startswith(f"{peer.wish.instance_id}-") for peer in self.peers.values())
+        is_fenced = any(
+            member_id.startswith(f"{peer.wish.instance_id}-") for peer in self.peers.values()
+        )
         return "FENCED_INSTANCE_ID" if is_fenced else "UNKNOWN_MEMBER_ID"
 
     def rebalance_ms(self) -> int:
@@ -38,9 +44,14 @@ class Roster:
         return set.intersection(*(set(peer.wish.protocols) for peer in self.peers.values()))
 
     def vote(self) -> str:
-        """Each member votes for its first assignor that all support; a tie goes to the one voted for first."""
+        """Each member votes for its first assignor that all support; a tie goes to the one voted
+        for first.
+        """
         common = self.common()
-        votes = Counter(next(name for name in peer.wish.protocols if name in common) for peer in self.peers.values())
+        votes = Counter(
+            next(name for name in peer.wish.protocols if name in common)
+            for peer in self.peers.values()
+        )
         return max(votes, key=lambda name: votes[name])
 
     def held(self) -> dict[str, list[TopicPartition]]:

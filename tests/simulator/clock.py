@@ -46,12 +46,15 @@ class Streams:
 
     def __call__(self, name: str) -> random.Random:
         if name not in self._streams:
-            self._streams[name] = random.Random(f"{self._seed}/{name}")  # a string is hashed the same everywhere
+            # a string is hashed the same everywhere
+            self._streams[name] = random.Random(f"{self._seed}/{name}")
         return self._streams[name]
 
 
 class Network:
-    """Requests with a latency both ways; those of one connection arrive in order, and so do the answers."""
+    """Requests with a latency both ways; those of one connection arrive in order, and so do the
+    answers.
+    """
 
     def __init__(self, clock: Clock, streams: Streams, low_ms: int = 1, high_ms: int = 8) -> None:
         self._clock, self._streams = clock, streams
@@ -64,6 +67,8 @@ class Network:
         chance = self._chances.get(connection)
         if chance is None:
             chance = self._chances[connection] = self._streams(f"network {connection}")
-        arrival = max(self._clock.now + chance.choice(self._latencies), self._last.get(connection, 0))
+        arrival = max(
+            self._clock.now + chance.choice(self._latencies), self._last.get(connection, 0)
+        )
         self._last[connection] = arrival
         self._clock.at(arrival, action)

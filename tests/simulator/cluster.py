@@ -1,7 +1,8 @@
 """The simulated cluster of one workload: brokers, coordinator and members, and operations on them.
 
-Baseline: topic `orders`, 12 partitions, 4 members, range, dynamic, one host each, 100 records/s per partition, 600/s
-per member, auto-commit 5 s and on revoke and close, session 45 s, heartbeat 3 s, poll interval 300 s.
+Baseline: topic `orders`, 12 partitions, 4 members, range, dynamic, one host each, 100 records/s per
+partition, 600/s per member, auto-commit 5 s and on revoke and close, session 45 s, heartbeat 3 s,
+poll interval 300 s.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ GROUP, TOPIC = "billing", "orders"
 
 
 class Cluster:
-    """The cluster of one workload and operations on it; `mark` ends its names, to keep them apart from other runs'."""
+    """The cluster of one workload and operations on it; `mark` ends its names, to keep them apart
+    from other runs'.
+    """
 
     def __init__(self, seed: int, mark: str = "") -> None:
         self.mark = mark
@@ -33,7 +36,8 @@ class Cluster:
         self.coordinator = Coordinator(self.clock, self.streams, self.brokers, self.truth)
         network = Network(self.clock, self.streams)
         self.world = World(self.clock, self.streams, network, self.coordinator, self.truth)
-        self.chance = self.streams("story")  # the name is part of the seed: another one gives other runs
+        # the name is part of the seed: another one gives other runs
+        self.chance = self.streams("story")
         self.members: list[Any] = []
         self._started = self._rolling = 0
 
@@ -50,14 +54,22 @@ class Cluster:
         return self.marked(TOPIC)
 
     def topic(
-        self, name: str = "", partitions: int = 12, rate: Rate | None = None, retention_ms: int | None = None
+        self,
+        name: str = "",
+        partitions: int = 12,
+        rate: Rate | None = None,
+        retention_ms: int | None = None,
     ) -> None:
-        self.brokers.create(name or self.topic_name, [rate or steady(100)] * partitions, retention_ms)
+        self.brokers.create(
+            name or self.topic_name, [rate or steady(100)] * partitions, retention_ms
+        )
 
     def config(self, index: int = 0, **changes: Any) -> Config:
         """The settings of the member with this number."""
         host = f"/10.0.0.{index + 1}"
-        known = Config(changes.pop("group", self.group_name), "billing-app", host, (self.topic_name,))
+        known = Config(
+            changes.pop("group", self.group_name), "billing-app", host, (self.topic_name,)
+        )
         return replace(known, **changes)
 
     def start(self, config: Config, kind: type[Member | ModernMember] = Member) -> Any:
@@ -67,17 +79,25 @@ class Cluster:
         member.start()
         return member
 
-    def group(self, number: int = 4, kind: type[Member | ModernMember] = Member, **changes: Any) -> list[Any]:
+    def group(
+        self, number: int = 4, kind: type[Member | ModernMember] = Member, **changes: Any
+    ) -> list[Any]:
         """So many members, started within two seconds."""
         for index in range(number):
             config = self.config(index, **changes)
-            self.clock.after(self.chance.randint(0, 2 * SECOND), lambda config=config: self.start(config, kind))
+            self.clock.after(
+                self.chance.randint(0, 2 * SECOND), lambda config=config: self.start(config, kind)
+            )
         return self.members
 
-    def static_group(self, number: int = 4, kind: type[Member | ModernMember] = Member, **changes: Any) -> list[Any]:
+    def static_group(
+        self, number: int = 4, kind: type[Member | ModernMember] = Member, **changes: Any
+    ) -> list[Any]:
         for index in range(number):
             config = self.config(index, instance_id=f"billing-{index}", **changes)
-            self.clock.after(self.chance.randint(0, 2 * SECOND), lambda config=config: self.start(config, kind))
+            self.clock.after(
+                self.chance.randint(0, 2 * SECOND), lambda config=config: self.start(config, kind)
+            )
         return self.members
 
     def living(self) -> list[Any]:
@@ -95,7 +115,13 @@ class Cluster:
         self.clock.at(at, run)
 
     def restart(
-        self, member: Any, gap_ms: int, *, how: str = "close", why: str = "deploy", new_host: bool = False
+        self,
+        member: Any,
+        gap_ms: int,
+        *,
+        how: str = "close",
+        why: str = "deploy",
+        new_host: bool = False,
     ) -> None:
         """Stop a member and start it again after a while."""
         getattr(member, how)(why)

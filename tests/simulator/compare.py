@@ -1,4 +1,6 @@
-"""One run's rows of `rebalances` next to the truth: counts of what is right, and a sentence for each difference."""
+"""One run's rows of `rebalances` next to the truth: counts of what is right, and a sentence for
+each difference.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,13 @@ class Comparison:
         self._configs = simulation.truth.configs
 
     def check(
-        self, what: str, where: Logical, expected: object, found: object, *, is_right: bool | None = None
+        self,
+        what: str,
+        where: Logical,
+        expected: object,
+        found: object,
+        *,
+        is_right: bool | None = None,
     ) -> None:
         """Right where both are equal, or as given."""
         right = expected == found if is_right is None else is_right
@@ -50,9 +58,13 @@ class Comparison:
         return max(each.commit_ms or 0 for each in self._configs[group])
 
     def start_ms(self, group: str) -> int:
-        """How far the estimate of a start may be off: a commit interval, a heartbeat and a batch."""
+        """How far the estimate of a start may be off: a commit interval, a
+        heartbeat and a batch.
+        """
         batch = max(round(1000 * each.max_records / each.capacity) for each in self._configs[group])
-        return self.commit_ms(group) + max(each.heartbeat_ms for each in self._configs[group]) + batch
+        return (
+            self.commit_ms(group) + max(each.heartbeat_ms for each in self._configs[group]) + batch
+        )
 
 
 def compare_rebalances(run: Watched) -> tuple[Counter[str], list[str]]:
@@ -77,8 +89,15 @@ def compare_rebalances(run: Watched) -> tuple[Counter[str], list[str]]:
         row = same[0]
         _compare_times(done, logical, row)
         earlier = [each for each in truth[:number] if each.group == logical.group]
-        done.check("moved", logical, _movement(logical), [row[name] for name in ("moved", "necessary", "avoidable")])
-        _compare_cause(done, logical, row, expected_cause(logical, earlier, grew=_grew(simulation, logical)))
+        done.check(
+            "moved",
+            logical,
+            _movement(logical),
+            [row[name] for name in ("moved", "necessary", "avoidable")],
+        )
+        _compare_cause(
+            done, logical, row, expected_cause(logical, earlier, grew=_grew(simulation, logical))
+        )
         if row["rebalance_id"] not in run.late:
             later = [each for each in truth[number:] if each.group == logical.group]
             _compare_reason(done, logical, row, right_reasons(logical, later))
@@ -112,8 +131,12 @@ def _compare_times(done: Comparison, logical: Logical, row: Row) -> None:
         done.check("start", logical, [start] * 3, reported)
     elif low is not None and est is not None and high is not None:
         off = [each - start for each in (low, est, high)]
-        done.check("bounds", logical, start, off, is_right=low <= est <= high and low <= start <= high)
-        done.check("start", logical, start, off, is_right=abs(est - start) <= done.start_ms(logical.group))
+        done.check(
+            "bounds", logical, start, off, is_right=low <= est <= high and low <= start <= high
+        )
+        done.check(
+            "start", logical, start, off, is_right=abs(est - start) <= done.start_ms(logical.group)
+        )
     sync = row["sync_seconds"]
     done.check("sync", logical, logical.sync_ms, None if sync is None else round(sync * 1000, 3))
 
@@ -141,7 +164,9 @@ def _compare_reason(done: Comparison, logical: Logical, row: Row, right: set[str
 
 
 def _compare_pauses(done: Comparison, logical: Logical, row: Row, closed: Closed) -> None:
-    """Each partition that was measured, and the percentiles over those that the row says were stopped."""
+    """Each partition that was measured, and the percentiles over those that the row says were
+    stopped.
+    """
     if row["paused_partitions"] is None:
         return
     interval = done.commit_ms(logical.group) / 1000

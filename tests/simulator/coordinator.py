@@ -1,6 +1,7 @@
 """The broker side of groups: who serves which group, commits, transactions, fail-over.
 
-Source: GC/GroupCoordinatorService and OffsetMetadataManager of Kafka 4.x, from their description in the specification.
+Source: GC/GroupCoordinatorService and OffsetMetadataManager of Kafka 4.x, from their description in
+the specification.
 """
 
 from __future__ import annotations
@@ -30,13 +31,16 @@ class _Pending:
 
 
 class Coordinator:
-    """All groups of the cluster; a partition of the offsets topic that moves is not served for a while."""
+    """All groups of the cluster; a partition of the offsets topic that moves is not served for a
+    while.
+    """
 
     def __init__(self, clock: Clock, streams: Streams, brokers: Brokers, truth: Truth) -> None:
         self.clock, self.streams, self.brokers, self.truth = clock, streams, brokers, truth
         self.log = OffsetsLog(clock)
         self.groups: dict[str, ClassicGroup | ModernGroup] = {}
-        self.committed: dict[tuple[str, str, int], tuple[int, int]] = {}  # -> committed offset, record's offset
+        # -> committed offset, record's offset
+        self.committed: dict[tuple[str, str, int], tuple[int, int]] = {}
         self.refusing: set[str] = set()  # groups whose commits come to nothing
         self.assignor = "uniform"  # of KIP-848 groups
         self.commit_version, self.group_version = 4, 3  # as Kafka 4.1 and later write them
@@ -67,7 +71,9 @@ class Coordinator:
         return found
 
     def beat(self, group: str, beat: Beat, reply: Reply) -> None:
-        """ConsumerGroupHeartbeat; the first one of a member makes the group, or converts a classic one (KIP-848)."""
+        """ConsumerGroupHeartbeat; the first one of a member makes the group, or converts a classic
+        one (KIP-848).
+        """
         found = self.groups.get(group)
         if not self.serves(group):
             reply("NOT_COORDINATOR", None)
@@ -95,7 +101,12 @@ class Coordinator:
     # offsets
 
     def commit(
-        self, group: str, member_id: str, generation: int, offsets: Mapping[TopicPartition, int], reply: Reply
+        self,
+        group: str,
+        member_id: str,
+        generation: int,
+        offsets: Mapping[TopicPartition, int],
+        reply: Reply,
     ) -> None:
         error = self._refuse_commit(group, member_id, generation)
         if not error and offsets:
@@ -108,7 +119,9 @@ class Coordinator:
         ids = None
         if isinstance(found, ModernGroup) and self.commit_version >= 4:
             ids = {name: topic.topic_id for name, topic in self.brokers.topics.items()}
-        batch = records.commits(group, offsets, self.clock.now, version=self.commit_version, ids=ids)
+        batch = records.commits(
+            group, offsets, self.clock.now, version=self.commit_version, ids=ids
+        )
         for written in self.log.append(partition_of(group), batch):
             key, offset = written.record.commit, written.record.committed_offset
             assert key is not None
@@ -126,9 +139,16 @@ class Coordinator:
         reply("", {place: None if held is None else held[0] for place, held in found.items()})
 
     def commit_in_transaction(
-        self, group: str, member_id: str, generation: int, offsets: Mapping[TopicPartition, int], reply: Reply
+        self,
+        group: str,
+        member_id: str,
+        generation: int,
+        offsets: Mapping[TopicPartition, int],
+        reply: Reply,
     ) -> None:
-        """TxnOffsetCommit: pending until the marker; an open transaction is aborted after its timeout."""
+        """TxnOffsetCommit: pending until the marker; an open transaction is aborted after its
+        timeout.
+        """
         error = self._refuse_commit(group, member_id, generation)
         if error:
             reply(error, None)
@@ -139,15 +159,21 @@ class Coordinator:
         written = self.log.append(partition_of(group), batch, producer_id)
         places = {each.record.commit[1:]: each.offset for each in written if each.record.commit}
         self._pending[producer_id] = _Pending(group, dict(offsets), places)
-        self.clock.after(TRANSACTION_TIMEOUT_MS, lambda: self.end_transaction(producer_id, is_committed=False))
+        self.clock.after(
+            TRANSACTION_TIMEOUT_MS, lambda: self.end_transaction(producer_id, is_committed=False)
+        )
         reply("", producer_id)
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
-        """A pending value counts only if its record is newer than the stored one (OffsetMetadataManager)."""
+        """A pending value counts only if its record is newer than the stored one
+        (OffsetMetadataManager).
+        """
         pending = self._pending.pop(producer_id, None)
         if pending is None:
             return
-        self.log.end_transaction(partition_of(pending.group), producer_id, is_committed=is_committed)
+        self.log.end_transaction(
+            partition_of(pending.group), producer_id, is_committed=is_committed
+        )
         for place, offset in pending.offsets.items() if is_committed else ():
             at = pending.source_offsets[place]
             key = (pending.group, *place)
@@ -186,15 +212,26 @@ class Coordinator:
         self.truth.topic_deleted(name)
 
     def sweep(self, retention_ms: int) -> None:
-        """The periodic expiry: offsets of classic groups that have been empty for so long, and then the group."""
+        """The periodic expiry: offsets of classic groups that have been empty for so long, and then
+        the group.
+        """
         for name, group in list(self.groups.items()):
-            is_over = self.clock.now - group.state_ms > retention_ms if isinstance(group, ClassicGroup) else False
+            is_over = (
+                self.clock.now - group.state_ms > retention_ms
+                if isinstance(group, ClassicGroup)
+                else False
+            )
             if is_over and not group.members and any(key[0] == name for key in self.committed):
                 self.delete_group(name)
 
     def delete_group(self, name: str) -> None:
         """DeleteGroups of an empty group: its offsets, then the group."""
         self.store(
-            name, {(topic, partition): None for group, topic, partition in list(self.committed) if group == name}
+            name,
+            {
+                (topic, partition): None
+                for group, topic, partition in list(self.committed)
+                if group == name
+            },
         )
         self.groups.pop(name).write_tombstones()

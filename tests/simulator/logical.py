@@ -1,8 +1,8 @@
 """The truth as logical rebalances: what belongs together in the eyes of who can only read records.
 
-A coordinator knows of each round. Rounds of one logical rebalance are those of a cooperative hand-over, the epochs up
-to the one that became stable, and classic rounds whose join phase ended within ten seconds, or two sync phases, of the
-end of the one before.
+A coordinator knows of each round. Rounds of one logical rebalance are those of a cooperative
+hand-over, the epochs up to the one that became stable, and classic rounds whose join phase ended
+within ten seconds, or two sync phases, of the end of the one before.
 """
 
 from __future__ import annotations
@@ -23,15 +23,19 @@ ROUNDS = ("sync", "empty", "epoch")
 
 @dataclass(frozen=True)
 class Logical:
-    """One logical rebalance. `records` are its own in order, `prior` is the group's last one before them."""
+    """One logical rebalance. `records` are its own in order, `prior` is the group's last one before
+    them.
+    """
 
     group: str
     parts: tuple[Rebalance, ...]
     records: tuple[Record, ...]
     prior: Record | None
-    before: Mapping[str, list[TopicPartition]]  # by slot; in KIP-848 groups by member id where no instance id is set
+    # by slot; in KIP-848 groups by member id where no instance id is set
+    before: Mapping[str, list[TopicPartition]]
     after: Mapping[str, list[TopicPartition]]
-    pauses: Mapping[TopicPartition, list[tuple[int, int | None]]]  # each: from, to the first record after
+    # each: from, to the first record after
+    pauses: Mapping[TopicPartition, list[tuple[int, int | None]]]
 
     @property
     def is_classic(self) -> bool:
@@ -81,8 +85,12 @@ class Logical:
     @property
     def movement(self) -> Moves | None:
         """None if members of the first or the last roster subscribe to different topics."""
-        rosters = [each.members for each in (self.prior, self.records[-1]) if isinstance(each, Generation)]
-        is_same = all(len({tuple(row["topics"]) for row in roster.values()}) <= 1 for roster in rosters)
+        rosters = [
+            each.members for each in (self.prior, self.records[-1]) if isinstance(each, Generation)
+        ]
+        is_same = all(
+            len({tuple(row["topics"]) for row in roster.values()}) <= 1 for roster in rosters
+        )
         return count_moves(self.before, self.after) if is_same and self.is_over else None
 
 
@@ -100,7 +108,10 @@ def sync_of(record: Record) -> int | None:
 def roster(record: Record | None) -> dict[str, str]:
     """Member id -> slot."""
     members = {} if record is None else record.members
-    return {member_id: each if isinstance(each, str) else each["slot"] for member_id, each in members.items()}
+    return {
+        member_id: each if isinstance(each, str) else each["slot"]
+        for member_id, each in members.items()
+    }
 
 
 def name_of(member_id: str, slot: str) -> str:
@@ -116,11 +127,16 @@ def find_logical(truth: Truth) -> list[Logical]:
             (each for each in (*truth.generations, *truth.epochs) if each.group == group),
             key=lambda each: (each.source_partition, each.source_offset),
         )
-        found += [_logical(truth, group, parts, own, records) for parts, own in _joined(truth, group, records)]
+        found += [
+            _logical(truth, group, parts, own, records)
+            for parts, own in _joined(truth, group, records)
+        ]
     return found
 
 
-def _joined(truth: Truth, group: str, records: list[Any]) -> Iterator[tuple[list[Rebalance], list[Record]]]:
+def _joined(
+    truth: Truth, group: str, records: list[Any]
+) -> Iterator[tuple[list[Rebalance], list[Record]]]:
     parts: list[Rebalance] = []
     own: list[Record] = []
     for rebalance in truth.rebalances:
@@ -139,7 +155,9 @@ def _joined(truth: Truth, group: str, records: list[Any]) -> Iterator[tuple[list
 
 def _is_round_of(record: Record, rebalance: Rebalance) -> bool:
     end = rebalance.end_ms or 0
-    if record.kind not in ROUNDS or (isinstance(record, Generation) and record.generation not in rebalance.generations):
+    if record.kind not in ROUNDS or (
+        isinstance(record, Generation) and record.generation not in rebalance.generations
+    ):
         return False
     return rebalance.start_ms <= written_ms(record) <= end
 
@@ -150,14 +168,21 @@ def written_ms(record: Record) -> int:
 
 def _goes_on(last: Record, first: Record, records: list[Any]) -> bool:
     between = records[records.index(last) + 1 : records.index(first)]
-    if isinstance(last, Epoch) or isinstance(first, Epoch) or any(each.kind != "replacement" for each in between):
+    if (
+        isinstance(last, Epoch)
+        or isinstance(first, Epoch)
+        or any(each.kind != "replacement" for each in between)
+    ):
         return False
     sync = sync_of(last) or 0
-    joined_ms = first.record_ms if first.state_ms is None else first.state_ms  # an old record does not tell
+    # an old record does not tell
+    joined_ms = first.record_ms if first.state_ms is None else first.state_ms
     return joined_ms - last.record_ms < max(MERGE_SYNCS * sync, MERGE_MS)
 
 
-def _logical(truth: Truth, group: str, parts: list[Rebalance], own: list[Record], records: list[Any]) -> Logical:
+def _logical(
+    truth: Truth, group: str, parts: list[Rebalance], own: list[Record], records: list[Any]
+) -> Logical:
     earlier = records[: records.index(own[0])]
     if earlier and earlier[-1].kind == "downgrade" and earlier[-1].record_ms == parts[0].start_ms:
         # the departure that ended the modern group began this rebalance: it is part of the change
@@ -168,16 +193,25 @@ def _logical(truth: Truth, group: str, parts: list[Rebalance], own: list[Record]
     before, after = parts[0].before, parts[-1].after
     if isinstance(own[-1], Epoch):
         stable = [each for each in earlier if isinstance(each, Epoch) and not each.is_superseded]
-        before, after = _by_member(truth, stable[-1] if stable and prior else None), _by_member(truth, own[-1])
+        before, after = (
+            _by_member(truth, stable[-1] if stable and prior else None),
+            _by_member(truth, own[-1]),
+        )
     start_ms, end_ms = parts[0].start_ms, parts[-1].end_ms or 0
-    pauses = {place: _pauses(truth, group, place, start_ms, end_ms) for owner, place in truth.work if owner == group}
+    pauses = {
+        place: _pauses(truth, group, place, start_ms, end_ms)
+        for owner, place in truth.work
+        if owner == group
+    }
     return Logical(group, tuple(parts), tuple(own), prior, before, after, pauses)
 
 
 def _pauses(
     truth: Truth, group: str, place: TopicPartition, start_ms: int, end_ms: int
 ) -> list[tuple[int, int | None]]:
-    """Times without an owner; where it kept one, the time that this one was stalled, as in a long batch."""
+    """Times without an owner; where it kept one, the time that this one was stalled, as in a long
+    batch.
+    """
     gaps = [
         (gap.begin_ms, gap.first_ms)
         for gap in truth.gaps.get((group, place), ())
@@ -194,4 +228,7 @@ def _pauses(
 def _by_member(truth: Truth, epoch: Epoch | None) -> dict[str, list[TopicPartition]]:
     """A static member may have got another id since the epoch began."""
     held = {} if epoch is None else epoch.assigned
-    return {name_of(member_id, truth.members[member_id]["slot"]): places for member_id, places in held.items()}
+    return {
+        name_of(member_id, truth.members[member_id]["slot"]): places
+        for member_id, places in held.items()
+    }

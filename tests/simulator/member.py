@@ -1,4 +1,6 @@
-"""A member of the classic protocol: heartbeat thread, joins, the leader's assignment (ConsumerCoordinator)."""
+"""A member of the classic protocol: heartbeat thread, joins, the leader's assignment
+(ConsumerCoordinator).
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ class Member(Reader):
         self.settle(done, is_wanted=self.config.commit_on_revoke)
 
     def _commit_if_due(self) -> bool:
-        """A poll that finds a join under way goes no further than that (ConsumerCoordinator.poll)."""
+        """A poll that finds a join under way goes no further than that
+        (ConsumerCoordinator.poll).
+        """
         return not self._is_joining and super()._commit_if_due()
 
     def _revoke_all(self) -> None:
@@ -108,7 +112,8 @@ class Member(Reader):
             for name in self.assignors
         }
         return Wish(
-            config.client_id, config.host, config.slot, config.session_ms, config.poll_interval_ms, protocols,
+            config.client_id, config.host, config.slot, config.session_ms, config.poll_interval_ms,
+            protocols,
             self.member_id, config.instance_id, reason,
         )  # fmt: skip
 
@@ -143,7 +148,9 @@ class Member(Reader):
         for member_id, wish in wishes.items():
             said = wish.protocols[protocol]
             held = said.owned if said.previous is None else said.previous
-            members.append(Assignee(member_id, frozenset(said.topics), wish.instance_id, held, said.generation))
+            members.append(
+                Assignee(member_id, frozenset(said.topics), wish.instance_id, held, said.generation)
+            )
         return assign(protocol, members, self.world.brokers.counts())
 
     def _sync(self, shares: Mapping[str, Sequence[TopicPartition]] | None) -> None:
@@ -173,7 +180,9 @@ class Member(Reader):
         given = set(got or ())
         self._previous = tuple(sorted(given))
         revoked = self.positions.keys() - given
-        if revoked:  # cooperative: let go, and join again so that others may have them; committed was before the join
+        # cooperative: let go, and join again so that others may have them; committed was before the
+        # join
+        if revoked:
             self.give_up(revoked)
             self._reason = self._reason or "follow_up"
         self.take_over(sorted(given - self.positions.keys()), self._assigned)
@@ -226,7 +235,9 @@ class Member(Reader):
         self.nudge()
 
     def _leave_for_slowness(self) -> None:
-        """max.poll.interval.ms is over: the client leaves by itself, a static one only falls silent."""
+        """max.poll.interval.ms is over: the client leaves by itself, a static one only falls
+        silent.
+        """
         if self.config.instance_id is None:
             self._send_leave("poll_interval")
         self.let_go(list(self.positions), at_work=False)
@@ -246,12 +257,23 @@ class Member(Reader):
     # metadata
 
     def _counts(self) -> dict[str, int]:
-        return {topic: count for topic, count in self.world.brokers.counts().items() if topic in self.topics}
+        return {
+            topic: count
+            for topic, count in self.world.brokers.counts().items()
+            if topic in self.topics
+        }
 
     def _look_at_topics(self) -> None:
-        """The leader joins again when it sees other partition counts than it assigned (metadata.max.age.ms)."""
+        """The leader joins again when it sees other partition counts than it assigned
+        (metadata.max.age.ms).
+        """
         if self.is_dead:
             return
         self.clock.after(self.config.metadata_ms, self._look_at_topics)
-        if self._leads and not self._is_joining and not self.is_frozen and self._known_counts != self._counts():
+        if (
+            self._leads
+            and not self._is_joining
+            and not self.is_frozen
+            and self._known_counts != self._counts()
+        ):
             self.rejoin("topic_change")

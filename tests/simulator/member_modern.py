@@ -1,4 +1,6 @@
-"""A member of the KIP-848 protocol: one heartbeat carries everything (ConsumerMembershipManager of the new client)."""
+"""A member of the KIP-848 protocol: one heartbeat carries everything (ConsumerMembershipManager of
+the new client).
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,10 @@ class ModernMember(Reader):
     def _tell_goodbye(self, reason: str) -> None:
         epoch = -1 if self.config.instance_id is None else LEFT_FOR_NOW
         beat = self._message(epoch, reason)
-        self.call(lambda reply: self.world.coordinator.beat(self.config.group, beat, reply), lambda *_: None)
+        self.call(
+            lambda reply: self.world.coordinator.beat(self.config.group, beat, reply),
+            lambda *_: None,
+        )
 
     def _rejoin(self) -> None:
         self.give_up(list(self.positions))
@@ -80,7 +85,8 @@ class ModernMember(Reader):
     def _message(self, epoch: int, reason: str = "join") -> Beat:
         config = self.config
         return Beat(
-            self.member_id, epoch, config.client_id, config.host, config.slot, tuple(self.topics), config.session_ms,
+            self.member_id, epoch, config.client_id, config.host, config.slot, tuple(self.topics),
+            config.session_ms,
             config.poll_interval_ms, config.instance_id, frozenset(self._owned), reason,
         )  # fmt: skip
 
@@ -91,7 +97,9 @@ class ModernMember(Reader):
             lambda error, got: self._answered(beat, error, got),
         )
 
-    def _answered(self, beat: Beat, error: str, got: tuple[int, frozenset[TopicPartition]] | None) -> None:
+    def _answered(
+        self, beat: Beat, error: str, got: tuple[int, frozenset[TopicPartition]] | None
+    ) -> None:
         if self._has_left or self.is_closing:
             return
         if error == "NOT_COORDINATOR":
@@ -109,7 +117,9 @@ class ModernMember(Reader):
     # assignment
 
     def _adjust(self) -> None:
-        """In the application's thread: commit all, let go, then take what is new, then tell the coordinator."""
+        """In the application's thread: commit all, let go, then take what is new, then tell the
+        coordinator.
+        """
         if self._target is None or self._is_adjusting or self._target == self._owned:
             return
         self._is_adjusting = True
@@ -126,7 +136,9 @@ class ModernMember(Reader):
                 self.take_over(sorted(fresh), lambda: self._took(fresh))
 
         if self.positions:
-            self.settle(lambda _: self.when_polling(revoked), is_wanted=self.config.commit_on_revoke)
+            self.settle(
+                lambda _: self.when_polling(revoked), is_wanted=self.config.commit_on_revoke
+            )
         else:
             revoked()
 
@@ -136,6 +148,7 @@ class ModernMember(Reader):
 
     def _done(self) -> None:
         self._is_adjusting = False
-        self._committed_ms = self.clock.now  # the commit interval starts again (ConsumerMembershipManager)
+        # the commit interval starts again (ConsumerMembershipManager)
+        self._committed_ms = self.clock.now
         self._send()
         self.nudge()

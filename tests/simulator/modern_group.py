@@ -1,4 +1,5 @@
-"""A KIP-848 consumer group at its coordinator: epochs, target, reconciliation, and records of types 2 to 8.
+"""A KIP-848 consumer group at its coordinator: epochs, target, reconciliation, and records of types
+2 to 8.
 
 Sources: GC/GroupMetadataManager.consumerGroupHeartbeat, KIP-848 (upgrade and downgrade on line).
 """
@@ -16,7 +17,15 @@ from simulator.classic_group import ClassicGroup
 from simulator.classic_requests import Peer, Reply, Wish
 from simulator.modern_reconcile import reconcile
 from simulator.modern_records import ModernRecords
-from simulator.modern_requests import LEFT_FOR_NOW, STABLE, UNRELEASED, UNREVOKED, Beat, Mate, beat_of
+from simulator.modern_requests import (
+    LEFT_FOR_NOW,
+    STABLE,
+    UNRELEASED,
+    UNREVOKED,
+    Beat,
+    Mate,
+    beat_of,
+)
 from simulator.records import TopicPartition
 from simulator.truth import Epoch
 
@@ -25,7 +34,9 @@ if TYPE_CHECKING:
 
 
 class ModernGroup:
-    """Requests come in as methods; those of members that still speak the classic protocol as well."""
+    """Requests come in as methods; those of members that still speak the classic
+    protocol as well.
+    """
 
     def __init__(self, name: str, coordinator: Coordinator, assignor: str) -> None:
         self.name, self._coordinator, self._assignor = name, coordinator, assignor
@@ -68,13 +79,21 @@ class ModernGroup:
         reply("", (mate.epoch, frozenset(mate.assigned)))
 
     def _admit(self, beat: Beat) -> Mate | None:
-        """A new member, or a static one that is back under a new id and takes over the place of the old one."""
+        """A new member, or a static one that is back under a new id and takes over the place of the
+        old one.
+        """
         before = self._held()
         mate = Mate(beat.member_id, beat, last_seen=self._clock.now)
-        old = next((each for each in self.members.values() if beat.instance_id and _same(each, beat)), None)
+        old = next(
+            (each for each in self.members.values() if beat.instance_id and _same(each, beat)), None
+        )
         if old is not None and old.epoch != LEFT_FOR_NOW:
             return None
-        self._truth.members[beat.member_id] = {"slot": beat.slot, "host": beat.host, "group": self.name}
+        self._truth.members[beat.member_id] = {
+            "slot": beat.slot,
+            "host": beat.host,
+            "group": self.name,
+        }
         if old is None:
             self.members[beat.member_id] = mate
             self._records.member(mate)
@@ -88,7 +107,12 @@ class ModernGroup:
             self._records.target(mate.member_id, self._target.get(mate.member_id, []))
             self._records.current(mate)
             self._truth.replacements.append(
-                {"group": self.name, "at_ms": self._clock.now, "old": old.member_id, "new": mate.member_id}
+                {
+                    "group": self.name,
+                    "at_ms": self._clock.now,
+                    "old": old.member_id,
+                    "new": mate.member_id,
+                }
             )
         self._watch(mate)
         return mate
@@ -96,7 +120,11 @@ class ModernGroup:
     def _admit_classic(self, wish: Wish) -> Mate:
         before, beat = self._held(), beat_of(wish, wish.member_id, 0)
         mate = Mate(wish.member_id, beat, classic=wish, last_seen=self._clock.now)
-        self._truth.members[wish.member_id] = {"slot": wish.slot, "host": wish.host, "group": self.name}
+        self._truth.members[wish.member_id] = {
+            "slot": wish.slot,
+            "host": wish.host,
+            "group": self.name,
+        }
         self.members[wish.member_id] = mate
         self._records.member(mate)
         self._bump("join", joined=wish.slot, before=before)
@@ -119,7 +147,9 @@ class ModernGroup:
         self._bury(mate)
         why = self._truth.members[mate.member_id].get("why", cause)
         if self.members and all(each.classic is not None for each in self.members.values()):
-            self._truth.trigger(self.name, self._clock.now, cause, before).left.append((mate.beat.slot, why))
+            self._truth.trigger(self.name, self._clock.now, cause, before).left.append(
+                (mate.beat.slot, why)
+            )
             self._downgrade()
         else:
             self._bump(cause, left=(mate.beat.slot, why), before=before)
@@ -135,7 +165,9 @@ class ModernGroup:
                 return
             due = mate.last_seen + mate.beat.session_ms
             if due <= self._clock.now:
-                self._remove(mate, "session_expiry" if mate.beat.instance_id is None else "static_expiry")
+                self._remove(
+                    mate, "session_expiry" if mate.beat.instance_id is None else "static_expiry"
+                )
             else:
                 self._clock.at(due, check)
 
@@ -151,7 +183,9 @@ class ModernGroup:
         left: tuple[str, str] | None = None,
         before: dict[str, list[TopicPartition]] | None = None,
     ) -> None:
-        rebalance = self._truth.trigger(self.name, self._clock.now, cause, self._held() if before is None else before)
+        rebalance = self._truth.trigger(
+            self.name, self._clock.now, cause, self._held() if before is None else before
+        )
         if joined is not None and joined not in rebalance.joined:
             rebalance.joined.append(joined)
         if left is not None:
@@ -165,13 +199,17 @@ class ModernGroup:
     def _write_epoch(self, cause: str, kind: str) -> Epoch:
         members = {each.member_id: each.beat.slot for each in self.members.values()}
         place = self._records.epoch(self.epoch, self._hash)
-        epoch = Epoch(self.name, self.epoch, self._clock.now, [cause], kind, *place, members=members)
+        epoch = Epoch(
+            self.name, self.epoch, self._clock.now, [cause], kind, *place, members=members
+        )
         self._truth.epochs.append(epoch)
         return epoch
 
     def _topics_hash(self) -> int:
         topics = {topic for mate in self.members.values() for topic in mate.beat.topics}
-        counts = sorted(item for item in self._coordinator.brokers.counts().items() if item[0] in topics)
+        counts = sorted(
+            item for item in self._coordinator.brokers.counts().items() if item[0] in topics
+        )
         return zlib.crc32(repr(counts).encode()) + 1
 
     def _look_at_topics(self) -> None:
@@ -180,11 +218,18 @@ class ModernGroup:
             self._bump("topic_change")
 
     def _retarget(self) -> None:
-        """A new target for a new epoch: one type 7 per member whose share changed, then one type 6."""
+        """A new target for a new epoch: one type 7 per member whose share changed,
+        then one type 6.
+        """
         if self.target_epoch >= self.epoch or not self.members:
             return
         assignees = [
-            Assignee(name, frozenset(mate.beat.topics), mate.beat.instance_id, tuple(self._target.get(name, ())))
+            Assignee(
+                name,
+                frozenset(mate.beat.topics),
+                mate.beat.instance_id,
+                tuple(self._target.get(name, ())),
+            )
             for name, mate in self.members.items()
         ]
         found = assign(self._assignor, assignees, self._coordinator.brokers.counts())
@@ -218,13 +263,18 @@ class ModernGroup:
 
     def _end_if_stable(self) -> None:
         everybody = all(
-            mate.state == STABLE and mate.epoch == self.epoch == self.target_epoch for mate in self.members.values()
+            mate.state == STABLE and mate.epoch == self.epoch == self.target_epoch
+            for mate in self.members.values()
         )
         if self._open is not None and everybody:
             self._open.end_ms = self._clock.now
-            self._open.assigned = {name: sorted(mate.assigned) for name, mate in self.members.items()}
+            self._open.assigned = {
+                name: sorted(mate.assigned) for name, mate in self.members.items()
+            }
             self._open = None
-            self._truth.round_ended(self.name, self._clock.now, self.epoch, self._held(), is_complete=True)
+            self._truth.round_ended(
+                self.name, self._clock.now, self.epoch, self._held(), is_complete=True
+            )
 
     def _held(self) -> dict[str, list[TopicPartition]]:
         return {mate.beat.slot: sorted(mate.holds) for mate in self.members.values()}
@@ -238,7 +288,9 @@ class ModernGroup:
         return "" if epoch == mate.epoch else "STALE_MEMBER_EPOCH"
 
     def join(self, wish: Wish, reply: Reply) -> None:
-        """JoinGroup of a member of the old protocol; each gets its own assignment, so nobody leads."""
+        """JoinGroup of a member of the old protocol; each gets its own assignment,
+        so nobody leads.
+        """
         subscription = next(iter(wish.protocols.values()))
         mate = self.members.get(wish.member_id)
         if mate is not None:
@@ -257,8 +309,13 @@ class ModernGroup:
             reply("UNKNOWN_MEMBER_ID", {})
             return
         self._retarget()
-        self._reconcile(mate, frozenset(subscription.owned))  # an eager member comes without anything
-        reported = {"member_id": mate.member_id, "generation": mate.epoch, "protocol": next(iter(wish.protocols))}
+        # an eager member comes without anything
+        self._reconcile(mate, frozenset(subscription.owned))
+        reported = {
+            "member_id": mate.member_id,
+            "generation": mate.epoch,
+            "protocol": next(iter(wish.protocols)),
+        }
         reply("", reported | {"leader": None, "members": {}})
 
     def sync(self, member_id: str, generation: int, shares: object, reply: Reply) -> None:
@@ -291,11 +348,15 @@ class ModernGroup:
     # from one protocol to the other
 
     def take_over(self, old: ClassicGroup) -> None:
-        """After the tombstone of type 2: 5 per member, 3 with the old generation, 7 per member, 6, 8 per member."""
+        """After the tombstone of type 2: 5 per member, 3 with the old generation, 7 per member, 6,
+        8 per member.
+        """
         self.epoch = self.target_epoch = old.generation
         for name, peer in old.members.items():
             beat = beat_of(peer.wish, name, old.generation)
-            mate = Mate(name, beat, old.generation, old.generation, STABLE, set(peer.assigned or ()), set())
+            mate = Mate(
+                name, beat, old.generation, old.generation, STABLE, set(peer.assigned or ()), set()
+            )
             mate.classic, mate.last_seen = peer.wish, self._clock.now
             self.members[name] = mate
             self._target[name] = sorted(mate.assigned)
@@ -315,7 +376,9 @@ class ModernGroup:
             self._watch(mate)
 
     def _downgrade(self) -> None:
-        """The last member of the new protocol is gone: all tombstones, then one type 2 with the epoch as generation."""
+        """The last member of the new protocol is gone: all tombstones, then one type 2 with the
+        epoch as generation.
+        """
         if self._open is not None:
             self._open.end_ms, self._open.is_superseded = self._clock.now, True
         self.write_tombstones()

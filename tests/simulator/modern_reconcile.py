@@ -1,6 +1,7 @@
 """One step of a member towards its target (GC/modern/consumer/CurrentAssignmentBuilder).
 
-First it must revoke what it is to lose, then it moves to the target's epoch, then it waits for what others still hold.
+First it must revoke what it is to lose, then it moves to the target's epoch, then it waits for what
+others still hold.
 """
 
 from __future__ import annotations
@@ -12,9 +13,15 @@ Places = set[TopicPartition]
 
 
 def reconcile(
-    mate: Mate, owned: frozenset[TopicPartition] | None, target: Places, target_epoch: int, taken: Places
+    mate: Mate,
+    owned: frozenset[TopicPartition] | None,
+    target: Places,
+    target_epoch: int,
+    taken: Places,
 ) -> bool:
-    """True if the member's state changed; `owned` is what it says it has, `taken` what the others have."""
+    """True if the member's state changed; `owned` is what it says it has, `taken` what the others
+    have.
+    """
     was = (mate.epoch, mate.state, set(mate.assigned), set(mate.revoking))
     if mate.state == UNREVOKED:
         if owned is None or owned & mate.revoking:

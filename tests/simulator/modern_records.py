@@ -21,13 +21,19 @@ class ModernRecords:
 
     def epoch(self, epoch: int, metadata_hash: int) -> tuple[int, int]:
         """Partition and offset of the record."""
-        return self._write(records.of_group(3, self._group, {"epoch": epoch, "metadata_hash": metadata_hash}))
+        return self._write(
+            records.of_group(3, self._group, {"epoch": epoch, "metadata_hash": metadata_hash})
+        )
 
     def target_epoch(self, epoch: int) -> None:
-        self._write(records.of_group(6, self._group, {"assignment_epoch": epoch, "assignment_timestamp": 0}))
+        self._write(
+            records.of_group(6, self._group, {"assignment_epoch": epoch, "assignment_timestamp": 0})
+        )
 
     def target(self, member_id: str, places: Iterable[TopicPartition]) -> None:
-        self._write(records.of_member(7, self._group, member_id, {"topic_partitions": self._by_id(places)}))
+        self._write(
+            records.of_member(7, self._group, member_id, {"topic_partitions": self._by_id(places)})
+        )
 
     def current(self, mate: Mate) -> None:
         value = {
@@ -44,7 +50,9 @@ class ModernRecords:
         protocols = classic.protocols.items() if classic else ()
         old_data: dict[str, Any] | None = classic and {
             "session_timeout_ms": classic.session_ms,
-            "supported_protocols": [{"name": name, "metadata": bytes(said)} for name, said in protocols],
+            "supported_protocols": [
+                {"name": name, "metadata": bytes(said)} for name, said in protocols
+            ],
         }
         value = {
             "instance_id": beat.instance_id,
@@ -61,13 +69,21 @@ class ModernRecords:
 
     def gone(self, member_id: str) -> None:
         """A member left: 8, 7, 5."""
-        self._write(*(records.of_member(number, self._group, member_id, None) for number in (8, 7, 5)))
+        self._write(
+            *(records.of_member(number, self._group, member_id, None) for number in (8, 7, 5))
+        )
 
     def tombstones(self, members: Sequence[str]) -> None:
-        """The group is no more: 8 per member, 7 per member, 6, 5 per member, 4, 3; type 4 even if it never was."""
+        """The group is no more: 8 per member, 7 per member, 6, 5 per member, 4, 3; type 4 even if
+        it never was.
+        """
         group = self._group
         self._write(
-            *(records.of_member(number, group, name, None) for number in (8, 7) for name in members),
+            *(
+                records.of_member(number, group, name, None)
+                for number in (8, 7)
+                for name in members
+            ),
             records.of_group(6, group, None),
             *(records.of_member(5, group, name, None) for name in members),
             *(records.of_group(number, group, None) for number in (4, 3)),

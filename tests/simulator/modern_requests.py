@@ -13,7 +13,9 @@ LEFT_FOR_NOW = -2  # member epoch of a static member that said it will rejoin
 
 @dataclass(frozen=True)
 class Beat:
-    """A ConsumerGroupHeartbeat; epoch 0 joins, -1 leaves, -2 leaves for now. `owned` is None if nothing changed."""
+    """A ConsumerGroupHeartbeat; epoch 0 joins, -1 leaves, -2 leaves for now. `owned` is None if
+    nothing changed.
+    """
 
     member_id: str
     epoch: int
@@ -30,7 +32,9 @@ class Beat:
 
 @dataclass
 class Mate:
-    """A member as the coordinator knows it; `classic` is the JoinGroup of one that speaks the classic protocol."""
+    """A member as the coordinator knows it; `classic` is the JoinGroup of one that speaks the
+    classic protocol.
+    """
 
     member_id: str
     beat: Beat
@@ -51,6 +55,7 @@ def beat_of(wish: Wish, member_id: str, epoch: int) -> Beat:
     """What a member of the classic protocol would say in the new one."""
     subscription = next(iter(wish.protocols.values()))
     return Beat(
-        member_id, epoch, wish.client_id, wish.host, wish.slot, subscription.topics, wish.session_ms,
+        member_id, epoch, wish.client_id, wish.host, wish.slot, subscription.topics,
+        wish.session_ms,
         wish.rebalance_ms, wish.instance_id,
     )  # fmt: skip

@@ -1,4 +1,6 @@
-"""The offsets topic as bytes, with transactions, control batches and the last stable offset of each partition."""
+"""The offsets topic as bytes, with transactions, control batches and the last stable offset of each
+partition.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ PARTITIONS = 50
 
 
 class Record(NamedTuple):
-    """A record to be appended; `commit` says in plain values what a commit record means: (group, topic, partition)."""
+    """A record to be appended; `commit` says in plain values what a commit record means: (group,
+    topic, partition).
+    """
 
     key: bytes
     value: bytes | None
@@ -24,7 +28,9 @@ class Record(NamedTuple):
 
 @dataclass(slots=True)
 class Written:
-    """A record in its place; `is_visible` is false for aborted ones, which no read_committed reader sees."""
+    """A record in its place; `is_visible` is false for aborted ones, which no read_committed reader
+    sees.
+    """
 
     partition: int
     offset: int
@@ -38,7 +44,8 @@ class Written:
 class _Part:
     next_offset: int = 0
     open: dict[int, list[Written]] = field(default_factory=dict)  # producer id -> its records
-    unread: list[Written] = field(default_factory=list)  # at or above the last stable offset when last looked
+    # at or above the last stable offset when last looked
+    unread: list[Written] = field(default_factory=list)
 
 
 class OffsetsLog:
@@ -51,7 +58,9 @@ class OffsetsLog:
         self._leaders = [number % BROKERS for number in range(PARTITIONS)]
         self._visible: dict[tuple[str, str, int], int] = {}
 
-    def append(self, partition: int, records: Iterable[Record], producer_id: int | None = None) -> list[Written]:
+    def append(
+        self, partition: int, records: Iterable[Record], producer_id: int | None = None
+    ) -> list[Written]:
         """One atomic append; with a producer id it belongs to that producer's transaction."""
         part, now_ms = self._parts[partition], self._clock.now
         done = [
@@ -65,11 +74,14 @@ class OffsetsLog:
             part.open.setdefault(producer_id, []).extend(done)
         return done
 
-    def end_transaction(self, partition: int, producer_id: int, *, is_committed: bool) -> list[Written]:
+    def end_transaction(
+        self, partition: int, producer_id: int, *, is_committed: bool
+    ) -> list[Written]:
         """Write the marker; the transaction's records."""
         part = self._parts[partition]
         records = part.open.pop(producer_id, [])
-        part.next_offset += 1  # the control batch has an offset and no record that a consumer could see
+        # the control batch has an offset and no record that a consumer could see
+        part.next_offset += 1
         for written in records:
             written.is_visible = is_committed
         return records
@@ -102,7 +114,9 @@ class OffsetsLog:
         return len(self._parts)
 
     def expand(self, partitions: int) -> None:
-        """More partitions, all empty: a broker goes on with the number that it found when it started."""
+        """More partitions, all empty: a broker goes on with the number that it found when it
+        started.
+        """
         new = range(self.partitions, partitions)
         self._parts += [_Part() for _ in new]
         self._leaders += [number % BROKERS for number in new]
@@ -127,7 +141,9 @@ class OffsetsLog:
 
 @lru_cache(maxsize=10_000)
 def partition_of(group: str, partitions: int = PARTITIONS) -> int:
-    """Utils.abs(hashCode) mod n over UTF-16 code units; the absolute value of the smallest int is 0."""
+    """Utils.abs(hashCode) mod n over UTF-16 code units; the absolute value of the smallest int is
+    0.
+    """
     units = group.encode("utf-16-be")
     code = 0
     for high, low in zip(units[::2], units[1::2], strict=True):

@@ -26,9 +26,13 @@ def daily(mean: float, swing: float, day_ms: int = 86_400_000) -> Rate:
 
 
 class Arrivals:
-    """The log end over time; within a second records arrive evenly, so the result does not depend on who asks when."""
+    """The log end over time; within a second records arrive evenly, so the result does not depend
+    on who asks when.
+    """
 
-    def __init__(self, begin_ms: int, origin_ms: int, rate: Rate, chance: random.Random, first: int = 0) -> None:
+    def __init__(
+        self, begin_ms: int, origin_ms: int, rate: Rate, chance: random.Random, first: int = 0
+    ) -> None:
         self._begin, self._origin, self._rate, self._chance = begin_ms, origin_ms, rate, chance
         self._ends = [first]  # at the end of each second
         self._later_ends = self._draw()
@@ -54,7 +58,9 @@ class Arrivals:
         return self._begin + second * 1000 + rest
 
     def _draw(self) -> Iterator[int]:
-        """The end after each second that nobody has asked for yet, at the rate of the moment at which one asks."""
+        """The end after each second that nobody has asked for yet, at the rate of the moment at
+        which one asks.
+        """
         chance, gauss, sqrt = self._chance, self._chance.gauss, math.sqrt
         end = self._ends[0]
         for at in count(self._begin - self._origin, 1000):

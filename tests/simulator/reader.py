@@ -1,4 +1,6 @@
-"""What every consumer does whatever its protocol: poll, process a batch, commit (KafkaConsumer's poll loop)."""
+"""What every consumer does whatever its protocol: poll, process a batch, commit (KafkaConsumer's
+poll loop).
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ class Reader:
         self._loop = self._turn = 0
         self._committed_ms = self.clock.now
         self._answers: list[Done] = []
-        self._served_ms: dict[TopicPartition, int] = {}  # when a limited partition last gave records
+        # when a limited partition last gave records
+        self._served_ms: dict[TopicPartition, int] = {}
 
     # a protocol's part
 
@@ -89,7 +92,9 @@ class Reader:
 
     def let_go(self, places: list[TopicPartition], *, at_work: bool) -> None:
         """On record: from now on nobody works on these partitions, or has not for a while."""
-        self.truth.given_up(self.config.group, places, GivenUp(self.name, self.clock.now, at_work=at_work))
+        self.truth.given_up(
+            self.config.group, places, GivenUp(self.name, self.clock.now, at_work=at_work)
+        )
 
     def _stop(self, *, at_work: bool = False) -> None:
         self.let_go(list(self.positions), at_work=at_work)
@@ -108,7 +113,9 @@ class Reader:
 
     # network
 
-    def call(self, request: Callable[[Callable[..., None]], None], reply: Callable[..., None]) -> None:
+    def call(
+        self, request: Callable[[Callable[..., None]], None], reply: Callable[..., None]
+    ) -> None:
         """Send a request; the answer is dropped if we died meanwhile."""
 
         def answer(*values: object) -> None:
@@ -155,7 +162,8 @@ class Reader:
             self.clock.after(IDLE_MS, lambda: self._poll(loop))
             return
         began_ms = self.clock.now
-        usual, costs, poison = 1000 / self.capacity, self.world.costs, self.world.poison  # milliseconds per record
+        # milliseconds per record
+        usual, costs, poison = 1000 / self.capacity, self.world.costs, self.world.poison
         cost = 0.0
         for place, count in batch.items():
             cost += count * (usual * costs.get(place, 1.0) if costs else usual)
@@ -192,7 +200,11 @@ class Reader:
         positions, topics, now_ms = self.positions, self.world.brokers.topics, self.clock.now
         paused, limits = self.world.paused, self.world.limits
         batch: dict[TopicPartition, int] = {}
-        places = [place for place in sorted(positions) if place[0] in topics and not (paused and place in paused)]
+        places = [
+            place
+            for place in sorted(positions)
+            if place[0] in topics and not (paused and place in paused)
+        ]
         self._turn += 1
         first = self._turn % max(1, len(places))
         for place in places[first:] + places[:first]:
@@ -211,7 +223,9 @@ class Reader:
 
     def _served(self, place: TopicPartition, limit: float) -> int:
         """Records that a broker gives now of a partition that is limited to so many a second."""
-        count = int(limit * (self.clock.now - self._served_ms.setdefault(place, self.clock.now)) / 1000)
+        count = int(
+            limit * (self.clock.now - self._served_ms.setdefault(place, self.clock.now)) / 1000
+        )
         if count:
             self._served_ms[place] = self.clock.now
         return count
@@ -223,10 +237,16 @@ class Reader:
 
     # offsets
 
-    def commit(self, places: Iterable[TopicPartition] | None = None, done: Callable[[str], None] | None = None) -> None:
+    def commit(
+        self,
+        places: Iterable[TopicPartition] | None = None,
+        done: Callable[[str], None] | None = None,
+    ) -> None:
         """Commit positions; an error is only reported."""
         known = self.world.brokers.topics
-        wanted = self.positions if places is None else {place: self.positions[place] for place in places}
+        wanted = (
+            self.positions if places is None else {place: self.positions[place] for place in places}
+        )
         offsets = {place: position for place, position in wanted.items() if place[0] in known}
         member_id, generation = self.identity()
         self._committed_ms = self.clock.now
@@ -241,27 +261,39 @@ class Reader:
         )
 
     def settle(
-        self, done: Callable[[str], None], places: Iterable[TopicPartition] | None = None, *, is_wanted: bool
+        self,
+        done: Callable[[str], None],
+        places: Iterable[TopicPartition] | None = None,
+        *,
+        is_wanted: bool,
     ) -> None:
-        """Commit before partitions are let go, if it is wanted; what a transaction has not committed stays so."""
+        """Commit before partitions are let go, if it is wanted; what a transaction has not
+        committed stays so.
+        """
         if is_wanted and self.config.abort_share is None:
             self.commit(places, done)
         else:
             done("")
 
     def take_over(self, places: Iterable[TopicPartition], done: Done) -> None:
-        """Start on these partitions from what is committed, else from the beginning (auto.offset.reset=earliest)."""
+        """Start on these partitions from what is committed, else from the beginning
+        (auto.offset.reset=earliest).
+        """
         wanted = list(places)
         coordinator = self.world.coordinator
 
         def got(error: str, held: Mapping[TopicPartition, int | None] | None = None) -> None:
             if error:
-                self.clock.after(RETRY_MS, lambda: None if self.is_dead else self.take_over(wanted, done))
+                self.clock.after(
+                    RETRY_MS, lambda: None if self.is_dead else self.take_over(wanted, done)
+                )
                 return
             for place, offset in (held or {}).items():
                 if place[0] in self.world.brokers.topics:
                     start = self.world.brokers.start(*place)
-                    self.positions[place] = max(start, min(offset or 0, self.world.brokers.end(*place)))
+                    self.positions[place] = max(
+                        start, min(offset or 0, self.world.brokers.end(*place))
+                    )
             done()
 
         if wanted:

@@ -25,7 +25,11 @@ class Subscription:
     version: int = 3
 
     def __bytes__(self) -> bytes:
-        user_data = None if self.previous is None else _by_topic_bytes(self.previous) + encoder.i32(self.generation)
+        user_data = (
+            None
+            if self.previous is None
+            else _by_topic_bytes(self.previous) + encoder.i32(self.generation)
+        )
         return encoder.subscription(
             {
                 "version": self.version,
@@ -38,7 +42,9 @@ class Subscription:
         )
 
     def wants_the_same(self, other: Subscription) -> bool:
-        """Equal bytes are what the coordinator looks at; a follower that repeats them causes no rebalance."""
+        """Equal bytes are what the coordinator looks at; a follower that repeats them causes no
+        rebalance.
+        """
         return replace(self) == replace(other)
 
 
@@ -51,14 +57,17 @@ def by_topic(places: Iterable[TopicPartition]) -> list[dict[str, Any]]:
 
 def _by_topic_bytes(places: Iterable[TopicPartition]) -> bytes:
     parts = [
-        encoder.string(each["topic"]) + encoder.array([encoder.i32(place) for place in each["partitions"]])
+        encoder.string(each["topic"])
+        + encoder.array([encoder.i32(place) for place in each["partitions"]])
         for each in by_topic(places)
     ]
     return encoder.array(parts)
 
 
 def assignment(places: Iterable[TopicPartition]) -> bytes:
-    return encoder.assignment({"version": 3, "assigned_partitions": by_topic(places), "user_data": None})
+    return encoder.assignment(
+        {"version": 3, "assigned_partitions": by_topic(places), "user_data": None}
+    )
 
 
 def commits(  # v3 up to Kafka 4.0, v4 since 4.1
@@ -69,7 +78,9 @@ def commits(  # v3 up to Kafka 4.0, v4 since 4.1
     version: int = 4,
     ids: Mapping[str, str] | None = None,
 ) -> list[Record]:
-    """A commit of each partition in order, or its tombstone where the offset is None; `ids` of topics to tell."""
+    """A commit of each partition in order, or its tombstone where the offset is None; `ids` of
+    topics to tell.
+    """
     now, found = encoder.i64(now_ms), []
     for place, offset in sorted(offsets.items()):
         value = None
@@ -86,19 +97,31 @@ def commit(group: str, place: TopicPartition, offset: int | None, now_ms: int) -
     return commits(group, {place: offset}, now_ms)[0]
 
 
-_commit_key = cache(encoder.commit_key)  # half of a run's time would be spent on encoding commits that differ little
+# half of a run's time would be spent on encoding commits that differ little
+_commit_key = cache(encoder.commit_key)
 
 
 @cache
 def _around(version: int, topic_id: str | None) -> list[bytes]:
     """What stands before, between and after the offset and the time of a commit."""
     mark = 0x7E57_7E57_7E57_7E57
-    fields = {"offset": mark, "leader_epoch": 0, "metadata": "", "commit_timestamp": mark, "expire_timestamp": -1}
+    fields = {
+        "offset": mark,
+        "leader_epoch": 0,
+        "metadata": "",
+        "commit_timestamp": mark,
+        "expire_timestamp": -1,
+    }
     return encoder.commit_value(version, fields | {"topic_id": topic_id}).split(encoder.i64(mark))
 
 
-def classic_group(group: str, value: Mapping[str, Any] | None, version: int = GROUP_VERSION) -> Record:
-    return Record(encoder.group_key(group), None if value is None else encoder.group_value(version, dict(value)))
+def classic_group(
+    group: str, value: Mapping[str, Any] | None, version: int = GROUP_VERSION
+) -> Record:
+    return Record(
+        encoder.group_key(group),
+        None if value is None else encoder.group_value(version, dict(value)),
+    )
 
 
 def of_group(record_type: int, group: str, value: Mapping[str, Any] | None) -> Record:
@@ -107,7 +130,9 @@ def of_group(record_type: int, group: str, value: Mapping[str, Any] | None) -> R
     return Record(key, None if value is None else encoder.record_value(record_type, 0, dict(value)))
 
 
-def of_member(record_type: int, group: str, member_id: str, value: Mapping[str, Any] | None) -> Record:
+def of_member(
+    record_type: int, group: str, member_id: str, value: Mapping[str, Any] | None
+) -> Record:
     """A record of one member of a KIP-848 group: types 5, 7 and 8."""
     key = encoder.record_key(record_type, {"group_id": group, "member_id": member_id})
     if value is None:
@@ -116,8 +141,14 @@ def of_member(record_type: int, group: str, member_id: str, value: Mapping[str, 
     return Record(key, encoder.record_value(record_type, 0, dict(value), all_tags=record_type == 5))
 
 
-def by_topic_id(places: Iterable[TopicPartition], ids: Mapping[str, str]) -> Sequence[dict[str, Any]]:
+def by_topic_id(
+    places: Iterable[TopicPartition], ids: Mapping[str, str]
+) -> Sequence[dict[str, Any]]:
     return [
-        {"topic_id": ids[each["topic"]], "partitions": each["partitions"], "assignment_epochs": None}
+        {
+            "topic_id": ids[each["topic"]],
+            "partitions": each["partitions"],
+            "assignment_epochs": None,
+        }
         for each in by_topic(place for place in places if place[0] in ids)
     ]

@@ -1,4 +1,5 @@
-"""Laggard's rows against the truth of simulated groups; as a script it prints a table, one line per workload.
+"""Laggard's rows against the truth of simulated groups; as a script it prints a table, one line per
+workload.
 
 Seeds go in the outer loop: what is interrupted has done as many of every workload.
 """
@@ -69,8 +70,12 @@ def _expected(each: Generation) -> Row:
         "assignor": each.assignor,
         "leader": each.leader,
         "state_ms": each.state_ms,
-        "sync_ms": each.record_ms - each.state_ms if each.kind == "sync" and each.state_ms is not None else None,
-        "members": None if each.kind == "tombstone" else {name: _member(row) for name, row in each.members.items()},
+        "sync_ms": each.record_ms - each.state_ms
+        if each.kind == "sync" and each.state_ms is not None
+        else None,
+        "members": None
+        if each.kind == "tombstone"
+        else {name: _member(row) for name, row in each.members.items()},
     }
 
 
@@ -127,7 +132,9 @@ def expected_epochs(simulation: Simulation) -> dict[tuple[int, int], Row]:
             "begin_ms": each.start_ms,
             "stable_ms": None if each.is_superseded or not each.members else each.end_ms,
             "members": each.members.keys(),
-            "assigned": {} if each.is_superseded else {name: sorted(held) for name, held in each.assigned.items()},
+            "assigned": {}
+            if each.is_superseded
+            else {name: sorted(held) for name, held in each.assigned.items()},
         }
         for each in simulation.truth.epochs
         if each.end_ms is not None and each.end_ms <= simulation.polls[-1].at_ms
@@ -135,12 +142,18 @@ def expected_epochs(simulation: Simulation) -> dict[tuple[int, int], Row]:
 
 
 def found_epochs(history: History) -> dict[tuple[int, int], Row]:
-    """The rows of consumer groups in the same shape; who holds what matters only where an epoch became stable."""
+    """The rows of consumer groups in the same shape; who holds what matters only where an epoch
+    became stable.
+    """
     members: dict[tuple[int, int], Row] = {}
-    heirs: dict[tuple[int, int], dict[str, Row]] = {}  # who took over from a static member has a row of its own
+    # who took over from a static member has a row of its own
+    heirs: dict[tuple[int, int], dict[str, Row]] = {}
     for row in history["group_members"]:
         if row["generation_kind"] == "epoch":
-            place, replaced = (row["source_partition"], row["source_offset"]), row["replaced_member_id"]
+            place, replaced = (
+                (row["source_partition"], row["source_offset"]),
+                row["replaced_member_id"],
+            )
             if replaced is None:
                 members.setdefault(place, {})[row["member_id"]] = _flat(row["assigned"])
             else:
@@ -177,7 +190,8 @@ def compare(simulation: Simulation, history: History) -> tuple[int, list[str]]:
     expected = expected_generations(simulation) | expected_epochs(simulation)
     found = found_generations(history) | found_epochs(history)
     wrong = [
-        f"{simulation.workload} seed {simulation.seed} at {place}: {expected.get(place)} is {found.get(place)}"
+        f"{simulation.workload} seed {simulation.seed} at {place}: {expected.get(place)} is "
+        f"{found.get(place)}"
         for place in sorted(expected.keys() | found.keys())
         if expected.get(place) != found.get(place)
     ]
@@ -219,7 +233,11 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="seed of the first run")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--show", type=int, default=20, help="differences to print")
-    parser.add_argument("--out", type=Path, help="file that is written again after each round: table and differences")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="file that is written again after each round: table and differences",
+    )
     parser.add_argument("workloads", nargs="*", help="all when none is named")
     asked = parser.parse_args()
     names = asked.workloads or list(WORKLOADS)
@@ -229,11 +247,16 @@ def main() -> int:
     with ProcessPoolExecutor(asked.processes) as pool:
         for first in range(0, asked.seeds, BESIDE):
             seeds = range(asked.first, asked.first + asked.seeds)[first : first + BESIDE]
-            for name, (found, bad) in zip(names, pool.map(score, names, [seeds] * len(names)), strict=True):
+            for name, (found, bad) in zip(
+                names, pool.map(score, names, [seeds] * len(names)), strict=True
+            ):
                 counts[name] += found
                 wrong += bad
             minutes = (time.monotonic() - begun) / 60
-            done = f"{first + len(seeds)} of {asked.seeds} seeds done in {minutes:.1f} min, {len(wrong)} differences"
+            done = (
+                f"{first + len(seeds)} of {asked.seeds} seeds done in {minutes:.1f} min, "
+                f"{len(wrong)} differences"
+            )
             print(done, file=sys.stderr, flush=True)
             if asked.out is not None:
                 asked.out.write_text("\n".join([done, table(counts), *wrong, ""]))

@@ -63,20 +63,28 @@ class Simulation:
 
 
 def simulate(workload: str, seed: int, tick_ms: int = TICK_MS, mark: str = "") -> Simulation:
-    """Run a workload to its end; the same seed gives the same bytes. `mark` ends the names of its groups and topics."""
+    """Run a workload to its end; the same seed gives the same bytes. `mark` ends the names of its
+    groups and topics.
+    """
     cluster = Cluster(seed, mark)
     length_ms = WORKLOADS[workload](cluster)
     polls: list[Polled] = []
 
     def poll() -> None:
-        polls.append(Polled(cluster.clock.now, cluster.brokers.poll(), cluster.coordinator.log.positions()))
+        polls.append(
+            Polled(cluster.clock.now, cluster.brokers.poll(), cluster.coordinator.log.positions())
+        )
         cluster.truth.positions.append(_positions(cluster))
         cluster.clock.after(tick_ms, poll)
 
     cluster.clock.after(tick_ms, poll)
     cluster.clock.run_until(cluster.clock.now + length_ms)
     cluster.truth.finish()
-    logs = {(name, part): log for name, topic in cluster.brokers.topics.items() for part, log in enumerate(topic.logs)}
+    logs = {
+        (name, part): log
+        for name, topic in cluster.brokers.topics.items()
+        for part, log in enumerate(topic.logs)
+    }
     return Simulation(workload, seed, cluster.coordinator.log.records, polls, cluster.truth, logs)
 
 
@@ -101,7 +109,12 @@ def _positions(cluster: Cluster) -> dict[tuple[str, str, int], Position]:
         time_lag = time_lag if produced_ms is None else now - produced_ms
         key = (group, *place)
         found[key] = Position(
-            None if held is None else held[0], visible.get(key), processed, cluster.brokers.start(*place), end, time_lag
+            None if held is None else held[0],
+            visible.get(key),
+            processed,
+            cluster.brokers.start(*place),
+            end,
+            time_lag,
         )
     return found
 
@@ -130,7 +143,9 @@ class Laggard:
 
     def __init__(self, window_seconds: int = 60, policies: Policies | None = None) -> None:
         self.window_seconds, self.policies = window_seconds, policies
-        self.tables = {name: arrow_schema(table).empty_table() for name, table in schemas.TABLES.items()}
+        self.tables = {
+            name: arrow_schema(table).empty_table() for name, table in schemas.TABLES.items()
+        }
         self.history: dict[str, list[Row]] = {
             name: [] for name, table in schemas.TABLES.items() if not table.overwritten
         }
@@ -140,7 +155,9 @@ class Laggard:
         self._topic_window = TopicWindow(1000 * window_seconds)
         self._stable_since: dict[int, tuple[int, int]] = {}
 
-    def tick(self, polled: Polled, records: list[Written], *, is_caught_up: bool = True) -> dict[str, pa.Table]:
+    def tick(
+        self, polled: Polled, records: list[Written], *, is_caught_up: bool = True
+    ) -> dict[str, pa.Table]:
         self._number += 1
         decoded = self.decode(sorted(records, key=lambda each: (each.partition, each.offset)))
         positions = pa.Table.from_pylist(polled.positions, schema=POSITIONS)
@@ -165,7 +182,9 @@ class Laggard:
             [
                 pa.array([each.partition for each in given], pa.int32()),
                 pa.array([each.offset for each in given], pa.int64()),
-                pa.array([each.timestamp_ms * 1000 for each in given], pa.timestamp("us", tz="UTC")),
+                pa.array(
+                    [each.timestamp_ms * 1000 for each in given], pa.timestamp("us", tz="UTC")
+                ),
                 pa.array([each.record.key for each in given], pa.binary()),
                 pa.array([each.record.value for each in given], pa.binary()),
             ],
@@ -176,14 +195,26 @@ class Laggard:
     def advance(self, decoded: pa.Table, poll: Poll, tick: Tick) -> dict[str, pa.Table]:
         """Rows of every table after the state of the tick before."""
         return advance(
-            self.tables["partition_status"], self.tables["group_status"], read_batch(decoded), poll, tick, self.policies
+            self.tables["partition_status"],
+            self.tables["group_status"],
+            read_batch(decoded),
+            poll,
+            tick,
+            self.policies,
         )
 
     def _add_own_events(self, partitions: int, tick: Tick) -> None:
         """What the driver writes beside its tasks."""
         rows = [{"offsets_partition": number} for number in range(partitions)]
-        snapshot = Snapshot(self._number, 0, offsets_partitions=pa.Table.from_pylist(rows, schema=OFFSETS_PARTITIONS))
-        last = {"source_to": dict.fromkeys(range(self._partitions), 0), "source_high_watermark": None}
+        snapshot = Snapshot(
+            self._number,
+            0,
+            offsets_partitions=pa.Table.from_pylist(rows, schema=OFFSETS_PARTITIONS),
+        )
+        last = {
+            "source_to": dict.fromkeys(range(self._partitions), 0),
+            "source_high_watermark": None,
+        }
         if events := offsets_topic_events(last, snapshot, tick):
             own = to_arrow(schemas.GROUP_EVENTS, events)
             self.tables["group_events"] = pa.concat_tables([self.tables["group_events"], own])
@@ -207,7 +238,8 @@ class Laggard:
             metadata_poll_id=self._number,
             now=now,
             window_seconds=self.window_seconds,
-            is_caught_up=True,  # unless set otherwise the reader has got all that the poll calls stable
+            # unless set otherwise the reader has got all that the poll calls stable
+            is_caught_up=True,
             opens_window=False,
             closes_windows=False,
             has_history=self._last is not None,
@@ -217,7 +249,9 @@ class Laggard:
         return replace(tick, opens_window=opens, closes_windows=opens)
 
     def _blocked_since(self, part: int, row: Row, now_ms: int) -> int | None:
-        """The poll's rule: the last stable offset has stood behind the high watermark for a window."""
+        """The poll's rule: the last stable offset has stood behind the high
+        watermark for a window.
+        """
         last, since = self._stable_since.get(part, (-1, now_ms))
         if row["last_stable_offset"] != last or last >= row["high_watermark"]:
             since = now_ms
@@ -233,7 +267,9 @@ def compacted(records: list[Written]) -> list[Written]:
 
 
 def run_through_laggard(simulation: Simulation) -> Laggard:
-    """All ticks of a workload; status tables as of the last one, the others whole under `history`."""
+    """All ticks of a workload; status tables as of the last one, the others whole
+    under `history`.
+    """
     job = Laggard()
     for _, polled, records in ticks(simulation):
         job.tick(polled, records)

@@ -1,4 +1,6 @@
-"""Laggard's rows equal the simulated truth: every generation, and every partition after every tick."""
+"""Laggard's rows equal the simulated truth: every generation, and every partition
+after every tick.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from simulator.workloads import WORKLOADS
 
 # seed, and which of its polls are ticks: all, or one of three
 RUNS = ((1, 1), pytest.param(2, 3, marks=pytest.mark.full))
-HIDDEN = {"hanging_transaction": {"source_blocked"}}  # statuses other than ok that a workload may bring
+# statuses other than ok that a workload may bring
+HIDDEN = {"hanging_transaction": {"source_blocked"}}
 
 
 Lag = tuple[str, int | None, int | None, int | None]  # status, committed offset, lag, lost records
@@ -56,7 +59,9 @@ def test_every_row_equals_the_truth(workload: str, seed: int, step: int) -> None
         for key, (status, offset, *_) in found.items():
             if status in HIDDEN.get(workload, ()):
                 assert offset == expected.pop(key)[1]
-        assert {key: row for key, row in found.items() if row[0] not in HIDDEN.get(workload, ())} == expected
+        assert {
+            key: row for key, row in found.items() if row[0] not in HIDDEN.get(workload, ())
+        } == expected
         outcomes = set(of_kind(job.tables["decoded"], "count")["outcome"].to_pylist())
         assert outcomes <= {"record", "tombstone"}
     right, wrong = compare(simulation, job.history)
@@ -65,15 +70,22 @@ def test_every_row_equals_the_truth(workload: str, seed: int, step: int) -> None
 
 
 def test_generations_that_were_never_written_are_counted() -> None:
-    gaps = [row["generation_gap"] for row in run_through_laggard(recall("interrupted_sync", 1)).history["generations"]]
+    gaps = [
+        row["generation_gap"]
+        for row in run_through_laggard(recall("interrupted_sync", 1)).history["generations"]
+    ]
     assert gaps[1:] == [1, 3]
 
 
-@pytest.mark.parametrize("workload", ["static_restart", "static_duplicate", "modern_static_restart"])
+@pytest.mark.parametrize(
+    "workload", ["static_restart", "static_duplicate", "modern_static_restart"]
+)
 def test_a_static_member_that_returns_is_an_event(workload: str) -> None:
     simulation = recall(workload, 1)
     events = [
-        row for row in run_through_laggard(simulation).history["group_events"] if row["kind"] == "static_replacement"
+        row
+        for row in run_through_laggard(simulation).history["group_events"]
+        if row["kind"] == "static_replacement"
     ]
     expected = [each["at_ms"] for each in simulation.truth.replacements]
     assert [milliseconds(row["event_at"]) for row in events] == expected
@@ -82,7 +94,14 @@ def test_a_static_member_that_returns_is_an_event(workload: str) -> None:
 
 @pytest.mark.parametrize(
     "workload",
-    ["rolling_deploy", "static_restart", "group_deleted", "transactional", "modern_upgrade", "modern_downgrade"],
+    [
+        "rolling_deploy",
+        "static_restart",
+        "group_deleted",
+        "transactional",
+        "modern_upgrade",
+        "modern_downgrade",
+    ],
 )
 def test_a_compacted_topic_leads_to_the_same_state(workload: str) -> None:
     simulation, late = recall(workload, 1), Laggard()
@@ -90,7 +109,9 @@ def test_a_compacted_topic_leads_to_the_same_state(workload: str) -> None:
     assert lags(late) == expected_lags(simulation, -1)
     whole = run_through_laggard(simulation)
     names = ["group", "group_type", "group_state", "generation", "members", "topics", "lag"]
-    of_late, of_whole = (job.tables["group_status"].select(names).to_pylist() for job in (late, whole))
+    of_late, of_whole = (
+        job.tables["group_status"].select(names).to_pylist() for job in (late, whole)
+    )
     assert of_late == of_whole
 
 

@@ -1,4 +1,6 @@
-"""The records of KIP-848 groups, folded as a reader would, tell the simulated epochs, states and owners."""
+"""The records of KIP-848 groups, folded as a reader would, tell the simulated epochs, states and
+owners.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,12 @@ def folded(simulation: Simulation) -> Iterator[tuple[int, State]]:
 
 
 def owners(value: dict[str, Any], *names: str) -> list[tuple[str, int]]:
-    return [(each["topic_id"], place) for name in names for each in value[name] for place in each["partitions"]]
+    return [
+        (each["topic_id"], place)
+        for name in names
+        for each in value[name]
+        for place in each["partitions"]
+    ]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -70,7 +77,9 @@ def test_the_brokers_rule_finds_the_end_of_every_epoch(workload: str, seed: int)
 @pytest.mark.parametrize("workload", MODERN)
 def test_members_and_assignments_are_those_of_the_truth(workload: str, seed: int) -> None:
     simulation = recall(workload, seed)
-    ended = [each for each in simulation.truth.epochs if each.kind == "epoch" and not each.is_superseded]
+    ended = [
+        each for each in simulation.truth.epochs if each.kind == "epoch" and not each.is_superseded
+    ]
     ends = {each.end_ms: each for each in ended if each.end_ms}
     last = {
         now: {name: len(owners(value, "assigned_partitions")) for name, value in state[8].items()}
@@ -81,5 +90,7 @@ def test_members_and_assignments_are_those_of_the_truth(workload: str, seed: int
 
 
 def test_brokers_write_the_classic_metadata_of_every_member_as_null() -> None:
-    written = next(each for each in recall("modern_crash", 1).records if each.record.key[:2] == b"\0\5")
+    written = next(
+        each for each in recall("modern_crash", 1).records if each.record.key[:2] == b"\0\5"
+    )
     assert (written.record.value or b"").endswith(b"\1\0\1\0")

@@ -1,4 +1,6 @@
-"""Rows of `rebalances` reach their targets on simulated groups, kind of workload by kind of workload."""
+"""Rows of `rebalances` reach their targets on simulated groups, kind of workload by kind of
+workload.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,22 @@ from simulator.watch import Watched, watch, watch_beside
 
 SEED = 1
 KINDS = {
-    "planned": ("clean_leave", "scale_in", "cooperative_join", "partitions_added", "assignor_change"),
+    "planned": (
+        "clean_leave",
+        "scale_in",
+        "cooperative_join",
+        "partitions_added",
+        "assignor_change",
+    ),
     "deploys": ("rolling_deploy", "modern_upgrade"),
     "faults": ("session_expiry", "poll_interval_eviction", "straggler", "interrupted_sync"),
     "static": ("static_expired",),
-    "coordinator": ("failover_in_rebalance", "hanging_transaction", "simple_committer", "group_deleted"),
+    "coordinator": (
+        "failover_in_rebalance",
+        "hanging_transaction",
+        "simple_committer",
+        "group_deleted",
+    ),
     "modern": ("modern_join_leave", "modern_slow", "modern_partitions_added", "modern_downgrade"),
 }
 TARGETS = {
@@ -54,7 +67,9 @@ def test_the_rows_are_right(kind: str) -> None:
 
 
 def test_of_the_short_pauses_of_a_storm_the_greater_part_is_seen() -> None:
-    """Thirty rounds of three seconds: each pause is shorter than the commit interval, and ends within a batch."""
+    """Thirty rounds of three seconds: each pause is shorter than the commit interval, and ends
+    within a batch.
+    """
     simulation = recall("rebalance_storm", SEED)
     run = watch(simulation)
     storm = find_logical(simulation.truth)[1]
@@ -65,12 +80,20 @@ def test_of_the_short_pauses_of_a_storm_the_greater_part_is_seen() -> None:
         assert seconds / 2 < (pause.seconds or 0) < seconds + 5
 
 
-@pytest.mark.parametrize("workload", ["two_groups_failover", "modern_events", "subscription_change"])
+@pytest.mark.parametrize(
+    "workload", ["two_groups_failover", "modern_events", "subscription_change"]
+)
 def test_a_run_beside_others_is_recorded_as_alone(workload: str) -> None:
-    alone, beside = watch(simulate(workload, SEED, mark=f"-{SEED}")), watch_beside(workload, [SEED + 1, SEED])[1]
+    alone, beside = (
+        watch(simulate(workload, SEED, mark=f"-{SEED}")),
+        watch_beside(workload, [SEED + 1, SEED])[1],
+    )
     assert len(alone.history["generations"]) > 2
     for table in ("generations", "group_members", "rebalances", "group_events"):
-        rows = [[row for row in run.history[table] if row["group"] is not None] for run in (alone, beside)]
+        rows = [
+            [row for row in run.history[table] if row["group"] is not None]
+            for run in (alone, beside)
+        ]
         assert rows[0] == rows[1]
     assert compare_rebalances(alone) == compare_rebalances(beside)
 
@@ -83,7 +106,9 @@ Rows = list[dict[str, Any]]
 def _later(seconds: float, *names: str) -> Callable[[Rows], None]:
     def change(rows: Rows) -> None:
         for name in names:
-            rows[1][name] += timedelta(seconds=seconds) if name.startswith(("started", "ended")) else seconds
+            rows[1][name] += (
+                timedelta(seconds=seconds) if name.startswith(("started", "ended")) else seconds
+            )
 
     return change
 
@@ -115,7 +140,11 @@ def test_the_comparison_sees_a_wrong_row(change: Callable[[Rows], None], noticed
     rows = [dict(row) for row in run.history["rebalances"]]
     change(rows)
     counts, wrong = compare_rebalances(replace(run, history={"rebalances": rows}))
-    faults = {name for name in counts if counts[name] and name.endswith(("wrong", "unknown", "missing", "invented"))}
+    faults = {
+        name
+        for name in counts
+        if counts[name] and name.endswith(("wrong", "unknown", "missing", "invented"))
+    }
     assert faults == noticed
     assert wrong
 
@@ -124,7 +153,9 @@ def test_the_comparison_sees_a_wrong_pause() -> None:
     run = _watched()
     row = run.history["rebalances"][1]
     found = run.closed[row["rebalance_id"]]
-    pauses = tuple(replace(pause, excess_seconds=pause.excess_seconds + 30) for pause in found.pauses)
+    pauses = tuple(
+        replace(pause, excess_seconds=pause.excess_seconds + 30) for pause in found.pauses
+    )
     closed = {**run.closed, row["rebalance_id"]: replace(found, pauses=pauses)}
     counts, _ = compare_rebalances(replace(run, closed=closed))
     assert counts["pause wrong"] == len(pauses)
@@ -147,7 +178,12 @@ def test_of_compacted_history_nothing_is_evaluated() -> None:
     late.tick(simulation.polls[-1], compacted(simulation.records), is_caught_up=False)
     late.tick(replace(simulation.polls[-1], at_ms=simulation.polls[-1].at_ms + 700_000), [])
     (row,) = late.history["rebalances"]
-    assert (row["cause"], row["moved"], row["paused_partitions"], row["joined"]) == ("unknown", None, None, None)
+    assert (row["cause"], row["moved"], row["paused_partitions"], row["joined"]) == (
+        "unknown",
+        None,
+        None,
+        None,
+    )
     assert "bootstrap" in row["flags"]
 
 

@@ -37,13 +37,19 @@ def everything(simulation: Simulation) -> list[object]:
 
 def rebalances(workload: str, seed: int = 1) -> list[Rebalance]:
     """Without the one in which the group forms."""
-    return [each for each in recall(workload, seed).truth.rebalances if each.before and any(each.before.values())]
+    return [
+        each
+        for each in recall(workload, seed).truth.rebalances
+        if each.before and any(each.before.values())
+    ]
 
 
 # repeatable
 
 
-@pytest.mark.parametrize("workload", ["rolling_deploy", "transactional", "modern_upgrade", "failover"])
+@pytest.mark.parametrize(
+    "workload", ["rolling_deploy", "transactional", "modern_upgrade", "failover"]
+)
 def test_the_same_seed_gives_the_same_bytes(workload: str) -> None:
     assert everything(simulate(workload, 7)) == everything(simulate(workload, 7))
 
@@ -52,9 +58,11 @@ def test_another_process_gives_the_same_bytes() -> None:
     """Sets of strings come in another order there."""
     code = (
         "import hashlib; from simulator.simulation import simulate;"
-        "records = [each for workload in ('cooperative_join', 'transactional', 'modern_mixed', 'failover')"
+        "records = [each for workload in ('cooperative_join', 'transactional', 'modern_mixed', "
+        "'failover')"
         " for each in simulate(workload, 7).records];"
-        "print(hashlib.sha256(repr([(each.offset, each.timestamp_ms, *each.record[:2]) for each in records]).encode())"
+        "print(hashlib.sha256(repr([(each.offset, each.timestamp_ms, *each.record[:2]) for each "
+        "in records]).encode())"
         ".hexdigest())"
     )
     outputs = {
@@ -105,7 +113,8 @@ def test_nothing_is_committed_that_was_not_there_or_not_processed(workload: str)
             highest[key] = max(highest.get(key, 0), found.processed or 0)
             assert (found.processed or 0) <= found.log_end_offset
             assert (found.committed_offset or 0) <= found.log_end_offset
-            if workload not in ("simple_committer", "group_deleted", "retention"):  # commits of what nobody read
+            # commits of what nobody read
+            if workload not in ("simple_committer", "group_deleted", "retention"):
                 assert (found.committed_offset or 0) <= highest[key]
 
 
@@ -122,7 +131,9 @@ def test_an_open_transaction_hides_what_comes_after_it() -> None:
         for polled, positions in zip(simulation.polls, simulation.truth.positions, strict=True)
         if any(found.committed_offset != found.visible_offset for found in positions.values())
     ]
-    (fault,) = (each["at_ms"] for each in simulation.truth.faults if each["fault"] == "hanging_transaction")
+    (fault,) = (
+        each["at_ms"] for each in simulation.truth.faults if each["fault"] == "hanging_transaction"
+    )
     assert 50_000 < hidden[-1] - fault <= 60_000
 
 
@@ -139,7 +150,11 @@ def test_a_marker_leaves_a_hole_and_moves_the_last_stable_offset() -> None:
     log.append(3, [commit("g", ("t", 1), 6, 0)])
     assert (log.last_stable(3), log.high_watermark(3), log.visible_offsets()) == (0, 2, {})
     log.end_transaction(3, 1, is_committed=False)
-    assert (log.last_stable(3), log.high_watermark(3), log.visible_offsets()) == (3, 3, {("g", "t", 1): 6})
+    assert (log.last_stable(3), log.high_watermark(3), log.visible_offsets()) == (
+        3,
+        3,
+        {("g", "t", 1): 6},
+    )
 
 
 @pytest.mark.parametrize("workload", BRIEF)
@@ -147,7 +162,10 @@ def test_offsets_and_times_rise_in_every_partition(workload: str) -> None:
     records = recall(workload, 1).records
     for part in {each.partition for each in records}:
         own = [each for each in records if each.partition == part]
-        assert all(one.offset < two.offset and one.timestamp_ms <= two.timestamp_ms for one, two in pairwise(own))
+        assert all(
+            one.offset < two.offset and one.timestamp_ms <= two.timestamp_ms
+            for one, two in pairwise(own)
+        )
 
 
 @pytest.mark.parametrize(
@@ -167,7 +185,9 @@ def test_a_group_lies_where_kafka_puts_it(group: str, partition: int) -> None:
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.full)])
 @pytest.mark.parametrize("workload", [name for name in BRIEF if not name.startswith("modern")])
 def test_generations_follow_the_protocol(workload: str, seed: int) -> None:
-    """The first record says nobody is there, numbers never fall, and only a replacement repeats one."""
+    """The first record says nobody is there, numbers never fall, and only a replacement repeats
+    one.
+    """
     truth = recall(workload, seed).truth
     for group in {each.group for each in truth.generations}:
         own = [each for each in truth.generations if each.group == group]
@@ -178,7 +198,9 @@ def test_generations_follow_the_protocol(workload: str, seed: int) -> None:
             elif before.kind == "tombstone":
                 assert (now.kind, now.generation) == ("create", 0)
             else:
-                assert (now.generation or 0) - (before.generation or 0) >= (now.kind != "replacement")
+                assert (now.generation or 0) - (before.generation or 0) >= (
+                    now.kind != "replacement"
+                )
             assert (now.leader in now.members) is (now.kind in ("sync", "downgrade", "replacement"))
         for each in own:
             given = [place for member in each.members.values() for place in member["assigned"]]
@@ -201,7 +223,10 @@ def test_an_upgrade_writes_a_tombstone_and_goes_on_with_the_next_epoch() -> None
     truth = recall("modern_upgrade", 1).truth
     last = truth.generations[-2]
     assert truth.generations[-1].kind == "tombstone"
-    assert [each.epoch for each in truth.epochs[:2]] == [last.generation, (last.generation or 0) + 1]
+    assert [each.epoch for each in truth.epochs[:2]] == [
+        last.generation,
+        (last.generation or 0) + 1,
+    ]
 
 
 def test_a_downgrade_goes_on_with_the_epoch_as_generation() -> None:
@@ -249,7 +274,9 @@ def test_a_storm_has_no_reason_but_its_leader() -> None:
 
 
 def test_another_assignor_is_a_cause_beside_the_restart_that_brings_it() -> None:
-    found = [each.causes for each in rebalances("assignor_change") if "assignor_change" in each.causes]
+    found = [
+        each.causes for each in rebalances("assignor_change") if "assignor_change" in each.causes
+    ]
     assert found == [["leave", "assignor_change"]]
 
 

@@ -1,4 +1,6 @@
-"""What windows say of lag at commits and of owners equals what the simulated brokers and coordinators know."""
+"""What windows say of lag at commits and of owners equals what the simulated brokers and
+coordinators know.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def windows(job: Laggard) -> dict[Key, Row]:
 
 
 def lags_at_commits(simulation: Simulation) -> Iterator[tuple[Key, int, int, int]]:
-    """Of each commit read in a window: the key, the true lag at it, by the polls' line, and the rise in that gap."""
+    """Of each commit read in a window: the key, the true lag at it, by the polls' line, and the
+    rise in that gap.
+    """
     before: dict[tuple[str, int], int] = {}
     before_ms = 0
     for _, polled, records in ticks(simulation):
@@ -47,7 +51,9 @@ def lags_at_commits(simulation: Simulation) -> Iterator[tuple[Key, int, int, int
         before, before_ms = ends, polled.at_ms
 
 
-@pytest.mark.parametrize("workload", ["steady_state", "commit_intervals", "rolling_deploy", "modern_slow", "crash"])
+@pytest.mark.parametrize(
+    "workload", ["steady_state", "commit_intervals", "rolling_deploy", "modern_slow", "crash"]
+)
 def test_the_envelope_is_the_smallest_lag_at_a_commit(workload: str) -> None:
     simulation = recall(workload, 1)
     truths, lines, rises = defaultdict(list), defaultdict(list), defaultdict(list)
@@ -72,7 +78,9 @@ def owners_by_record(simulation: Simulation) -> dict[tuple[int, int], dict[tuple
     """Place of a classic generation's record -> partition -> member id."""
     return {
         (each.source_partition, each.source_offset): {
-            tuple(place): member for member, row in each.members.items() for place in row["assigned"]
+            tuple(place): member
+            for member, row in each.members.items()
+            for place in row["assigned"]
         }
         for each in simulation.truth.generations
     }
@@ -89,19 +97,32 @@ def test_the_owner_is_who_the_newest_generation_gave_the_partition(workload: str
         last_ms = max(at for at in polls if at < start_ms + WINDOW_MS)
         assert milliseconds(row["sampled_at"]) == last_ms
         newest = max(
-            (each for each in simulation.truth.generations if each.group == group and each.record_ms <= last_ms),
+            (
+                each
+                for each in simulation.truth.generations
+                if each.group == group and each.record_ms <= last_ms
+            ),
             key=lambda each: (each.record_ms, each.source_offset),
         )
         owner = held[newest.source_partition, newest.source_offset].get((topic, partition))
-        assert (row["owner"], row["generation"]) == (owner, None if owner is None else newest.generation)
+        assert (row["owner"], row["generation"]) == (
+            owner,
+            None if owner is None else newest.generation,
+        )
         assert (row["slot"] is None) == (owner is None)
-        changes += owner != rows.get((group, topic, partition, start_ms - WINDOW_MS), {}).get("owner", owner)
+        changes += owner != rows.get((group, topic, partition, start_ms - WINDOW_MS), {}).get(
+            "owner", owner
+        )
     assert changes > 0
 
 
 def test_slots_are_named_as_rebalances_name_them() -> None:
     job = run_through_laggard(recall("rolling_deploy", 1))
-    named = {slot for row in job.history["generations"] for slot in (*(row["joined"] or ()), *(row["replaced"] or ()))}
+    named = {
+        slot
+        for row in job.history["generations"]
+        for slot in (*(row["joined"] or ()), *(row["replaced"] or ()))
+    }
     named |= {row["slot"] for row in job.history["group_members"]}
     found = {row["slot"] for row in job.history["lag_windows"]} - {None}
     assert found
@@ -109,7 +130,15 @@ def test_slots_are_named_as_rebalances_name_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "workload", ["steady_state", "rolling_deploy", "crash", "replay_after_rebalance", "modern_slow", "retention"]
+    "workload",
+    [
+        "steady_state",
+        "rolling_deploy",
+        "crash",
+        "replay_after_rebalance",
+        "modern_slow",
+        "retention",
+    ],
 )
 def test_a_group_that_reads_what_it_commits_skips_nothing(workload: str) -> None:
     events = run_through_laggard(recall(workload, 1)).history["group_events"]

@@ -21,7 +21,11 @@ def test_a_partition_that_is_revoked_is_served_up_to_then() -> None:
 
 
 def test_a_partition_whose_owner_falls_silent_is_stalled_from_its_last_record_on() -> None:
-    work = [Batch("a", 0, 100, 0, 100), Batch("b", 900, 1000, 100, 200), Batch("b", 1000, 1100, 200, 300)]
+    work = [
+        Batch("a", 0, 100, 0, 100),
+        Batch("b", 900, 1000, 100, 200),
+        Batch("b", 1000, 1100, 200, 300),
+    ]
     late = GivenUp("a", 1050, at_work=False)  # another one is at work already
     (gap,) = find_gaps(work, [late])
     assert (gap.begin_ms, gap.first_ms) == (100, 900)

@@ -1,4 +1,6 @@
-"""What really happened: generations, rebalances with their causes, and where each partition really stands."""
+"""What really happened: generations, rebalances with their causes, and where each partition really
+stands.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class Generation:
 
 @dataclass
 class Epoch:
-    """One epoch of a KIP-848 group: from its type 3 record to the last member that reached it, or to the next one."""
+    """One epoch of a KIP-848 group: from its type 3 record to the last member that reached it, or
+    to the next one.
+    """
 
     group: str
     epoch: int
@@ -46,18 +50,21 @@ class Epoch:
     end_ms: int | None = None
     is_superseded: bool = False
     members: dict[str, str] = field(default_factory=dict)  # member id -> slot
-    assigned: dict[str, list[TopicPartition]] = field(default_factory=dict)  # by member id, when it ended
+    # by member id, when it ended
+    assigned: dict[str, list[TopicPartition]] = field(default_factory=dict)
 
 
 @dataclass
 class Rebalance:
-    """A logical rebalance; the follow-up rounds of cooperative members belong to it. Partitions are held by slot."""
+    """A logical rebalance; the follow-up rounds of cooperative members belong to it. Partitions are
+    held by slot.
+    """
 
     group: str
     start_ms: int
-    # in order, the first one started it: join, leave, poll_interval, session_expiry, static_expiry, static_return,
-    # rebalance_timeout, sync_timeout, subscription_change, topic_change, assignor_change, leader_rejoin,
-    # coordinator_move
+    # In order; the first one started it. Members: join, leave, poll_interval, session_expiry,
+    # static_expiry, static_return, leader_rejoin. Timeouts: rebalance_timeout, sync_timeout.
+    # Changes: subscription_change, topic_change, assignor_change, coordinator_move.
     causes: list[str] = field(default_factory=list)
     left: list[tuple[str, str]] = field(default_factory=list)  # slot, why
     joined: list[str] = field(default_factory=list)  # slots
@@ -66,7 +73,8 @@ class Rebalance:
     is_over: bool = False
     before: dict[str, list[TopicPartition]] = field(default_factory=dict)
     after: dict[str, list[TopicPartition]] = field(default_factory=dict)
-    pauses: dict[TopicPartition, tuple[int, int | None]] = field(default_factory=dict)  # each from, to
+    # each from, to
+    pauses: dict[TopicPartition, tuple[int, int | None]] = field(default_factory=dict)
 
     @property
     def cause(self) -> str:
@@ -76,7 +84,12 @@ class Rebalance:
     def moved_partitions(self) -> list[TopicPartition]:
         """Those that another slot owns now."""
         owner = {place: slot for slot, held in self.after.items() for place in held}
-        return sorted(place for slot, held in self.before.items() for place in held if owner.get(place, slot) != slot)
+        return sorted(
+            place
+            for slot, held in self.before.items()
+            for place in held
+            if owner.get(place, slot) != slot
+        )
 
     @property
     def moved(self) -> int:
@@ -110,7 +123,8 @@ class Processed(NamedTuple):
     counts: bool
 
 
-# a batch of several partitions: group, owner, began at, done at, whether it counts; of each its first and next offset
+# a batch of several partitions: group, owner, began at, done at, whether it counts; of each its
+# first and next offset
 Done = tuple[str, str, int, int, bool, list[tuple[TopicPartition, int, int]]]
 
 
@@ -121,12 +135,14 @@ class Truth:
         self.generations: list[Generation] = []
         self.epochs: list[Epoch] = []
         self.rebalances: list[Rebalance] = []
-        self.replacements: list[dict[str, Any]] = []  # static members that rejoined without a rebalance
+        # static members that rejoined without a rebalance
+        self.replacements: list[dict[str, Any]] = []
         self.members: dict[str, dict[str, Any]] = {}  # member id -> slot, host, why it went
         self.configs: dict[str, list[Any]] = {}  # settings of every member that a group ever had
         self.positions: list[dict[tuple[str, str, int], Position]] = []  # one per poll
         self.faults: list[dict[str, Any]] = []  # what the workload did, and when
-        self.work: dict[tuple[str, TopicPartition], list[Batch]] = {}  # of what counts, what was not done again
+        # of what counts, what was not done again
+        self.work: dict[tuple[str, TopicPartition], list[Batch]] = {}
         self.gaps: dict[tuple[str, TopicPartition], list[Gap]] = {}  # both of them when all is over
         self._given_up: dict[tuple[str, TopicPartition], list[GivenUp]] = {}
         self._open: dict[str, Rebalance] = {}
@@ -138,13 +154,17 @@ class Truth:
     def trigger(self, group: str, now_ms: int, cause: str, before: Held) -> Rebalance:
         """A rebalance begins, or another reason joins the one under way."""
         if group not in self._open:
-            self._open[group] = Rebalance(group, now_ms, before={slot: list(held) for slot, held in before.items()})
+            self._open[group] = Rebalance(
+                group, now_ms, before={slot: list(held) for slot, held in before.items()}
+            )
             self.rebalances.append(self._open[group])
         if cause not in ("follow_up", *self._open[group].causes):
             self._open[group].causes.append(cause)
         return self._open[group]
 
-    def round_ended(self, group: str, now_ms: int, generation: int, after: Held, *, is_complete: bool) -> None:
+    def round_ended(
+        self, group: str, now_ms: int, generation: int, after: Held, *, is_complete: bool
+    ) -> None:
         rebalance = self._open[group]
         rebalance.generations.append(generation)
         rebalance.end_ms = now_ms
@@ -191,7 +211,12 @@ class Truth:
 
     def _settle(self, key: tuple[str, TopicPartition]) -> None:
         counted = [each for each in self.processed[key] if each.counts]
-        work = find_lasting([Batch(each.owner, each.began_ms, each.done_ms, each.start, each.end) for each in counted])
+        work = find_lasting(
+            [
+                Batch(each.owner, each.began_ms, each.done_ms, each.start, each.end)
+                for each in counted
+            ]
+        )
         self.gaps.setdefault(key, []).extend(find_gaps(work, self._given_up.get(key, ())))
         self.work.setdefault(key, []).extend(work)
 
@@ -201,7 +226,9 @@ class Truth:
         return done[at - 1].end if at else None
 
     def finish(self) -> None:
-        """Give each gap to the rebalances whose time it touches; a move within a cooperative one has its own gap."""
+        """Give each gap to the rebalances whose time it touches; a move within a cooperative one
+        has its own gap.
+        """
         for key in self.processed:
             self._settle(key)
         for rebalance in self.rebalances:

@@ -23,7 +23,9 @@ History = Mapping[str, list[Row]]  # rows by table
 
 @dataclass(frozen=True)
 class Watched:
-    """What the job made of one run; `closed` by rebalance id, `late` only because nothing more came."""
+    """What the job made of one run; `closed` by rebalance id, `late` only because nothing more
+    came.
+    """
 
     simulation: Simulation
     history: History
@@ -52,11 +54,17 @@ def watch(simulation: Simulation) -> Watched:
 
 
 def watch_beside(workload: str, seeds: Sequence[int]) -> list[Watched]:
-    """These seeds of a workload in one job; each gets the rows of its own groups back, as if it had been alone."""
+    """These seeds of a workload in one job; each gets the rows of its own groups back, as if it had
+    been alone.
+    """
     runs = [simulate(workload, seed, mark=f"-{seed}") for seed in seeds]
     all_of_them = watch(_merged(runs))
     return [
-        replace(all_of_them, simulation=run, history=_own(all_of_them.history, f"-{run.seed}", number * PARTITIONS))
+        replace(
+            all_of_them,
+            simulation=run,
+            history=_own(all_of_them.history, f"-{run.seed}", number * PARTITIONS),
+        )
         for number, run in enumerate(runs)
     ]
 
@@ -85,7 +93,9 @@ def _merged(runs: Sequence[Simulation]) -> Simulation:
 
 
 def _own(history: History, mark: str, first: int) -> dict[str, list[Row]]:
-    """The rows of the groups with this mark, their places in the offsets topic as the run wrote them."""
+    """The rows of the groups with this mark, their places in the offsets topic as the run wrote
+    them.
+    """
     return {
         table: [_placed(row, first) for row in rows if (row.get("group") or "").endswith(mark)]
         for table, rows in history.items()

@@ -1,7 +1,8 @@
-"""The work done on a partition, and the times without any: what is done again later counts as not done.
+"""The work done on a partition, and the times without any: what is done again later counts as not
+done.
 
-So a member that was evicted and goes on with what it had fetched does nothing, and what a crashed one had not committed
-is lost.
+So a member that was evicted and goes on with what it had fetched does nothing, and what a crashed
+one had not committed is lost.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ class Batch:
 
 @dataclass(frozen=True)
 class GivenUp:
-    """An owner lets a partition go; one that is `at_work` serves it up to then, in turn with its others."""
+    """An owner lets a partition go; one that is `at_work` serves it up to then, in turn with its
+    others.
+    """
 
     owner: str
     at_ms: int
@@ -59,18 +62,27 @@ def find_lasting(batches: Sequence[Batch]) -> list[Batch]:
 
 
 def find_gaps(lasting: Sequence[Batch], given_up: Sequence[GivenUp]) -> list[Gap]:
-    """Around the times at which an owner gave the partition up, or had lost it without a word; none before any work."""
+    """Around the times at which an owner gave the partition up, or had lost it without a word; none
+    before any work.
+    """
     taken = [
         GivenUp(last.owner, last.done_ms, at_work=False)
         for last, first in pairwise(lasting)
         if last.owner != first.owner
-        and not any(each.owner == last.owner and last.done_ms <= each.at_ms <= first.done_ms for each in given_up)
+        and not any(
+            each.owner == last.owner and last.done_ms <= each.at_ms <= first.done_ms
+            for each in given_up
+        )
     ]
     found: list[Gap] = []
     for each in sorted([*given_up, *taken], key=lambda each: each.at_ms):
         at = each.at_ms
         before = [batch for batch in lasting if batch.done_ms <= at]
-        if not before or each.owner != before[-1].owner or (found and found[-1].last_ms == before[-1].done_ms):
+        if (
+            not before
+            or each.owner != before[-1].owner
+            or (found and found[-1].last_ms == before[-1].done_ms)
+        ):
             continue  # it had not begun, or another one is at work already
         after = lasting[len(before) :]
         # the batch may be one that went on

@@ -18,7 +18,8 @@ def failover(cluster: Cluster) -> int:
     def in_the_middle() -> None:
         cluster.start(cluster.config(7))
         cluster.clock.after(
-            cluster.chance.randint(0, 3 * SECOND), lambda: cluster.coordinator.fail_over(part, 4 * SECOND)
+            cluster.chance.randint(0, 3 * SECOND),
+            lambda: cluster.coordinator.fail_over(part, 4 * SECOND),
         )
 
     cluster.later(140, in_the_middle, "failover")
@@ -26,7 +27,9 @@ def failover(cluster: Cluster) -> int:
 
 
 def failover_in_rebalance(cluster: Cluster) -> int:
-    """The leader asks for a rebalance that its coordinator does not live to finish; the next one starts it again."""
+    """The leader asks for a rebalance that its coordinator does not live to finish; the next one
+    starts it again.
+    """
     cluster.topic()
     cluster.group()
 
@@ -34,7 +37,8 @@ def failover_in_rebalance(cluster: Cluster) -> int:
         _rejoin_leader(cluster)
         lasts_ms = cluster.chance.randint(100, SECOND)
         cluster.clock.after(
-            lasts_ms, lambda: cluster.coordinator.fail_over(partition_of(cluster.group_name), 4 * SECOND)
+            lasts_ms,
+            lambda: cluster.coordinator.fail_over(partition_of(cluster.group_name), 4 * SECOND),
         )
 
     cluster.later(100, rejoin, "failover")
@@ -63,7 +67,9 @@ def two_groups_failover(cluster: Cluster) -> int:
 
 
 def straggler(cluster: Cluster) -> int:
-    """A member joins while another one is in a long batch: the join phase waits until the slow one is evicted."""
+    """A member joins while another one is in a long batch: the join phase waits until the slow one
+    is evicted.
+    """
     cluster.topic()
     cluster.group(poll_interval_ms=60_000)
     cluster.later(80, lambda: cluster.members[1].hang(75 * SECOND), "slow_batch")
@@ -85,7 +91,9 @@ def interrupted_sync(cluster: Cluster) -> int:
         elif times:
             cluster.clock.after(1, lambda: break_syncs(times))
 
-    cluster.later(80, lambda: cluster.start(cluster.config(4, session_ms=10_000, poll_interval_ms=20_000)))
+    cluster.later(
+        80, lambda: cluster.start(cluster.config(4, session_ms=10_000, poll_interval_ms=20_000))
+    )
     cluster.later(79, lambda: break_syncs(2), "crash")
     return 6 * MINUTE
 
@@ -95,7 +103,9 @@ def crash_loop(cluster: Cluster) -> int:
     cluster.group(3, session_ms=10_000)
     for at in (60, 105, 150):
         cluster.later(
-            at, lambda: cluster.restart(cluster.members[-1], 5 * SECOND, how="crash", why="crash_loop"), "crash"
+            at,
+            lambda: cluster.restart(cluster.members[-1], 5 * SECOND, how="crash", why="crash_loop"),
+            "crash",
         )
     return 6 * MINUTE
 
@@ -104,7 +114,9 @@ def static_expired(cluster: Cluster) -> int:
     """Away for longer than the session."""
     cluster.topic()
     cluster.static_group()
-    cluster.later(90, lambda: cluster.restart(cluster.chance.choice(cluster.living()), 70 * SECOND), "restart")
+    cluster.later(
+        90, lambda: cluster.restart(cluster.chance.choice(cluster.living()), 70 * SECOND), "restart"
+    )
     return 6 * MINUTE
 
 
@@ -112,7 +124,9 @@ def static_duplicate(cluster: Cluster) -> int:
     """A second process with an instance id that is in use: the first one is fenced."""
     cluster.topic()
     cluster.static_group()
-    cluster.later(90, lambda: cluster.start(replace(cluster.members[0].config, host="/10.0.9.9")), "duplicate")
+    cluster.later(
+        90, lambda: cluster.start(replace(cluster.members[0].config, host="/10.0.9.9")), "duplicate"
+    )
     return 4 * MINUTE
 
 
@@ -148,7 +162,9 @@ def replay_after_rebalance(cluster: Cluster) -> int:
     """Nobody commits when giving up partitions, so their next owners read some records again."""
     cluster.topic()
     cluster.group(commit_ms=20 * SECOND, commit_on_revoke=False, commit_on_close=False)
-    cluster.later(90, lambda: cluster.chance.choice(cluster.living()).close("scale_in"), "clean_leave")
+    cluster.later(
+        90, lambda: cluster.chance.choice(cluster.living()).close("scale_in"), "clean_leave"
+    )
     return 4 * MINUTE
 
 

@@ -11,7 +11,8 @@ from simulator.offsets_log import partition_of
 from simulator.producer import steady
 
 EVENTS = (
-    "join", "join", "close", "crash", "restart", "move", "crash_and_restart", "freeze", "hang", "failover", "expand",
+    "join", "join", "close", "crash", "restart", "move", "crash_and_restart", "freeze", "hang",
+    "failover", "expand",
 )  # fmt: skip
 
 
@@ -39,7 +40,8 @@ def _events(cluster: Cluster, kind: type[Member | ModernMember], **settings: Any
         identity = {"instance_id": f"billing-{size + number}"} if is_static else {}
         newcomer = cluster.config(size + number, **settings, **identity)
         cluster.later(
-            60 * (number + 1) + chance.randint(0, 40), lambda newcomer=newcomer: _happen(cluster, newcomer, kind)
+            60 * (number + 1) + chance.randint(0, 40),
+            lambda newcomer=newcomer: _happen(cluster, newcomer, kind),
         )
     return 12 * MINUTE
 
@@ -66,7 +68,9 @@ def _happen(cluster: Cluster, newcomer: Any, kind: type[Member | ModernMember]) 
         case "hang":
             member.hang(seconds)
         case "failover":
-            cluster.coordinator.fail_over(partition_of(cluster.group_name), chance.randint(1, 8) * SECOND)
+            cluster.coordinator.fail_over(
+                partition_of(cluster.group_name), chance.randint(1, 8) * SECOND
+            )
         case "expand":
             cluster.brokers.expand(cluster.topic_name, [steady(50)] * 3)
 

@@ -14,7 +14,9 @@ def modern_join_leave(cluster: Cluster) -> int:
     cluster.group(kind=ModernMember)
     for index in (4, 5):
         cluster.later(80, lambda index=index: cluster.start(cluster.config(index), ModernMember))
-    cluster.later(140, lambda: cluster.chance.choice(cluster.living()).close("scale_in"), "clean_leave")
+    cluster.later(
+        140, lambda: cluster.chance.choice(cluster.living()).close("scale_in"), "clean_leave"
+    )
     return 5 * MINUTE
 
 
@@ -30,22 +32,34 @@ def modern_slow(cluster: Cluster) -> int:
     cluster.topic()
     cluster.group(kind=ModernMember, poll_interval_ms=60_000)
     cluster.later(80, lambda: cluster.members[0].hang(100 * SECOND), "slow_batch")
-    cluster.later(85, lambda: cluster.start(cluster.config(4, poll_interval_ms=60_000), ModernMember))
+    cluster.later(
+        85, lambda: cluster.start(cluster.config(4, poll_interval_ms=60_000), ModernMember)
+    )
     return 6 * MINUTE
 
 
 def modern_static_restart(cluster: Cluster) -> int:
     cluster.topic()
     cluster.static_group(kind=ModernMember)
-    cluster.later(90, lambda: cluster.restart(cluster.chance.choice(cluster.living()), 20 * SECOND), "restart")
-    cluster.later(150, lambda: cluster.restart(cluster.chance.choice(cluster.living()), 70 * SECOND), "restart")
+    cluster.later(
+        90, lambda: cluster.restart(cluster.chance.choice(cluster.living()), 20 * SECOND), "restart"
+    )
+    cluster.later(
+        150,
+        lambda: cluster.restart(cluster.chance.choice(cluster.living()), 70 * SECOND),
+        "restart",
+    )
     return 6 * MINUTE
 
 
 def modern_partitions_added(cluster: Cluster) -> int:
     cluster.topic()
     cluster.group(kind=ModernMember)
-    cluster.later(90, lambda: cluster.brokers.expand(cluster.topic_name, [steady(100)] * 6), "partitions_added")
+    cluster.later(
+        90,
+        lambda: cluster.brokers.expand(cluster.topic_name, [steady(100)] * 6),
+        "partitions_added",
+    )
     return 4 * MINUTE
 
 
@@ -93,7 +107,8 @@ def modern_failover(cluster: Cluster) -> int:
     def in_the_middle() -> None:
         cluster.start(cluster.config(4), ModernMember)
         cluster.clock.after(
-            cluster.chance.randint(0, 3 * SECOND), lambda: cluster.coordinator.fail_over(part, 4 * SECOND)
+            cluster.chance.randint(0, 3 * SECOND),
+            lambda: cluster.coordinator.fail_over(part, 4 * SECOND),
         )
 
     cluster.later(110, in_the_middle, "failover")

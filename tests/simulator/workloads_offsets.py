@@ -23,17 +23,23 @@ def transactional(cluster: Cluster) -> int:
 
 
 def hanging_transaction(cluster: Cluster) -> int:
-    """An open transaction hides everything behind it in its offsets partition, until its timeout."""
+    """An open transaction hides everything behind it in its offsets partition,
+    until its timeout.
+    """
     cluster.topic(partitions=6)
     cluster.group(2)
 
     def hang() -> None:
         member_id, generation = cluster.members[0].identity()
         offsets = dict(cluster.members[0].positions)
-        cluster.coordinator.commit_in_transaction(cluster.group_name, member_id, generation, offsets, lambda *_: None)
+        cluster.coordinator.commit_in_transaction(
+            cluster.group_name, member_id, generation, offsets, lambda *_: None
+        )
 
     cluster.later(80, hang, "hanging_transaction")
-    cluster.later(100, lambda: cluster.chance.choice(cluster.living()).close("scale_in"), "clean_leave")
+    cluster.later(
+        100, lambda: cluster.chance.choice(cluster.living()).close("scale_in"), "clean_leave"
+    )
     return 5 * MINUTE
 
 
@@ -79,14 +85,22 @@ def group_deleted(cluster: Cluster) -> int:
     for index in range(2):
         cluster.later(60, lambda index=index: members[index].close("scale_in"))
     reset = {(cluster.topic_name, partition): 100 for partition in range(4)}
-    cluster.later(100, lambda: cluster.coordinator.commit(cluster.group_name, "", -1, reset, lambda _: None), "reset")
-    cluster.later(150, lambda: cluster.coordinator.delete_group(cluster.group_name), "group_deleted")
+    cluster.later(
+        100,
+        lambda: cluster.coordinator.commit(cluster.group_name, "", -1, reset, lambda _: None),
+        "reset",
+    )
+    cluster.later(
+        150, lambda: cluster.coordinator.delete_group(cluster.group_name), "group_deleted"
+    )
     cluster.later(200, lambda: cluster.start(cluster.config(0)))
     return 5 * MINUTE
 
 
 def offsets_expired(cluster: Cluster) -> int:
-    """An empty group loses its offsets and itself after a (short) retention; another one lives on."""
+    """An empty group loses its offsets and itself after a (short) retention;
+    another one lives on.
+    """
     cluster.topic(partitions=4)
     members = cluster.group(2)
     cluster.later(0, lambda: cluster.start(cluster.config(0, group=cluster.marked("alive"))))
@@ -98,16 +112,22 @@ def offsets_expired(cluster: Cluster) -> int:
 
 
 def old_records(cluster: Cluster) -> int:
-    """A cluster of long ago: group records of version 1, commits of version 1, subscriptions of version 0."""
+    """A cluster of long ago: group records of version 1, commits of version 1, subscriptions of
+    version 0.
+    """
     cluster.coordinator.commit_version = cluster.coordinator.group_version = 1
     cluster.topic()
     cluster.group(3, record_version=0)
-    cluster.later(80, lambda: cluster.chance.choice(cluster.living()).close("scale_in"), "clean_leave")
+    cluster.later(
+        80, lambda: cluster.chance.choice(cluster.living()).close("scale_in"), "clean_leave"
+    )
     return 4 * MINUTE
 
 
 def retention(cluster: Cluster) -> int:
-    """A member is stalled for longer than the log keeps records: some are lost before they are read."""
+    """A member is stalled for longer than the log keeps records: some are lost before they are
+    read.
+    """
     cluster.topic(partitions=4, retention_ms=60 * SECOND)
     cluster.group(2)
     cluster.later(60, lambda: cluster.members[0].hang(150 * SECOND), "slow_batch")

@@ -1,4 +1,6 @@
-"""Workloads of what is meant to happen, and of single failures. Each sets the cluster and gives its length in ms."""
+"""Workloads of what is meant to happen, and of single failures. Each sets the cluster and gives its
+length in ms.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ def steady_state(cluster: Cluster) -> int:
 def clean_leave(cluster: Cluster) -> int:
     cluster.topic()
     cluster.group()
-    cluster.later(120, lambda: cluster.chance.choice(cluster.living()).close("scale_in"), "clean_leave")
+    cluster.later(
+        120, lambda: cluster.chance.choice(cluster.living()).close("scale_in"), "clean_leave"
+    )
     return 5 * MINUTE
 
 
@@ -33,15 +37,21 @@ def session_expiry(cluster: Cluster) -> int:
     """A long garbage collection: the member is evicted and rejoins as another."""
     cluster.topic()
     cluster.group(session_ms=10_000)
-    cluster.later(120, lambda: cluster.chance.choice(cluster.living()).freeze(15 * SECOND), "freeze")
+    cluster.later(
+        120, lambda: cluster.chance.choice(cluster.living()).freeze(15 * SECOND), "freeze"
+    )
     return 5 * MINUTE
 
 
 def poll_interval_eviction(cluster: Cluster) -> int:
-    """One batch takes longer than max.poll.interval.ms: the client leaves, and returns when the batch is done."""
+    """One batch takes longer than max.poll.interval.ms: the client leaves, and returns when the
+    batch is done.
+    """
     cluster.topic()
     cluster.group(poll_interval_ms=60_000)
-    cluster.later(90, lambda: cluster.chance.choice(cluster.living()).hang(100 * SECOND), "slow_batch")
+    cluster.later(
+        90, lambda: cluster.chance.choice(cluster.living()).hang(100 * SECOND), "slow_batch"
+    )
     return 6 * MINUTE
 
 
@@ -57,8 +67,14 @@ def static_restart(cluster: Cluster) -> int:
     """Back within the session: no rebalance."""
     cluster.topic()
     cluster.static_group(assignors=(cluster.chance.choice(["range", "cooperative-sticky"]),))
-    cluster.later(90, lambda: cluster.restart(cluster.chance.choice(cluster.living()), 20 * SECOND), "restart")
-    cluster.later(150, lambda: cluster.restart(cluster.chance.choice(cluster.living()), 10 * SECOND), "restart")
+    cluster.later(
+        90, lambda: cluster.restart(cluster.chance.choice(cluster.living()), 20 * SECOND), "restart"
+    )
+    cluster.later(
+        150,
+        lambda: cluster.restart(cluster.chance.choice(cluster.living()), 10 * SECOND),
+        "restart",
+    )
     return 5 * MINUTE
 
 
@@ -67,7 +83,10 @@ def scale_out(cluster: Cluster) -> int:
     cluster.group(assignors=(cluster.chance.choice(["range", "sticky"]),))
     for index in (4, 5):
         cluster.later(
-            100, lambda index=index: cluster.start(replace(cluster.members[0].config, host=f"/10.0.0.{index + 1}"))
+            100,
+            lambda index=index: cluster.start(
+                replace(cluster.members[0].config, host=f"/10.0.0.{index + 1}")
+            ),
         )
     return 5 * MINUTE
 
@@ -87,7 +106,10 @@ def cooperative_join(cluster: Cluster) -> int:
     cluster.group(assignors=("cooperative-sticky",))
     for index in (4, 5):
         cluster.later(
-            100, lambda index=index: cluster.start(replace(cluster.members[0].config, host=f"/10.0.0.{index + 1}"))
+            100,
+            lambda index=index: cluster.start(
+                replace(cluster.members[0].config, host=f"/10.0.0.{index + 1}")
+            ),
         )
     return 5 * MINUTE
 
@@ -117,7 +139,11 @@ def subscription_change(cluster: Cluster) -> int:
 def partitions_added(cluster: Cluster) -> int:
     cluster.topic()
     cluster.group(metadata_ms=40_000)
-    cluster.later(90, lambda: cluster.brokers.expand(cluster.topic_name, [steady(100)] * 6), "partitions_added")
+    cluster.later(
+        90,
+        lambda: cluster.brokers.expand(cluster.topic_name, [steady(100)] * 6),
+        "partitions_added",
+    )
     return 5 * MINUTE
 
 
@@ -130,7 +156,9 @@ def assignor_change(cluster: Cluster) -> int:
         for index, member in enumerate(cluster.living()):
             fresh = replace(member.config, assignors=assignors)
             cluster.clock.after(index * 30 * SECOND, lambda member=member: member.close("deploy"))
-            cluster.clock.after(index * 30 * SECOND + 10 * SECOND, lambda fresh=fresh: cluster.start(fresh))
+            cluster.clock.after(
+                index * 30 * SECOND + 10 * SECOND, lambda fresh=fresh: cluster.start(fresh)
+            )
 
     cluster.later(60, lambda: roll(("cooperative-sticky", "range")), "assignor_change")
     cluster.later(180, lambda: roll(("cooperative-sticky",)), "assignor_change")

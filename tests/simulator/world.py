@@ -31,9 +31,11 @@ class Config:
     commit_on_close: bool = True
     capacity: float = 600.0  # records per second
     max_records: int = 500
-    batch_ms: tuple[int, int] = (250, 250)  # a batch that is not full takes at least so long, drawn between the two
+    # a batch that is not full takes at least so long, drawn between the two
+    batch_ms: tuple[int, int] = (250, 250)
     metadata_ms: int = 300_000
-    abort_share: float | None = None  # a number makes it transactional; this share of transactions aborts
+    # a number makes it transactional; this share of transactions aborts
+    abort_share: float | None = None
     record_version: int = 3  # of its subscription
     is_read_committed: bool = False  # isolation.level
 
@@ -47,15 +49,23 @@ class World:
     """What all components share."""
 
     def __init__(
-        self, clock: Clock, streams: Streams, network: Network, coordinator: Coordinator, truth: Truth
+        self,
+        clock: Clock,
+        streams: Streams,
+        network: Network,
+        coordinator: Coordinator,
+        truth: Truth,
     ) -> None:
         self.clock, self.streams, self.network = clock, streams, network
         self.coordinator, self.truth = coordinator, truth
         self.brokers = coordinator.brokers
         self.costs: dict[TopicPartition, float] = {}  # factors on the usual cost of a record
-        self.paused: set[TopicPartition] = set()  # nobody fetches these, their offsets are committed as ever
-        self.poison: dict[TopicPartition, tuple[int, int]] = {}  # record at this offset, it takes so many ms more
-        self.limits: dict[TopicPartition, float] = {}  # records/s that the partition's broker serves to a reader
+        # nobody fetches these, their offsets are committed as ever
+        self.paused: set[TopicPartition] = set()
+        # record at this offset, it takes so many ms more
+        self.poison: dict[TopicPartition, tuple[int, int]] = {}
+        # records/s that the partition's broker serves to a reader
+        self.limits: dict[TopicPartition, float] = {}
         self.sinks: dict[str, Sink] = {}  # by group: where it writes to
 
 

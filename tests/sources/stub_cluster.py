@@ -1,4 +1,6 @@
-"""Brokers of a few lines that speak Kafka's protocol on real sockets and fall silent on demand, without a JVM."""
+"""Brokers of a few lines that speak Kafka's protocol on real sockets and fall silent on demand,
+without a JVM.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from kafka.protocol.admin import DescribeConfigsRequest, DescribeConfigsResponse, ListGroupsRequest, ListGroupsResponse
+from kafka.protocol.admin import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 from kafka.protocol.metadata import ApiVersionsResponse, MetadataRequest, MetadataResponse
 
 LOG_END = 100
 API_VERSIONS, API_VERSIONS_MAX, UNSUPPORTED = 18, 2, 35
-# requests of these versions have no tagged fields, so one header fits all: (request, newest version)
+# requests of these versions have no tagged fields, so one header fits all: (request, newest
+# version)
 APIS: Mapping[int, tuple[Any, int]] = {
     2: (ListOffsetsRequest, 5),
     3: (MetadataRequest, 8),
@@ -51,7 +59,8 @@ class StubCluster:
     def __init__(self, nodes: int, topics: tuple[str, ...]) -> None:
         self.topics = topics
         self.brokers = [StubBroker(number, self) for number in range(nodes)]
-        self.leaders = {number: (number, 1) for number in range(nodes)}  # by partition, with epochs, as metadata says
+        # by partition, with epochs, as metadata says
+        self.leaders = {number: (number, 1) for number in range(nodes)}
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -83,15 +92,23 @@ class StubCluster:
             )
         if isinstance(request, ListGroupsRequest):
             group = ListGroupsResponse.ListedGroup
-            return ListGroupsResponse(error_code=0, groups=[group(group_id=f"of-{broker.number}", protocol_type="")])
+            return ListGroupsResponse(
+                error_code=0, groups=[group(group_id=f"of-{broker.number}", protocol_type="")]
+            )
         return DescribeConfigsResponse(results=[])
 
     def _metadata(self, request: Any) -> Any:
-        topic, broker = MetadataResponse.MetadataResponseTopic, MetadataResponse.MetadataResponseBroker
+        topic, broker = (
+            MetadataResponse.MetadataResponseTopic,
+            MetadataResponse.MetadataResponseBroker,
+        )
         part = topic.MetadataResponsePartition
         names = self.topics if request.topics is None else [each.name for each in request.topics]
         return MetadataResponse(
-            brokers=[broker(each.number, "127.0.0.1", each.server_address[1], None) for each in self.brokers],
+            brokers=[
+                broker(each.number, "127.0.0.1", each.server_address[1], None)
+                for each in self.brokers
+            ],
             cluster_id="stub",
             controller_id=0,
             topics=[
@@ -119,7 +136,9 @@ class StubCluster:
 
 
 @contextmanager
-def stub_cluster(nodes: int = 3, topics: tuple[str, ...] = ("__consumer_offsets", "orders")) -> Iterator[StubCluster]:
+def stub_cluster(
+    nodes: int = 3, topics: tuple[str, ...] = ("__consumer_offsets", "orders")
+) -> Iterator[StubCluster]:
     cluster = StubCluster(nodes, topics)
     with ExitStack() as running:
         for broker in cluster.brokers:
@@ -150,7 +169,10 @@ class _Connection(socketserver.StreamRequestHandler):
         api, version, correlation_id, client = struct.unpack(">hhih", data[:10])
         if api == API_VERSIONS:
             name = ApiVersionsResponse.ApiVersion
-            keys = [name(api_key=key, min_version=0, max_version=newest) for key, (_, newest) in APIS.items()]
+            keys = [
+                name(api_key=key, min_version=0, max_version=newest)
+                for key, (_, newest) in APIS.items()
+            ]
             keys.append(name(api_key=API_VERSIONS, min_version=0, max_version=API_VERSIONS_MAX))
             is_known = version <= API_VERSIONS_MAX
             response = ApiVersionsResponse(error_code=0 if is_known else UNSUPPORTED, api_keys=keys)

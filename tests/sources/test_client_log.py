@@ -8,7 +8,9 @@ import pytest
 from laggard.sources.connections import Connections
 
 
-def test_a_request_is_not_logged_though_everything_is_asked_for(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_request_is_not_logged_though_everything_is_asked_for(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     for name in ("kafka", *logging.root.manager.loggerDict):
         if f"{name}.".startswith("kafka."):
             caplog.set_level(logging.DEBUG, name)

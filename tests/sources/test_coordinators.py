@@ -1,4 +1,6 @@
-"""Groups asked in slices: everybody gets a turn, and a group is gone only by the word of its own coordinator."""
+"""Groups asked in slices: everybody gets a turn, and a group is gone only by the word of its own
+coordinator.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +24,20 @@ GONE, REFUSED = "GROUP_ID_NOT_FOUND", "GROUP_AUTHORIZATION_FAILED"
 
 @dataclass
 class Cluster:
-    """What brokers answer about groups, as `Brokers` gives it; `groups`: the broker that coordinates each."""
+    """What brokers answer about groups, as `Brokers` gives it; `groups`: the broker that
+    coordinates each.
+    """
 
     groups: dict[str, int]
     names: set[str] = field(default_factory=set)  # that exist, without a coordinator
-    errors: dict[str, int] = field(default_factory=dict)  # group -> code of every answer about it by name
+    # group -> code of every answer about it by name
+    errors: dict[str, int] = field(default_factory=dict)
     most_slices: int = 1000  # requests for offsets that the deadline leaves time for
     seconds: float = 0.0  # of a request for offsets
     silent: frozenset[int] = frozenset()
     falls_silent: frozenset[int] = frozenset()  # at the first question for offsets
-    hidden: set[str] = field(default_factory=set)  # from listings, as the right to describe is missing
+    # from listings, as the right to describe is missing
+    hidden: set[str] = field(default_factory=set)
     asked: list[str] = field(default_factory=list)
     requests: Counter[str] = field(default_factory=Counter)
 
@@ -39,10 +45,17 @@ class Cluster:
         assert topics == []
         return {}
 
-    def start_list_groups(self, brokers: Iterable[int]) -> Callable[[], tuple[list[dict[str, Any]], list[int]]]:
+    def start_list_groups(
+        self, brokers: Iterable[int]
+    ) -> Callable[[], tuple[list[dict[str, Any]], list[int]]]:
         kept = [each for each in brokers if each not in self.silent]
         rows = [
-            {"group_id": group, "group_state": "Stable", "protocol_type": "consumer", "group_type": "Classic"}
+            {
+                "group_id": group,
+                "group_state": "Stable",
+                "protocol_type": "consumer",
+                "group_type": "Classic",
+            }
             | {"coordinator": broker}
             for group, broker in self.groups.items()
             if broker in kept and group not in self.hidden
@@ -55,12 +68,16 @@ class Cluster:
         found = []
         for group in request.coordinator_keys:
             code = self.errors.get(group, 0) or (NO_COORDINATOR if group in self.names else 0)
-            found.append(SimpleNamespace(key=group, node_id=self.groups.get(group, 1), error_code=code))
+            found.append(
+                SimpleNamespace(key=group, node_id=self.groups.get(group, 1), error_code=code)
+            )
         return SimpleNamespace(coordinators=found)
 
     def start(self, api: str, requests: Mapping[int, Any]) -> Callable[[], dict[int, Any]]:
         self.requests[api] += len(requests)
-        return lambda: {broker: self._answer(api, broker, request) for broker, request in requests.items()}
+        return lambda: {
+            broker: self._answer(api, broker, request) for broker, request in requests.items()
+        }
 
     def _answer(self, api: str, broker: int, request: Any) -> Any:
         if broker in self.silent:
@@ -75,7 +92,9 @@ class Cluster:
             time.sleep(self.seconds)
             self.asked += [each.group_id for each in request.groups]
             found = [
-                SimpleNamespace(group_id=each.group_id, error_code=self._code(each.group_id, broker), topics=[])
+                SimpleNamespace(
+                    group_id=each.group_id, error_code=self._code(each.group_id, broker), topics=[]
+                )
                 for each in request.groups
             ]
         else:
@@ -91,10 +110,17 @@ class Cluster:
         return SimpleNamespace(groups=found)
 
     def _code(self, group: str, broker: int) -> int:
-        return self.errors.get(group, 0) or (NOT_COORDINATOR if self.groups.get(group, broker) != broker else 0)
+        return self.errors.get(group, 0) or (
+            NOT_COORDINATOR if self.groups.get(group, broker) != broker else 0
+        )
 
 
-def poller(cluster: Cluster, names: NameFilter | None = None, known: Iterable[str] = (), seconds: float = 9.0) -> Any:
+def poller(
+    cluster: Cluster,
+    names: NameFilter | None = None,
+    known: Iterable[str] = (),
+    seconds: float = 9.0,
+) -> Any:
     return Coordinators(cluster, names or NameFilter(), seconds, known)  # type: ignore[arg-type]
 
 
@@ -201,7 +227,9 @@ def test_a_group_that_may_not_be_described_is_refused_after_a_restart_too() -> N
 
 def test_a_group_that_is_not_watched_any_more_is_not_asked_for() -> None:
     cluster = Cluster({"a": 1, "console-1": 1})
-    asked = poller(cluster, NameFilter(groups_ignore=("console-*",)), known=["a", "console-1", "console-2"]).ask([1])
+    asked = poller(
+        cluster, NameFilter(groups_ignore=("console-*",)), known=["a", "console-1", "console-2"]
+    ).ask([1])
     assert asked.answers["group"].to_pylist() == ["a"]
     assert cluster.requests["find_coordinator"] == 0
 
@@ -215,7 +243,9 @@ def test_groups_of_a_broker_that_does_not_list_them_are_not_looked_for() -> None
     assert (errors_of(asked), asked.unlisted, cluster.requests["find_coordinator"]) == ({}, [3], 0)
 
 
-def test_a_first_answer_that_is_an_error_is_waited_for_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_answer_that_is_an_error_is_waited_for_but_not_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     cluster = Cluster({"a": 1, "b": 1}, errors={"b": LOADING})
     assert [asker.ask([1]).pending for asker in [poller(cluster)] * 3] == [1, 1, 1]
     monkeypatch.setattr(coordinators, "FIRST_ANSWERS_SECONDS", -1.0)
@@ -225,7 +255,9 @@ def test_a_first_answer_that_is_an_error_is_waited_for_but_not_for_ever(monkeypa
     assert poller(cluster).ask([1]).pending == 0
 
 
-def test_a_broker_that_never_lists_its_groups_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_never_lists_its_groups_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     cluster = Cluster({"a": 1, "b": 2}, silent=frozenset([2]))
     asker = poller(cluster)
     assert asker.ask([1, 2]).pending == 1

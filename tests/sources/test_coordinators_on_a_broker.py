@@ -1,4 +1,6 @@
-"""Coordinators of a real broker: slices under a deadline, those first that waited longest, and groups that end."""
+"""Coordinators of a real broker: slices under a deadline, those first that waited longest, and
+groups that end.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def commit(brokers: Brokers, group: str) -> None:
         answer = brokers.ask("offset_commit", commit_for(group), 1)
         if not isinstance(answer, str) and not answer.topics[0].partitions[0].error_code:
             return True
-        brokers.ask("find_coordinator", FindCoordinatorRequest(key=group, key_type=0, max_version=3))
+        brokers.ask(
+            "find_coordinator", FindCoordinatorRequest(key=group, key_type=0, max_version=3)
+        )
         return False
 
     wait_until(is_done, 60, "a commit", str)
@@ -80,13 +84,20 @@ def test_without_haste_all_groups_give_their_offsets_at_once(brokers: Brokers) -
     found = Coordinators(brokers, NameFilter(groups_ignore=("group-00*",)), 60.0).ask([1])
     names = ("topic", "partition", "committed_offset", "leader_epoch", "error")
     assert asked(found) == GROUPS[10:]
-    assert {tuple(row[name] for name in names) for row in found.committed.to_pylist()} == {("orders", 0, 7, 3, None)}
+    assert {tuple(row[name] for name in names) for row in found.committed.to_pylist()} == {
+        ("orders", 0, 7, 3, None)
+    }
     assert (found.pending, found.unlisted, dict(found.errors)) == (0, [], {})
 
 
-def test_a_group_is_gone_once_its_coordinator_says_so_to_this_process_and_to_the_next(brokers: Brokers) -> None:
+def test_a_group_is_gone_once_its_coordinator_says_so_to_this_process_and_to_the_next(
+    brokers: Brokers,
+) -> None:
     commit(brokers, "ending")
-    here, later = (Coordinators(brokers, NameFilter(), 60.0, known) for known in (["of before"], ["ending", GROUPS[0]]))
+    here, later = (
+        Coordinators(brokers, NameFilter(), 60.0, known)
+        for known in (["of before"], ["ending", GROUPS[0]])
+    )
     first = here.ask([1])
     with closing(KafkaAdminClient(bootstrap_servers=brokers._bootstrap_servers)) as admin:
         admin.delete_groups(["ending"])

@@ -1,4 +1,6 @@
-"""Tokens from servers that answer well, badly, slowly or not at all; none of it shows the secret."""
+"""Tokens from servers that answer well, badly, slowly or not at all; none of it
+shows the secret.
+"""
 
 import base64
 import json
@@ -75,7 +77,8 @@ def jwt(**claims: object) -> str:
     [
         ({"access_token": "abc", "expires_in": 100}, 100),
         ({"access_token": "abc", "expires_in": 1e9}, MAX_LIFE_SECONDS),
-        ({"access_token": jwt, "exp": 600}, 600),  # made when it is asked for: tests are collected minutes before
+        # made when it is asked for: tests are collected minutes before
+        ({"access_token": jwt, "exp": 600}, 600),
         ({"access_token": jwt(exp="soon"), "expires_in": 5}, 5),
     ],
 )
@@ -122,7 +125,12 @@ def test_an_answer_that_is_no_token_is_a_failure_with_a_name(
 @pytest.mark.parametrize(
     ("status", "body", "cause", "code"),
     [
-        ("401 Unauthorized", '{"error": "invalid_client", "error_description": "%s"}', "401 (invalid_client)", DENIED),
+        (
+            "401 Unauthorized",
+            '{"error": "invalid_client", "error_description": "%s"}',
+            "401 (invalid_client)",
+            DENIED,
+        ),
         ("401 Unauthorized", '{"error": "%s"}', "status 401", DENIED),
         ("400 Bad Request", "%s", "status 400", DENIED),
         ("302 Found", "", "status 302", UNREACHABLE),
@@ -142,14 +150,19 @@ def test_a_refusal_is_distinguished_from_a_server_in_trouble_and_repeats_nothing
 
 def test_a_token_that_is_over_by_our_clock_names_the_clocks(client: Callable[[str], OAuth]) -> None:
     answer = {"access_token": jwt(exp=time.time() - 3600), "expires_in": 300}
-    with server(saying(json.dumps(answer))) as url, pytest.raises(LaggardError, match="no token from") as caught:
+    with (
+        server(saying(json.dumps(answer))) as url,
+        pytest.raises(LaggardError, match="no token from") as caught,
+    ):
         ask_token(client(url), patient(LIMIT))
     assert "expired 36" in caught.value.cause
     assert "NTP" in caught.value.fix
     assert caught.value.exit_code == DENIED
 
 
-def test_a_server_that_drips_or_is_silent_is_given_up_in_time(client: Callable[[str], OAuth]) -> None:
+def test_a_server_that_drips_or_is_silent_is_given_up_in_time(
+    client: Callable[[str], OAuth],
+) -> None:
     def drip(connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\n")
         for _ in range(1000):
@@ -165,7 +178,9 @@ def test_a_server_that_drips_or_is_silent_is_given_up_in_time(client: Callable[[
         assert caught.value.exit_code == UNREACHABLE
 
 
-def test_the_token_is_kept_renewed_in_time_and_never_given_when_it_is_over(client: Callable[[str], OAuth]) -> None:
+def test_the_token_is_kept_renewed_in_time_and_never_given_when_it_is_over(
+    client: Callable[[str], OAuth],
+) -> None:
     lives = [0.4, 3600]
 
     def give(connection: socket.socket) -> None:

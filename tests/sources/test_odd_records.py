@@ -1,4 +1,6 @@
-"""Records whose timestamp Spark's Kafka source cannot hold: it names them, and they are read all the same."""
+"""Records whose timestamp Spark's Kafka source cannot hold: it names them, and they are read all
+the same.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ from laggard.stream.session import start_session
 pytestmark = [pytest.mark.broker, pytest.mark.full]
 
 TOPIC = "shadow-offsets"
-ANY_TIME = {"message.timestamp.after.max.ms": str(2**63 - 1), "message.timestamp.before.max.ms": str(2**63 - 1)}
+ANY_TIME = {
+    "message.timestamp.after.max.ms": str(2**63 - 1),
+    "message.timestamp.before.max.ms": str(2**63 - 1),
+}
 LARGEST = 9_223_372_036_854_775  # milliseconds whose microseconds are an int64
 KNOWN = {1: 1000, -1: -1000, LARGEST: LARGEST * 1000}
 ODD = (LARGEST + 1, 2**62, 2**63 - 1, -LARGEST - 1, -(2**63))
@@ -27,24 +32,32 @@ ODD = (LARGEST + 1, 2**62, 2**63 - 1, -LARGEST - 1, -(2**63))
 def servers() -> Iterator[str]:
     with Broker() as broker:
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
-        admin.create_topics([NewTopic(TOPIC, 2, 1, topic_configs={**ANY_TIME, "retention.ms": "-1"})])
+        admin.create_topics(
+            [NewTopic(TOPIC, 2, 1, topic_configs={**ANY_TIME, "retention.ms": "-1"})]
+        )
         admin.close()
         yield broker.bootstrap_servers
 
 
 @pytest.fixture(scope="module")
 def end(servers: str) -> int:
-    """The log end, behind two transactions: one that was aborted and, last, one that was committed."""
+    """The log end, behind two transactions: one that was aborted and, last, one
+    that was committed.
+    """
     producer = KafkaProducer(bootstrap_servers=servers)
     for timestamp_ms in (*KNOWN, *ODD):
-        producer.send(TOPIC, key=b"k", value=b"%d" % timestamp_ms, partition=0, timestamp_ms=timestamp_ms)
+        producer.send(
+            TOPIC, key=b"k", value=b"%d" % timestamp_ms, partition=0, timestamp_ms=timestamp_ms
+        )
         producer.flush(30)  # a batch each, as within one times are differences
     producer.close()
     writer = KafkaProducer(bootstrap_servers=servers, transactional_id="w")
     writer.init_transactions()
     for is_kept in (False, True):
         writer.begin_transaction()
-        writer.send(TOPIC, value=b"kept" if is_kept else b"aborted", partition=0, timestamp_ms=1).get(30)
+        writer.send(
+            TOPIC, value=b"kept" if is_kept else b"aborted", partition=0, timestamp_ms=1
+        ).get(30)
         if is_kept:
             writer.commit_transaction()
         else:

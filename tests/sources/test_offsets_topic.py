@@ -1,4 +1,6 @@
-"""How far a batch reads the offsets topic: all that a poll saw, no more than allowed, and nothing of silent brokers."""
+"""How far a batch reads the offsets topic: all that a poll saw, no more than allowed, and nothing
+of silent brokers.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,11 @@ OFFSET = st.integers(0, 5000)
 
 def parts_of(ends: dict[int, int | None], starts: dict[int, int | None] | None = None) -> pa.Table:
     rows = [
-        {"offsets_partition": number, "last_stable_offset": end, "log_start_offset": (starts or {}).get(number)}
+        {
+            "offsets_partition": number,
+            "last_stable_offset": end,
+            "log_start_offset": (starts or {}).get(number),
+        }
         for number, end in ends.items()
     ]
     return pa.Table.from_pylist(rows, schema=OFFSETS_PARTITIONS)
@@ -41,7 +47,9 @@ def parts_of(ends: dict[int, int | None], starts: dict[int, int | None] | None =
 
 @settings(max_examples=examples(800))
 @given(
-    st.dictionaries(st.integers(0, 9), st.tuples(st.none() | OFFSET, st.none() | OFFSET, st.none() | OFFSET)),
+    st.dictionaries(
+        st.integers(0, 9), st.tuples(st.none() | OFFSET, st.none() | OFFSET, st.none() | OFFSET)
+    ),
     st.integers(1, 3000),
 )
 def test_batch_after_batch_reads_everything_once_and_never_more_than_its_share(
@@ -49,7 +57,8 @@ def test_batch_after_batch_reads_everything_once_and_never_more_than_its_share(
 ) -> None:
     ends = {number: end for number, (_, end, _) in drawn.items()}
     starts = {
-        number: None if start is None or end is None else min(start, end) for number, (start, end, _) in drawn.items()
+        number: None if start is None or end is None else min(start, end)
+        for number, (start, end, _) in drawn.items()
     }
     parts = parts_of(ends, starts)
     first = {number: position for number, (_, _, position) in drawn.items() if position is not None}
@@ -60,7 +69,9 @@ def test_batch_after_batch_reads_everything_once_and_never_more_than_its_share(
         records = {number: max(0, end - begins[number]) for number, end in after.items()}
         assert sum(records.values()) <= most + len(parts)
         for number, end in ends.items():
-            assert end is not None or after.get(number) == positions.get(number), "no answer: not read"
+            assert end is not None or after.get(number) == positions.get(number), (
+                "no answer: not read"
+            )
             assert end is None or after[number] <= end
             read[number] += records.get(number, 0)
         positions = after
@@ -88,7 +99,9 @@ def test_what_a_poll_does_not_tell_is_not_read_and_not_waited_for() -> None:
 
 
 @given(st.sets(st.integers(0, 49), max_size=49), st.lists(st.sampled_from("abc"), min_size=1))
-def test_the_group_that_spark_asks_for_has_a_coordinator_that_answers(silent: set[int], names: list[str]) -> None:
+def test_the_group_that_spark_asks_for_has_a_coordinator_that_answers(
+    silent: set[int], names: list[str]
+) -> None:
     source = OffsetsSource(tuple(names), "__consumer_offsets", 10)
     parts = parts_of({number: None if number in silent else 1 for number in range(50)})
     group = source.group(names, parts)
@@ -98,7 +111,9 @@ def test_the_group_that_spark_asks_for_has_a_coordinator_that_answers(silent: se
     own = coordinator_partition(group, 50)
     if len(silent) < 49:
         since = source.group(names, parts, frozenset([own]))
-        assert coordinator_partition(since, 50) not in silent | {own}, "its coordinator answered the poll only"
+        assert coordinator_partition(since, 50) not in silent | {own}, (
+            "its coordinator answered the poll only"
+        )
     assert source.group(names, parts, frozenset(range(50))), "nothing is read, so nobody is asked"
 
 
@@ -166,6 +181,11 @@ def test_the_rounds_and_the_pieces_are_every_record_once_and_in_order(
         read = [each[number] for each in found if number in each]
         assert read == sorted(read)
         offsets = [offset for low, high in read for offset in range(low, high)]
-        offsets += [offset for each in pieces if each.partition == number for offset in range(each.begin, each.end)]
+        offsets += [
+            offset
+            for each in pieces
+            if each.partition == number
+            for offset in range(each.begin, each.end)
+        ]
         assert sorted(offsets) == list(range(begin, end))
     assert all(found)

@@ -1,4 +1,6 @@
-"""One of three real brokers is stopped in its tracks: the others' ends come with every tick, and on time."""
+"""One of three real brokers is stopped in its tracks: the others' ends come with every tick, and on
+time.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from laggard.sources.snapshot import Snapshot
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow, pytest.mark.full]
 
-TICK = 10.0  # seconds, and as many for brokers that do not answer: as the defaults are to each other
+# seconds, and as many for brokers that do not answer: as the defaults are to each other
+TICK = 10.0
 STOPPED = 2
 PARTITIONS = 6
 
@@ -32,7 +35,9 @@ def ends(snapshot: Snapshot, topic: str) -> tuple[set[int], set[int]]:
 def test_the_ticks_of_healthy_leaders_are_on_time() -> None:
     with Broker(nodes=3) as broker:
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
-        admin.create_topics([NewTopic("single", PARTITIONS, 1), NewTopic("replicated", PARTITIONS, 3)])
+        admin.create_topics(
+            [NewTopic("single", PARTITIONS, 1), NewTopic("replicated", PARTITIONS, 3)]
+        )
         admin.close()
         options = PollOptions(
             tuple(broker.bootstrap_servers.split(",")),
@@ -55,7 +60,9 @@ def test_the_ticks_of_healthy_leaders_are_on_time() -> None:
                 return snapshot, seconds
 
             whole = ({1, 2, 3}, set())
-            while not (ends(snapshot := tick()[0], "single") == ends(snapshot, "replicated") == whole):
+            while not (
+                ends(snapshot := tick()[0], "single") == ends(snapshot, "replicated") == whole
+            ):
                 assert poll_id < 100  # new topics are not listed, and have no leaders, at once
             os.kill(broker.pids[STOPPED], signal.SIGSTOP)
             try:
@@ -69,7 +76,8 @@ def test_the_ticks_of_healthy_leaders_are_on_time() -> None:
     for snapshot, _ in ticks:
         known, unknown = ends(snapshot, "single")
         assert known == {1, 3}
-        assert len(unknown) == 1  # the stopped broker, and no leader once the controller has missed it
+        # the stopped broker, and no leader once the controller has missed it
+        assert len(unknown) == 1
     assert ends(ticks[-1][0], "replicated") == ({1, 3}, set())
     assert {row["error"] for row in ticks[-1][0].offsets_partitions.to_pylist()} <= {None}
     assert any(ends(snapshot, "single") == ({1, 2, 3}, set()) for snapshot, _ in back)

@@ -1,4 +1,6 @@
-"""Planning a read ends: as soon as Spark has planned it, or when the coordinator that Spark waits for is silent."""
+"""Planning a read ends: as soon as Spark has planned it, or when the coordinator that Spark waits
+for is silent.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,13 @@ def returns() -> Iterator[Event]:
 
 def frame(plan: Callable[[], Any]) -> Any:
     """Stands in for a frame whose plan does this."""
-    spark = SimpleNamespace(_jvm=SimpleNamespace(SparkSession=SimpleNamespace(setActiveSession=lambda _: None)))
+    spark = SimpleNamespace(
+        _jvm=SimpleNamespace(SparkSession=SimpleNamespace(setActiveSession=lambda _: None))
+    )
     spark._jsparkSession = None
-    return SimpleNamespace(sparkSession=spark, _jdf=SimpleNamespace(queryExecution=lambda: SimpleNamespace(toRdd=plan)))
+    return SimpleNamespace(
+        sparkSession=spark, _jdf=SimpleNamespace(queryExecution=lambda: SimpleNamespace(toRdd=plan))
+    )
 
 
 def never() -> bool:
@@ -114,11 +120,18 @@ def test_a_plan_is_also_given_up_when_no_broker_can_be_asked(returns: Event) -> 
 def test_a_coordinator_that_leads_its_partition_and_lets_a_plan_wait_is_not_taken_again(
     returns: Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It answers for the log while it loads its groups' offsets, and for good where it failed to."""
+    """It answers for the log while it loads its groups' offsets, and for good where
+    it failed to.
+    """
     monkeypatch.setattr(offsets_topic, "PLAN_SECONDS", 0.05)
     monkeypatch.setattr(OffsetsSource, "silent", lambda *_: frozenset())
-    source, parts = OffsetsSource(("a",), "__consumer_offsets", 10), OFFSETS_PARTITIONS.empty_table()
-    parts = pa.Table.from_pylist([{"offsets_partition": n, "last_stable_offset": 1} for n in range(50)], parts.schema)
+    source, parts = (
+        OffsetsSource(("a",), "__consumer_offsets", 10),
+        OFFSETS_PARTITIONS.empty_table(),
+    )
+    parts = pa.Table.from_pylist(
+        [{"offsets_partition": n, "last_stable_offset": 1} for n in range(50)], parts.schema
+    )
     snapshot: Any = SimpleNamespace(offsets_partitions=parts, answering_brokers=[])
     first = source.group(("a",), parts)
     with pytest.raises(LaggardError, match="cannot plan a read"):
@@ -141,7 +154,9 @@ def test_the_only_coordinator_is_waited_for_however_long_it_loads(
 
     monkeypatch.setattr(OffsetsSource, "silent", answers)
     rows = [{"offsets_partition": 0, "last_stable_offset": 1}, {"offsets_partition": 1}]
-    snapshot = Snapshot(1, 0, offsets_partitions=pa.Table.from_pylist(rows, schema=OFFSETS_PARTITIONS))
+    snapshot = Snapshot(
+        1, 0, offsets_partitions=pa.Table.from_pylist(rows, schema=OFFSETS_PARTITIONS)
+    )
     source = OffsetsSource(("a",), "__consumer_offsets", 10)
     source.plan(frame(returns.wait), snapshot)
     assert len(asked) >= 3

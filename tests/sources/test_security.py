@@ -1,4 +1,6 @@
-"""`[cluster.security]` as arguments of both clients: keys they both read, no secret in Spark's options."""
+"""`[cluster.security]` as arguments of both clients: keys they both read, no secret in Spark's
+options.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ from laggard.sources.spark_security import jvm_properties, spark_options
 
 URL = "https://id.example/token"
 PARAMETERS = (
-    "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n"  # openssl writes them first
+    # openssl writes them first
+    "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n"
 )
 REFERENCE = re.compile(r"\$\{laggard:([^:}]+):([^:}]+)\}")
 
@@ -57,7 +60,12 @@ def resolved(text: str) -> str:
 def test_a_key_is_found_behind_other_text_and_entries_with_any_line_breaks(key: Path) -> None:
     entry = key.read_text()
     other = "some words\n" + PARAMETERS + pem(new_key()).replace("PRIVATE", "")
-    for text in (entry, other + entry + "more", (other + entry).replace("\n", "\r\n"), entry.rstrip()):
+    for text in (
+        entry,
+        other + entry + "more",
+        (other + entry).replace("\n", "\r\n"),
+        entry.rstrip(),
+    ):
         assert private_key(text, "k", "key_file", has_password=False) == entry
 
 
@@ -65,7 +73,12 @@ def test_a_key_is_found_behind_other_text_and_entries_with_any_line_breaks(key: 
     ("text", "has_password", "cause", "fix"),
     [
         (pem(new_key(ED25519)), False, "Ed25519", "RSA"),
-        (PARAMETERS + pem(new_key(), is_traditional=True), False, "EC PRIVATE KEY", "openssl pkcs8"),
+        (
+            PARAMETERS + pem(new_key(), is_traditional=True),
+            False,
+            "EC PRIVATE KEY",
+            "openssl pkcs8",
+        ),
         (pem(new_key(RSA), is_traditional=True), False, "RSA PRIVATE KEY", "openssl pkcs8"),
         (pem(new_key()), True, "not encrypted", "remove"),
         (pem(new_key(), "x"), True, "PBES2", "PBE-SHA1-3DES"),
@@ -85,22 +98,33 @@ def test_a_key_that_one_client_cannot_read_is_refused_by_name(
 
 
 def test_a_file_without_a_certificate_is_refused(key: Path, certificate: Path) -> None:
-    assert certificates("words\n" + certificate.read_text(), "c", "ca_file") == certificate.read_text()
+    assert (
+        certificates("words\n" + certificate.read_text(), "c", "ca_file") == certificate.read_text()
+    )
     with pytest.raises(LaggardError, match="cannot use c"):
         certificates(key.read_text(), "c", "ca_file")
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_sparks_options_refer_to_the_password_and_follow_its_file(password: Path, mechanism: str) -> None:
+def test_sparks_options_refer_to_the_password_and_follow_its_file(
+    password: Path, mechanism: str
+) -> None:
     security = Security(
-        protocol="SASL_PLAINTEXT", mechanism=mechanism, username='we"ird\\', password_file=str(password)
+        protocol="SASL_PLAINTEXT",
+        mechanism=mechanism,
+        username='we"ird\\',
+        password_file=str(password),
     )
     options = spark_options(security, is_local=True)
     assert "CANARY" not in json.dumps(options)
     assert options["kafka.sasl.mechanism"] == mechanism
-    assert options["kafka.config.providers.laggard.param.allowed.paths"] == f"/proc/{os.getpid()}/fd"
+    assert (
+        options["kafka.config.providers.laggard.param.allowed.paths"] == f"/proc/{os.getpid()}/fd"
+    )
     login = options["kafka.sasl.jaas.config"]
-    assert resolved(login).endswith('required username="we\\"ird\\\\" password="pa\\"ss\\\\word-CANARY";')
+    assert resolved(login).endswith(
+        'required username="we\\"ird\\\\" password="pa\\"ss\\\\word-CANARY";'
+    )
     descriptors = len([*Path("/proc/self/fd").iterdir()])
     for turn in range(50):
         password.write_text(f"{turn}\n")
@@ -109,8 +133,12 @@ def test_sparks_options_refer_to_the_password_and_follow_its_file(password: Path
     assert len([*Path("/proc/self/fd").iterdir()]) == descriptors
 
 
-def test_executors_elsewhere_read_the_file_itself_and_one_they_cannot_read_is_refused(password: Path) -> None:
-    security = Security(protocol="SASL_PLAINTEXT", mechanism="PLAIN", username="u", password_file=str(password))
+def test_executors_elsewhere_read_the_file_itself_and_one_they_cannot_read_is_refused(
+    password: Path,
+) -> None:
+    security = Security(
+        protocol="SASL_PLAINTEXT", mechanism="PLAIN", username="u", password_file=str(password)
+    )
     for content, cause in {'a"b': "a quote", "a\\b": "a backslash", "ab\n": "a line break"}.items():
         password.write_text(content)
         with pytest.raises(LaggardError) as caught:
@@ -154,7 +182,10 @@ def test_without_tls_and_sasl_spark_gets_no_option() -> None:
 def test_spark_may_send_the_clients_secret_to_the_token_url_only(password: Path) -> None:
     oauth = OAuth(URL, client_id="c", client_secret_file=str(password))
     security = Security(protocol="SASL_SSL", mechanism="OAUTHBEARER", oauth=oauth)
-    assert jvm_properties(security)["org.apache.kafka.sasl.oauthbearer.allowed.urls"] == oauth.token_url
+    assert (
+        jvm_properties(security)["org.apache.kafka.sasl.oauthbearer.allowed.urls"]
+        == oauth.token_url
+    )
     options = spark_options(security, is_local=True)
     assert options["kafka.sasl.oauthbearer.token.endpoint.url"] == oauth.token_url
     assert 'clientSecret="pa\\"ss\\\\word-CANARY"' in resolved(options["kafka.sasl.jaas.config"])
@@ -192,7 +223,9 @@ def test_a_file_that_is_not_there_is_a_mistake_of_the_configuration(
     assert caught.value.exit_code == CONFIGURATION
 
 
-def test_a_key_that_does_not_belong_to_the_certificate_is_refused(certificate: Path, tmp_path: Path) -> None:
+def test_a_key_that_does_not_belong_to_the_certificate_is_refused(
+    certificate: Path, tmp_path: Path
+) -> None:
     other = write_key(tmp_path / "other.pem", pem(new_key()))
     with pytest.raises(LaggardError) as caught:
         check_files(Security(protocol="SSL", cert_file=str(certificate), key_file=str(other)))
@@ -205,14 +238,17 @@ def test_a_key_that_does_not_belong_to_the_certificate_is_refused(certificate: P
     [
         (
             KafkaConnectionError(
-                "Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate has expired"
+                "Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: "
+                "certificate has expired"
                 " (_ssl.c:1006)"
             ),
             "a broker's certificate is refused",
             "certificate verify failed: certificate has expired",
         ),
         (
-            KafkaConnectionError("[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] tlsv13 alert certificate required"),
+            KafkaConnectionError(
+                "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] tlsv13 alert certificate required"
+            ),
             "a broker refuses the TLS connection",
             "tlsv13 alert certificate required",
         ),
@@ -231,7 +267,9 @@ def test_a_refusal_has_a_class_of_its_own(error: Exception, what: str, cause: st
     assert "_ssl.c" not in found.cause
 
 
-@pytest.mark.parametrize("text", ["111 ECONNREFUSED", "Handshake failed: [SSL: UNEXPECTED_EOF_WHILE_READING] EOF"])
+@pytest.mark.parametrize(
+    "text", ["111 ECONNREFUSED", "Handshake failed: [SSL: UNEXPECTED_EOF_WHILE_READING] EOF"]
+)
 def test_a_broker_that_is_away_is_no_refusal(text: str) -> None:
     assert refusal(KafkaConnectionError(text)) is None
 
@@ -246,29 +284,47 @@ def test_what_an_attacker_could_use_is_named_and_nothing_else() -> None:
     for name, security in names.items():
         (sentence,) = warnings(security)
         assert name in sentence
-    for mechanism, what in {"PLAIN": "password or token", "SCRAM-SHA-256": "login", "GSSAPI": "login"}.items():
+    for mechanism, what in {
+        "PLAIN": "password or token",
+        "SCRAM-SHA-256": "login",
+        "GSSAPI": "login",
+    }.items():
         (sentence,) = warnings(Security(protocol="SASL_PLAINTEXT", mechanism=mechanism))
         assert f"the {what} and all data" in sentence
-    for quiet in (Security(), Security(protocol="SSL"), Security(protocol="SASL_SSL", mechanism="PLAIN")):
+    for quiet in (
+        Security(),
+        Security(protocol="SSL"),
+        Security(protocol="SASL_SSL", mechanism="PLAIN"),
+    ):
         assert list(warnings(quiet)) == []
 
 
 def test_the_principal_is_written_as_kafka_writes_it(certificate: Path) -> None:
     assert principal_of(Security()) == "User:ANONYMOUS"
-    assert principal_of(Security(protocol="SASL_SSL", mechanism="PLAIN", username="reader")) == "User:reader"
-    assert principal_of(Security(protocol="SSL", cert_file=str(certificate))) == "User:CN=reader,O=Lag\\, Inc."
+    assert (
+        principal_of(Security(protocol="SASL_SSL", mechanism="PLAIN", username="reader"))
+        == "User:reader"
+    )
+    assert (
+        principal_of(Security(protocol="SSL", cert_file=str(certificate)))
+        == "User:CN=reader,O=Lag\\, Inc."
+    )
     assert escaped(' a+b"c\\d<e>f;g ') == '\\ a\\+b\\"c\\\\d\\<e\\>f\\;g\\ '
     assert escaped("#a") == "\\#a"
 
 
 def test_poll_options_with_a_login_cross_into_spark() -> None:
-    security = Security(protocol="SASL_SSL", mechanism="OAUTHBEARER", oauth=OAuth(client_id="c"), min_tls="1.3")
+    security = Security(
+        protocol="SASL_SSL", mechanism="OAUTHBEARER", oauth=OAuth(client_id="c"), min_tls="1.3"
+    )
     options = PollOptions(("a:1",), security=security)
     assert options_from_json(options_to_json(options)) == options
 
 
 def test_sparks_consumers_are_kept_until_a_secret_is_exchanged(password: Path) -> None:
-    security = Security(protocol="SASL_PLAINTEXT", mechanism="PLAIN", username="u", password_file=str(password))
+    security = Security(
+        protocol="SASL_PLAINTEXT", mechanism="PLAIN", username="u", password_file=str(password)
+    )
     source = OffsetsSource(("a:1",), "t", 10, security)
     parts = OFFSETS_PARTITIONS.empty_table()
     group = source.group(source.bootstrap_servers, parts)

@@ -1,4 +1,6 @@
-"""A broker that takes requests and answers none costs one poll half the limit, and the polls after it nothing."""
+"""A broker that takes requests and answers none costs one poll half the limit, and the polls after
+it nothing.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def cluster() -> Iterator[StubCluster]:
 
 @pytest.fixture
 def limit() -> float:
-    """Seconds; half of it for one broker, so that a busy machine is not taken for a silent broker."""
+    """Seconds; half of it for one broker, so that a busy machine is not taken for a
+    silent broker.
+    """
     return unhurried(4.0)
 
 
@@ -37,7 +41,9 @@ class Polls:
     """Polls one after the other, each with the seconds it took."""
 
     def __init__(self, cluster: StubCluster, limit: float, **options: Any) -> None:
-        self.poller = Poller(PollOptions(cluster.addresses, request_timeout_seconds=limit, **options))
+        self.poller = Poller(
+            PollOptions(cluster.addresses, request_timeout_seconds=limit, **options)
+        )
         self.number = 0
 
     def close(self) -> None:
@@ -68,26 +74,33 @@ def listing_poll(polls: Polls) -> Snapshot:
 
 
 def answered(snapshot: Snapshot) -> set[int]:
-    """Partitions of the watched topic, hence brokers, whose end is known; the others have the time-out's name."""
+    """Partitions of the watched topic, hence brokers, whose end is known; the others have the
+    time-out's name.
+    """
     rows = snapshot.positions.to_pylist()
     assert {row["log_end_offset"] for row in rows} <= {LOG_END, None}
     assert {row["error"] for row in rows if row["log_end_offset"] is None} <= {TIMEOUT}
     of_topic = {row["partition"] for row in rows if row["error"] is None}
     parts = snapshot.offsets_partitions.to_pylist()
     assert {row["offsets_partition"] for row in parts if row["error"] is None} == of_topic
-    assert [row["high_watermark"] for row in parts if row["error"] is None] == [LOG_END] * len(of_topic)
+    assert [row["high_watermark"] for row in parts if row["error"] is None] == [LOG_END] * len(
+        of_topic
+    )
     return of_topic
 
 
 def test_a_silent_broker_is_waited_for_once(cluster: StubCluster, limit: float) -> None:
-    with closing(Polls(cluster, limit, window_seconds=1, metadata_seconds=0, slo_seconds=(60.0, 600.0))) as polls:
+    with closing(
+        Polls(cluster, limit, window_seconds=1, metadata_seconds=0, slo_seconds=(60.0, 600.0))
+    ) as polls:
         polls.until_all_answer()
         cluster.brokers[1].answering.clear()
         snapshot, first = polls.next()
         assert answered(snapshot) == {0, 2}
         assert limit / 2 <= first < limit
         assert limit / 2 <= sum(snapshot.request_seconds.values()) <= first
-        until = time.monotonic() + 2.5  # two windows close: every kind of request is among these polls
+        # two windows close: every kind of request is among these polls
+        until = time.monotonic() + 2.5
         while time.monotonic() < until:
             snapshot, seconds = polls.next()
             assert answered(snapshot) == {0, 2}
@@ -98,7 +111,9 @@ def test_a_silent_broker_is_waited_for_once(cluster: StubCluster, limit: float) 
         polls.until_all_answer()
 
 
-def test_brokers_that_fall_silent_together_are_waited_for_together(cluster: StubCluster, limit: float) -> None:
+def test_brokers_that_fall_silent_together_are_waited_for_together(
+    cluster: StubCluster, limit: float
+) -> None:
     with closing(Polls(cluster, limit, state_poll_seconds=1)) as polls:
         polls.until_all_answer()
         for broker in cluster.brokers[1:]:
@@ -111,7 +126,9 @@ def test_brokers_that_fall_silent_together_are_waited_for_together(cluster: Stub
         assert snapshot.unlisted_brokers == [1, 2]
 
 
-def test_a_cluster_that_is_silent_is_a_poll_without_ends(cluster: StubCluster, limit: float) -> None:
+def test_a_cluster_that_is_silent_is_a_poll_without_ends(
+    cluster: StubCluster, limit: float
+) -> None:
     with closing(Polls(cluster, limit)) as polls:
         polls.until_all_answer()
         for broker in cluster.brokers:
@@ -135,7 +152,8 @@ def test_a_broker_that_falls_silent_between_two_requests_delays_within_the_same_
 
 
 def test_a_slow_broker_is_asked_everything_at_once(cluster: StubCluster, limit: float) -> None:
-    with closing(Polls(cluster, limit, window_seconds=10**9)) as polls:  # a poll that begins a window asks for more
+    # a poll that begins a window asks for more
+    with closing(Polls(cluster, limit, window_seconds=10**9)) as polls:
         polls.until_all_answer()
         cluster.brokers[2].asked.clear()
         polls.next()
@@ -143,17 +161,22 @@ def test_a_slow_broker_is_asked_everything_at_once(cluster: StubCluster, limit: 
     assert cluster.brokers[2].asked.count("ListOffsetsRequest") == 4
 
 
-def test_a_silent_bootstrap_address_does_not_keep_a_client_from_the_others(cluster: StubCluster, limit: float) -> None:
+def test_a_silent_bootstrap_address_does_not_keep_a_client_from_the_others(
+    cluster: StubCluster, limit: float
+) -> None:
     for broker in cluster.brokers[:2]:
         broker.answering.clear()
     brokers = Brokers(cluster.addresses, limit)
     started = time.monotonic()
     assert [topic["name"] for topic in brokers.metadata(["orders"])["topics"]] == ["orders"]
-    assert time.monotonic() - started < limit / 2 + 2  # at most two that are silent come first, a second each
+    # at most two that are silent come first, a second each
+    assert time.monotonic() - started < limit / 2 + 2
     brokers.close()
 
 
-def test_other_clients_wait_for_a_silent_broker_once_too(cluster: StubCluster, limit: float) -> None:
+def test_other_clients_wait_for_a_silent_broker_once_too(
+    cluster: StubCluster, limit: float
+) -> None:
     brokers = Brokers(cluster.addresses, limit)
     brokers.metadata(None)
     cluster.brokers[1].answering.clear()
@@ -176,7 +199,9 @@ def test_asking_groups_has_time_of_its_own_and_what_follows_has_no_less(
         time.sleep(1.5 * limit)  # many slices
         _, unlisted = coordinators._brokers.start_list_groups(brokers)()
         found.append(unlisted)
-        return Asked(GROUPS.empty_table(), unlisted, ANSWERS.empty_table(), COMMITTED.empty_table(), 0, {})
+        return Asked(
+            GROUPS.empty_table(), unlisted, ANSWERS.empty_table(), COMMITTED.empty_table(), 0, {}
+        )
 
     monkeypatch.setattr(Coordinators, "ask", ask)
     with closing(Polls(cluster, limit, ask_groups_seconds=30.0)) as polls:
@@ -185,7 +210,9 @@ def test_asking_groups_has_time_of_its_own_and_what_follows_has_no_less(
     assert {row["error"] for row in snapshot.positions.to_pylist()} == {None}
 
 
-def test_a_broker_that_was_frozen_is_not_believed_about_leaders_of_before(cluster: StubCluster, limit: float) -> None:
+def test_a_broker_that_was_frozen_is_not_believed_about_leaders_of_before(
+    cluster: StubCluster, limit: float
+) -> None:
     """Until it hears of its successors it names itself, and gives the end at which it froze."""
     with closing(Polls(cluster, limit, metadata_seconds=0)) as polls:
         polls.until_all_answer()
@@ -207,16 +234,24 @@ def test_a_broker_that_was_frozen_is_not_believed_about_leaders_of_before(cluste
         (Partition("id", None, "LEADER_NOT_AVAILABLE", 0, 6), False),
         (Partition("id", 2, None, 0, -1), True),  # an old broker that names no epoch
         (Partition("other", 2, None, 0, 0), True),  # recreated
-        (Partition("id", 1, None, 0, 0), True),  # recreated in a cluster without ids: it has other replicas
+        # recreated in a cluster without ids: it has other replicas
+        (Partition("id", 1, None, 0, 0), True),
     ],
 )
-def test_only_another_leader_of_an_earlier_epoch_is_left_aside(named: Partition, *, is_believed: bool) -> None:
+def test_only_another_leader_of_an_earlier_epoch_is_left_aside(
+    named: Partition, *, is_believed: bool
+) -> None:
     assert named.succeeds(Partition("id", 1, None, 2, 7)) is is_believed
 
 
 def end_of(snapshot: Snapshot) -> tuple[int | None, int | None]:
     """Leader and end of partition 2, alike for both topics."""
     [row] = [row for row in snapshot.positions.to_pylist() if row["partition"] == 2]
-    [part] = [part for part in snapshot.offsets_partitions.to_pylist() if part["offsets_partition"] == 2]
-    assert (part["coordinator"], part["last_stable_offset"]) == (row["leader_broker"], row["log_end_offset"])
+    [part] = [
+        part for part in snapshot.offsets_partitions.to_pylist() if part["offsets_partition"] == 2
+    ]
+    assert (part["coordinator"], part["last_stable_offset"]) == (
+        row["leader_broker"],
+        row["log_end_offset"],
+    )
     return row["leader_broker"], row["log_end_offset"]

@@ -54,8 +54,12 @@ def test_every_table_of_a_snapshot_survives() -> None:
             schema=shapes.OFFSETS_PARTITIONS,
         ),
         groups=pa.Table.from_pylist([{"group": "g", "group_state": None}], schema=shapes.GROUPS),
-        closed=pa.Table.from_pylist([{"topic": "t", "produced": 3, "config_known": True}], schema=shapes.CLOSED),
-        probes=pa.Table.from_pylist([{"slo_seconds": 0.5, "topic": "t", "offset": 3}], schema=shapes.PROBES),
+        closed=pa.Table.from_pylist(
+            [{"topic": "t", "produced": 3, "config_known": True}], schema=shapes.CLOSED
+        ),
+        probes=pa.Table.from_pylist(
+            [{"slo_seconds": 0.5, "topic": "t", "offset": 3}], schema=shapes.PROBES
+        ),
         offsets_retention_minutes=10_080,
     )
     assert unpack(pack(full)) == full
@@ -63,7 +67,9 @@ def test_every_table_of_a_snapshot_survives() -> None:
 
 def test_a_poll_of_an_older_version_has_no_value_in_newer_columns() -> None:
     packed = pack(Snapshot(1, 2, positions=pa.Table.from_pylist([end(5)], schema=shapes.POSITIONS)))
-    older = pack(Snapshot(1, 2, positions=pa.Table.from_pylist([end(5)], schema=shapes.POSITIONS.remove(7))))
+    older = pack(
+        Snapshot(1, 2, positions=pa.Table.from_pylist([end(5)], schema=shapes.POSITIONS.remove(7)))
+    )
     for offset in (packed, older):
         positions = unpack(offset).positions
         assert positions.schema == shapes.POSITIONS
@@ -71,14 +77,18 @@ def test_a_poll_of_an_older_version_has_no_value_in_newer_columns() -> None:
 
 
 def test_empty_tables_take_no_room() -> None:
-    assert set(pack(Snapshot(1, 2))).isdisjoint({"positions", "offsets_partitions", "groups", "closed"})
+    assert set(pack(Snapshot(1, 2))).isdisjoint(
+        {"positions", "offsets_partitions", "groups", "closed"}
+    )
 
 
 WAL = 'v1\n{"batchWatermarkMs":0}\n%s\n'
 
 
 def test_poll_and_positions_are_found_in_the_write_ahead_log() -> None:
-    wanted = Snapshot(poll_id=3, polled_at_ms=4, positions=pa.Table.from_pylist([end(5)], schema=shapes.POSITIONS))
+    wanted = Snapshot(
+        poll_id=3, polled_at_ms=4, positions=pa.Table.from_pylist([end(5)], schema=shapes.POSITIONS)
+    )
     offset = offset_in(WAL % json.dumps(pack(wanted) | {READ_TO: {"1": 42, "0": 7}}))
     assert Spool("unused").from_offset(offset) == wanted
     assert positions_in(offset) == {0: 7, 1: 42}

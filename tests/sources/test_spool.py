@@ -1,4 +1,6 @@
-"""A poll of any size reaches the batch and every re-run of it, and what no batch can name any more is removed."""
+"""A poll of any size reaches the batch and every re-run of it, and what no batch can name any more
+is removed.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,11 @@ def poll(poll_id: int, partitions: int = 100) -> Snapshot:
     }
     absent = {name: [None] * partitions for name in shapes.POSITIONS.names if name not in columns}
     return Snapshot(
-        poll_id, 2, positions=pa.table({**columns, **absent}).select(shapes.POSITIONS.names).cast(shapes.POSITIONS)
+        poll_id,
+        2,
+        positions=pa.table({**columns, **absent})
+        .select(shapes.POSITIONS.names)
+        .cast(shapes.POSITIONS),
     )
 
 
@@ -78,7 +84,9 @@ def test_every_batch_in_the_log_can_be_run_again_and_no_more_is_kept(tmp_path: P
     job = Job(tmp_path, most_bytes=0)
     for batch in range(10):
         job.run(batch, poll(100 + batch))
-        assert all(job.read(int(path.name)) == poll(100 + int(path.name)) for path in job.wal.iterdir())
+        assert all(
+            job.read(int(path.name)) == poll(100 + int(path.name)) for path in job.wal.iterdir()
+        )
         assert len(job.files) <= 4
 
 

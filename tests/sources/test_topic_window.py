@@ -29,7 +29,9 @@ class Polls:
         positions = pa.Table.from_pylist(list(ends), schema=POSITIONS)
         reported = None
         if facts is not None and self._window.is_closed_by(second * 1000):
-            reported = pa.Table.from_pylist([{name: ends[0][name] for name in FACTS.names[:3]} | facts], schema=FACTS)
+            reported = pa.Table.from_pylist(
+                [{name: ends[0][name] for name in FACTS.names[:3]} | facts], schema=FACTS
+            )
         rows, start_ms = self._window.add(self._poll_id, second * 1000, positions, reported)
         assert rows.schema == CLOSED
         self.closed += [(start_ms // 1000, row) for row in rows.to_pylist()]
@@ -43,7 +45,13 @@ def test_a_window_closes_with_the_first_poll_after_it() -> None:
     for second in (0, 30, 59, 60):
         polls.add(second, end(second, start=1))
     ((start, row),) = polls.closed
-    assert (start, row["ticks"], row["poll_id"], row["log_end_offset"], row["log_start_offset"]) == (0, 3, 3, 59, 1)
+    assert (
+        start,
+        row["ticks"],
+        row["poll_id"],
+        row["log_end_offset"],
+        row["log_start_offset"],
+    ) == (0, 3, 3, 59, 1)
 
 
 def test_the_first_window_has_nothing_to_subtract_from() -> None:
@@ -65,7 +73,9 @@ def test_production_adds_up_over_adjacent_windows(steps: list[tuple[int, int]]) 
     assert all(row["produced"] is not None for row in rows[1:])
     if rows:
         assert rows[0]["log_end_offset"] >= 100
-        assert rows[-1]["log_end_offset"] - rows[0]["log_end_offset"] == sum(row["produced"] for row in rows[1:])
+        assert rows[-1]["log_end_offset"] - rows[0]["log_end_offset"] == sum(
+            row["produced"] for row in rows[1:]
+        )
 
 
 def test_nothing_is_produced_across_windows_without_a_poll() -> None:
@@ -91,7 +101,9 @@ def test_a_partition_without_an_answer_keeps_its_error_name() -> None:
 
 
 @pytest.mark.parametrize(("stable", "expected"), [(40, 40), (50, 50), (55, 50), (None, None)])
-def test_the_window_ends_with_what_was_stable_of_its_own_records(stable: int | None, expected: int | None) -> None:
+def test_the_window_ends_with_what_was_stable_of_its_own_records(
+    stable: int | None, expected: int | None
+) -> None:
     polls = Polls()
     polls.add(0, end(10))
     polls.add(59, end(50))

@@ -1,4 +1,6 @@
-"""What is asked once per window: what fails or is denied is unknown, and is not asked for again and again."""
+"""What is asked once per window: what fails or is denied is unknown, and is not asked for again and
+again.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,17 @@ from laggard.sources.metadata import Partition
 from laggard.sources.window_facts import LogFacts
 
 A, B = ("a", 0), ("b", 0)
-CONFIG: dict[str, str | None] = {"retention.ms": "1500", "retention.bytes": "-1", "cleanup.policy": "compact,delete"}
+CONFIG: dict[str, str | None] = {
+    "retention.ms": "1500",
+    "retention.bytes": "-1",
+    "cleanup.policy": "compact,delete",
+}
 
 
 class Reported:
-    """Brokers that give the answers of a dictionary by timestamp (or isolation) asked for, and count questions."""
+    """Brokers that give the answers of a dictionary by timestamp (or isolation) asked for, and
+    count questions.
+    """
 
     def __init__(self) -> None:
         self.answers: dict[int, Mapping[TopicPartition, Answer]] = {}
@@ -45,10 +53,16 @@ class Reported:
         self.asked.append(tuple(names))
         if kind == kafka.BROKER:
             return {"1": {"offsets.retention.minutes": "1440"}}
-        return None if self.topics is None else {name: self.topics[name] for name in names if name in self.topics}
+        return (
+            None
+            if self.topics is None
+            else {name: self.topics[name] for name in names if name in self.topics}
+        )
 
     def asked_for_topics(self) -> list[tuple[str, ...]]:
-        return [names for names in self.asked if isinstance(names, tuple) and set(names) & {"a", "b"}]
+        return [
+            names for names in self.asked if isinstance(names, tuple) and set(names) & {"a", "b"}
+        ]
 
 
 class Log:
@@ -105,7 +119,9 @@ def test_a_partition_without_an_end_is_not_waited_for_again() -> None:
 
 def test_a_broker_without_times_of_newest_records_is_asked_once() -> None:
     log = Log()
-    log.brokers.answers = {kafka.MAX_TIMESTAMP: dict.fromkeys((A, B), Answer(None, "IncompatibleBrokerVersion"))}
+    log.brokers.answers = {
+        kafka.MAX_TIMESTAMP: dict.fromkeys((A, B), Answer(None, "IncompatibleBrokerVersion"))
+    }
     assert [row["max_record_timestamp"] for row in log.ask() + log.ask()] == [None] * 4
     assert log.brokers.asked.count((kafka.MAX_TIMESTAMP, 0)) == 1
 
@@ -115,7 +131,11 @@ def test_a_configuration_that_is_denied_is_unknown_and_not_asked_for_in_every_wi
     log.brokers.topics = {"b": CONFIG}
     for _ in range(3):
         a, b = log.ask()
-        assert (a["config_known"], a["cleanup_policy"], a["retention_seconds"]) == (False, None, None)
+        assert (a["config_known"], a["cleanup_policy"], a["retention_seconds"]) == (
+            False,
+            None,
+            None,
+        )
         assert (b["config_known"], b["cleanup_policy"]) == (True, "compact,delete")
     assert log.brokers.asked_for_topics() == [("a", "b")]
 
@@ -147,8 +167,10 @@ def test_configurations_nobody_answered_for_are_asked_for_in_the_next_window() -
 def test_a_probe_gives_the_first_offset_that_is_not_older_for_each_service_level() -> None:
     log = Log(60, 300.5)
     log.brokers.answers = {
-        1_000_000 - 60_000: {A: Answer(80, None, 1), B: Answer(-1, None, -1)},  # everything of B is older
-        1_000_000 - 300_500: {A: Answer(None, "NOT_LEADER_OR_FOLLOWER"), B: Answer(201, None, 1)},  # newer than its end
+        # everything of B is older
+        1_000_000 - 60_000: {A: Answer(80, None, 1), B: Answer(-1, None, -1)},
+        # newer than its end
+        1_000_000 - 300_500: {A: Answer(None, "NOT_LEADER_OR_FOLLOWER"), B: Answer(201, None, 1)},
     }
     rows = log.facts.probe(log.partitions, log.ends, 1_000_000).to_pylist()
     assert [tuple(row.values()) for row in rows] == [
@@ -164,7 +186,9 @@ def test_without_a_service_level_nothing_is_probed() -> None:
     assert log.brokers.asked == []
 
 
-def test_of_too_many_partitions_each_window_asks_the_next_share(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_too_many_partitions_each_window_asks_the_next_share(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(window_facts, "MOST_PARTITIONS", 1)
     log = Log()
     log.brokers.answers = {kafka.LATEST: {A: Answer(90, None), B: Answer(190, None)}}

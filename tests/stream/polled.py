@@ -1,4 +1,6 @@
-"""A cluster whose coordinators are polled: what they answer goes in tick by tick, the rows of every table come out."""
+"""A cluster whose coordinators are polled: what they answer goes in tick by tick, the rows of every
+table come out.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,12 @@ Place = tuple[str, str, int]  # group, topic, partition
 def description(*members: str, topics: Iterable[str] = ("t",), more: Any = None) -> str:
     """The text that the poller makes of a classic group's members."""
     rows = [
-        {"member_id": name, "group_instance_id": None, "client_id": "client", "client_host": "/10.0.0.1"}
+        {
+            "member_id": name,
+            "group_instance_id": None,
+            "client_id": "client",
+            "client_host": "/10.0.0.1",
+        }
         | {"assigned": [{"topic": topic, "partition": number} for topic in topics]}
         for number, name in enumerate(members)
     ]
@@ -47,7 +54,8 @@ def description(*members: str, topics: Iterable[str] = ("t",), more: Any = None)
 class PolledSimulation(Simulation):
     """Ticks of a job with `cluster.source = "admin"`."""
 
-    old: set[str] = field(default_factory=set)  # groups of the first complete listing, and of those before it
+    # groups of the first complete listing, and of those before it
+    old: set[str] = field(default_factory=set)
     is_listed: bool = False
     failing: set[str] = field(default_factory=set)  # groups whose tick is expected to raise
 
@@ -67,8 +75,14 @@ class PolledSimulation(Simulation):
         is_live: bool = True,
         protocol_type: str | None = "consumer",
     ) -> dict[str, pa.Table]:
-        """One tick. `asked`: groups that answer in it, all by default; `listed`: those that exist, by default so."""
-        groups = sorted({place[0] for place in committed} | (described or {}).keys()) if listed is None else listed
+        """One tick. `asked`: groups that answer in it, all by default; `listed`: those that exist,
+        by default so.
+        """
+        groups = (
+            sorted({place[0] for place in committed} | (described or {}).keys())
+            if listed is None
+            else listed
+        )
         answering = set(groups if asked is None else asked)
         rows = [
             {"group": group, "topic": topic, "partition": part, "committed_offset": offset}
@@ -91,7 +105,12 @@ class PolledSimulation(Simulation):
             self.is_listed = not unlisted
         self.old -= {group for group, error in (errors or {}).items() if error == GROUP_GONE}
         states = [
-            {"group": group, "group_state": "Stable", "protocol_type": protocol_type, "group_type": "classic"}
+            {
+                "group": group,
+                "group_state": "Stable",
+                "protocol_type": protocol_type,
+                "group_type": "classic",
+            }
             | {"coordinator": 1}
             for group in groups
         ]
@@ -130,7 +149,11 @@ class PolledSimulation(Simulation):
         assert tick.is_caught_up == is_live
         before = (self.tables["partition_status"], self.tables["group_status"])
         batch = polled_batch(
-            poll, before[0], NameFilter(), tick, lambda groups: pa.array([True] * len(groups), pa.bool_())
+            poll,
+            before[0],
+            NameFilter(),
+            tick,
+            lambda groups: pa.array([True] * len(groups), pa.bool_()),
         )
         listing = Listing(
             {row["group"]: row for row in poll.groups.to_pylist()},
@@ -139,7 +162,9 @@ class PolledSimulation(Simulation):
             unlisted=frozenset([None, *poll.unlisted_brokers]),
             errors={row["group"]: row["error"] for row in poll.answers.to_pylist()},
         )
-        self.tables, failed = advance_groups(Inputs(*before, batch), Poll(poll.positions, listing), tick, self.policies)
+        self.tables, failed = advance_groups(
+            Inputs(*before, batch), Poll(poll.positions, listing), tick, self.policies
+        )
         assert {each.group for each in failed} == self.failing, failed
         for name in self.history.keys() & self.tables.keys():
             self.history[name] += self.tables[name].to_pylist()

@@ -1,4 +1,6 @@
-"""A job without Spark: records as bytes and log ends go in tick by tick, the rows of every table come out."""
+"""A job without Spark: records as bytes and log ends go in tick by tick, the rows of every table
+come out.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Record:
-    """A record of the offsets topic; its place is given when it is appended, and its time unless it has one."""
+    """A record of the offsets topic; its place is given when it is appended, and its time unless it
+    has one.
+    """
 
     key: bytes
     value: bytes | None
@@ -57,7 +61,9 @@ def commit(
         "commit_timestamp": round(at.timestamp() * 1000),
         "topic_id": topic_id,
     }
-    return Record(key, None if offset is None else encoder.commit_value(4 if topic_id else 3, fields))
+    return Record(
+        key, None if offset is None else encoder.commit_value(4 if topic_id else 3, fields)
+    )
 
 
 def generation(
@@ -72,7 +78,9 @@ def generation(
     hosts: Mapping[str, str] | None = None,
     blobs: Mapping[str, tuple[bytes, bytes]] | None = None,
 ) -> Record:
-    """A group record: member id to subscribed topics; nobody is assigned anything but by `blobs`."""
+    """A group record: member id to subscribed topics; nobody is assigned anything
+    but by `blobs`.
+    """
     blobs = blobs or {}
     joined = [
         {
@@ -110,8 +118,12 @@ def group_tombstone(group: str = "g") -> Record:
     return Record(encoder.group_key(group), None)
 
 
-def decoded(records: Iterable[Record], first_offset: int = 0, *, partition: int = 0, at: datetime = NOON) -> pa.Table:
-    """What the decode stage makes of records that lie one after the other in one offsets partition."""
+def decoded(
+    records: Iterable[Record], first_offset: int = 0, *, partition: int = 0, at: datetime = NOON
+) -> pa.Table:
+    """What the decode stage makes of records that lie one after the other in one
+    offsets partition.
+    """
     given = list(records)
     table = pa.table(
         [
@@ -153,7 +165,9 @@ def end(  # one row of a poll
 
 @dataclass
 class Simulation:
-    """Ticks one after the other; whether a window opens or closes is decided by the job's own code."""
+    """Ticks one after the other; whether a window opens or closes is decided by the
+    job's own code.
+    """
 
     window_seconds: int = 60
     now: datetime = NOON
@@ -171,7 +185,9 @@ class Simulation:
     history: dict[str, list[Row]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.tables = {name: arrow_schema(table).empty_table() for name, table in schemas.TABLES.items()}
+        self.tables = {
+            name: arrow_schema(table).empty_table() for name, table in schemas.TABLES.items()
+        }
         self.history = {name: [] for name, table in schemas.TABLES.items() if not table.overwritten}
 
     def tick(
@@ -190,9 +206,11 @@ class Simulation:
         truncated: Mapping[int, int] | None = None,
         probes: Iterable[Row] = (),
     ) -> dict[str, pa.Table]:
-        """One tick, so many seconds after the one before; gives its tables and keeps the appended rows.
+        """One tick, so many seconds after the one before; gives its tables and keeps the appended
+        rows.
 
-        `now` is the machine's wall clock; where that was set meanwhile, other `true_seconds` passed.
+        `now` is the machine's wall clock; where that was set meanwhile, other `true_seconds`
+        passed.
         """
         self.now += timedelta(seconds=seconds)
         self.boot_ms += round(1000 * (seconds if true_seconds is None else true_seconds))
@@ -212,7 +230,9 @@ class Simulation:
         for name in self.history.keys() & self.tables.keys():
             self.history[name] += self.tables[name].to_pylist()
         if self.last is not None:
-            self.gaps += time_gaps(self.last, place(self.last, self.snapshot), tick.window, was_down=False)
+            self.gaps += time_gaps(
+                self.last, place(self.last, self.snapshot), tick.window, was_down=False
+            )
         self.last = {
             "kind": "tick" if is_live else "backfill",
             "polled_at": tick.now,
@@ -233,7 +253,9 @@ class Simulation:
         *,
         is_live: bool,
     ) -> Tick:
-        parts: dict[int, Row] = {part: {"blocked_since": self.now, "last_stable_offset": 0} for part in blocked}
+        parts: dict[int, Row] = {
+            part: {"blocked_since": self.now, "last_stable_offset": 0} for part in blocked
+        }
         parts |= {part: {"blocked_since": self.now, "last_stable_offset": None} for part in silent}
         parts.setdefault(49, {"last_stable_offset": 0 if is_live else 1})
         rows = [{"offsets_partition": part, **columns} for part, columns in parts.items()]

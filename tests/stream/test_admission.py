@@ -23,7 +23,9 @@ ENDS = [end(1000, partition=number, start=0) for number in range(4)]
 
 
 def tick(job: WholeBatches, *records: Record) -> dict[str, Any]:
-    rows: list[Given] = [(each.key, each.value, round(job.now.timestamp() * 1000)) for each in records]
+    rows: list[Given] = [
+        (each.key, each.value, round(job.now.timestamp() * 1000)) for each in records
+    ]
     return job.tick(ENDS, rows)
 
 
@@ -41,13 +43,22 @@ def groups(job: WholeBatches) -> dict[str, tuple[int, str, int | None]]:
 def test_new_partitions_are_refused_at_the_cap_and_known_ones_go_on(tmp_path: Path) -> None:
     job = WholeBatches(tmp_path, most_rows=3)
     tick(job, commit(900, group="old"))
-    row = tick(job, *(commit(10, group="new", partition=number) for number in range(4)), commit(990, group="old"))
+    row = tick(
+        job,
+        *(commit(10, group="new", partition=number) for number in range(4)),
+        commit(990, group="old"),
+    )
     assert row["shed_keys_total"] == 2
-    held = {(each["group"], each["partition"]): each["lag"] for each in job.rows("partition_status")}
+    held = {
+        (each["group"], each["partition"]): each["lag"] for each in job.rows("partition_status")
+    }
     assert held == {("old", 0): 10, ("new", 0): 990, ("new", 1): 990}
     for _ in range(2):  # also in a tick that refuses none
         assert groups(job) == {"new": (2, "partial", None), "old": (0, "ok", 10)}
-        assert {each["group"]: each["lag_known"] for each in job.rows("group_status")} == {"new": 1980, "old": 10}
+        assert {each["group"]: each["lag_known"] for each in job.rows("group_status")} == {
+            "new": 1980,
+            "old": 10,
+        }
         found = job.scrape()
         assert found[key("shed_keys_total")] == 2
         assert found[key("group_lag_known_records", group="new", topic="t")] == 1980
@@ -56,7 +67,9 @@ def test_new_partitions_are_refused_at_the_cap_and_known_ones_go_on(tmp_path: Pa
         tick(job)
 
 
-def test_a_group_is_whole_again_once_all_that_was_refused_has_a_row_or_is_deleted(tmp_path: Path) -> None:
+def test_a_group_is_whole_again_once_all_that_was_refused_has_a_row_or_is_deleted(
+    tmp_path: Path,
+) -> None:
     job = WholeBatches(tmp_path, most_rows=3)
     tick(job, commit(900, group="old"))
     for _ in range(2):  # refused twice, counted once
@@ -71,7 +84,9 @@ def test_a_group_is_whole_again_once_all_that_was_refused_has_a_row_or_is_delete
     assert job.scrape()[key("group_lag_records", group="new", topic="t")] == 1980
 
 
-def test_a_group_of_which_all_is_refused_is_there_and_is_not_whole_when_room_is_made(tmp_path: Path) -> None:
+def test_a_group_of_which_all_is_refused_is_there_and_is_not_whole_when_room_is_made(
+    tmp_path: Path,
+) -> None:
     job = WholeBatches(tmp_path, most_rows=1)
     tick(job, commit(900, group="old"))
     tick(job, *(commit(10, group="new", partition=number) for number in range(4)))
@@ -115,13 +130,20 @@ def test_a_group_that_was_refused_and_lives_is_not_taken_out(tmp_path: Path) -> 
     assert groups(job).keys() == {"old"}
 
 
-def test_partitions_that_members_want_are_refused_as_well_and_made_once_there_is_room(tmp_path: Path) -> None:
+def test_partitions_that_members_want_are_refused_as_well_and_made_once_there_is_room(
+    tmp_path: Path,
+) -> None:
     job = WholeBatches(tmp_path, most_rows=3)
     tick(job, commit(900, group="old"))
     row = tick(job, *(generation(1, {"m": ("t",)}, group=f"g{number}") for number in range(2)))
     assert (len(job.rows("partition_status")), row["shed_keys_total"]) == (3, 6)
-    assert groups(job) == {"g0": (2, "partial", None), "g1": (4, "partial", None), "old": (0, "ok", 100)}
-    row = tick(job, commit(None, group="g1"), commit(10, group="g0", partition=3))  # a tombstone makes no row either
+    assert groups(job) == {
+        "g0": (2, "partial", None),
+        "g1": (4, "partial", None),
+        "old": (0, "ok", 100),
+    }
+    # a tombstone makes no row either
+    row = tick(job, commit(None, group="g1"), commit(10, group="g0", partition=3))
     assert (len(job.rows("partition_status")), row["shed_keys_total"]) == (3, 10)
     job.most_rows = 1000
     job.start()
@@ -136,7 +158,10 @@ def test_as_many_groups_without_partitions_are_kept_as_the_cap_allows_rows(tmp_p
     job = WholeBatches(tmp_path, most_rows=3)
     tick(job, *(commit(900, group="old", partition=number) for number in range(3)))
     row = tick(job, *(commit(10, group=f"g{number}") for number in range(9)))
-    assert (groups(job).keys(), row["shed_keys_total"]) == ({"old", *(f"g{number}" for number in range(5))}, 9)
+    assert (groups(job).keys(), row["shed_keys_total"]) == (
+        {"old", *(f"g{number}" for number in range(5))},
+        9,
+    )
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=8), st.integers(0, 100))
@@ -149,12 +174,19 @@ def test_shards_share_the_room_that_is_there(rows: list[int], room: int) -> None
 
 def test_rows_of_a_group_that_ended_unseen_are_removed_and_counted(tmp_path: Path) -> None:
     job = WholeBatches(tmp_path)
-    tick(job, commit(900, group="gone"), commit(900, group="alive"), generation(1, {"m": ("t",)}, group="gone"))
+    tick(
+        job,
+        commit(900, group="gone"),
+        commit(900, group="alive"),
+        generation(1, {"m": ("t",)}, group="gone"),
+    )
     before = sum(each["group"] == "gone" for each in job.rows("partition_status"))
     job.ended = ["gone", "alive", "never seen"]
     row = tick(job, commit(950, group="alive"))  # it was made again since
     assert row["reconcile_corrections_total"] == before + 1
-    assert {each["group"] for name in ("partition_status", "group_status") for each in job.rows(name)} == {"alive"}
+    assert {
+        each["group"] for name in ("partition_status", "group_status") for each in job.rows(name)
+    } == {"alive"}
     assert job.scrape()[key("reconcile_corrections_total")] == before + 1
 
 
@@ -165,11 +197,14 @@ def test_only_groups_that_their_coordinator_does_not_know_have_ended() -> None:
     asked = cluster.requests["find_coordinator"]
     assert asked_now.ended(["there"]) == ["gone"]  # the job may not have been able to take it out
     assert asked_now.ended(["there", "gone"]) == []
-    assert asked_now.ended(["there"]) == []  # ended again: its tombstones will be read, or it is asked for in an hour
+    # ended again: its tombstones will be read, or it is asked for in an hour
+    assert asked_now.ended(["there"]) == []
     assert cluster.requests["find_coordinator"] == asked == 1
 
 
-def test_each_missing_group_has_its_turn_and_those_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_missing_group_has_its_turn_and_those_that_are_gone_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(ended_groups, "MOST_GROUPS", 2)
     hidden = {"a1", "a2", "a3"}  # first in the alphabet, and nobody may describe them
     cluster = Cluster(dict.fromkeys(hidden, 1), hidden=hidden, errors=dict.fromkeys(hidden, DENIED))

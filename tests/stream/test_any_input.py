@@ -1,4 +1,6 @@
-"""Whatever lies in the offsets topic: every record has one outcome, no batch fails, and rows can be written."""
+"""Whatever lies in the offsets topic: every record has one outcome, no batch fails, and rows can be
+written.
+"""
 
 from __future__ import annotations
 
@@ -53,12 +55,16 @@ def tick_of(job: Simulation) -> Tick:
 
 
 def written(folder: Path, tables: dict[str, pa.Table]) -> None:
-    """Write every table's files, which checks what the tables' constraints check, and read them back."""
+    """Write every table's files, which checks what the tables' constraints check, and read them
+    back.
+    """
     for name, rows in tables.items():
         (folder / name).mkdir(exist_ok=True)
         files = write_files(str(folder / name), schemas.TABLES[name], rows)
         if schemas.TABLES[name].overwritten:
-            read = read_files(schemas.TABLES[name], [str(folder / name / file.path) for file in files])
+            read = read_files(
+                schemas.TABLES[name], [str(folder / name / file.path) for file in files]
+            )
             assert read.equals(rows.select(read.column_names)), name
 
 
@@ -79,7 +85,9 @@ def raw(record: Record, at_ms: int = NOON_MS) -> Given:
 
 @pytest.mark.parametrize("partition", [-1, -(2**31)])
 @pytest.mark.parametrize("offset", [5, None])
-def test_a_commit_of_a_negative_partition_is_a_dead_letter(partition: int, offset: int | None) -> None:
+def test_a_commit_of_a_negative_partition_is_a_dead_letter(
+    partition: int, offset: int | None
+) -> None:
     rows = decoded([raw(commit(offset, partition=partition)), raw(commit(7))])
     assert dead(rows) == [("out_of_range", "partition")]
     assert counted(rows) == {"record": 1, "malformed": 1}
@@ -88,12 +96,17 @@ def test_a_commit_of_a_negative_partition_is_a_dead_letter(partition: int, offse
 
 @pytest.mark.parametrize("at_ms", [-1, YEAR_10000_MS, MOST_MS, -MOST_MS])
 def test_a_record_timestamp_outside_the_calendar_fails_nothing(at_ms: int, tmp_path: Path) -> None:
-    rows = decoded([raw(commit(9), at_ms), raw(commit(7), at_ms), raw(generation(1, {"m": ("t",)}), at_ms)])
+    rows = decoded(
+        [raw(commit(9), at_ms), raw(commit(7), at_ms), raw(generation(1, {"m": ("t",)}), at_ms)]
+    )
     assert dead(rows) == [("out_of_range", "record_timestamp")]
     job = Simulation()
     job.tick(ENDS, [commit(5)])
     job.next_offset = 0
-    tables = job.tick(ENDS, batch=read_batch(decoded([raw(commit(5)), raw(commit(9), at_ms), raw(commit(7), at_ms)])))
+    tables = job.tick(
+        ENDS,
+        batch=read_batch(decoded([raw(commit(5)), raw(commit(9), at_ms), raw(commit(7), at_ms)])),
+    )
     assert job.row["committed_offset"] == 7
     assert "offset_rewind" in job.events()
     letters = _dead_letters(of_kind(rows, "dead_letter"), tick_of(job))
@@ -101,11 +114,16 @@ def test_a_record_timestamp_outside_the_calendar_fails_nothing(at_ms: int, tmp_p
     written(tmp_path, {**tables, "dead_letters": letters})
 
 
-def test_a_record_that_the_decoder_fails_on_is_a_dead_letter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_that_the_decoder_fails_on_is_a_dead_letter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def fail(*_: object) -> None:
         raise RecursionError("too deep")
 
-    for target in ("laggard.wire.columnar.join_value", "laggard.stream.rare_rows.describe_generation"):
+    for target in (
+        "laggard.wire.columnar.join_value",
+        "laggard.stream.rare_rows.describe_generation",
+    ):
         with monkeypatch.context() as patched:
             patched.setattr(target, fail)
             rows = decoded([raw(generation(1)), raw(commit(7))])
@@ -123,8 +141,12 @@ def test_a_commit_on_a_partition_that_the_topic_does_not_have_adds_no_partitions
     assert {row["status"] for row in job.rows if row["partition"] > 1} == {"topic_missing"}
 
 
-INT64 = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([-1, 0, 1, 2**53 + 11, 2**63 - 1, -(2**63)])
-TIMES = st.sampled_from([NOON_MS, NOON_MS + 1000, -1, 0, YEAR_10000_MS]) | st.integers(-MOST_MS, MOST_MS)
+INT64 = st.integers(-(2**63), 2**63 - 1) | st.sampled_from(
+    [-1, 0, 1, 2**53 + 11, 2**63 - 1, -(2**63)]
+)
+TIMES = st.sampled_from([NOON_MS, NOON_MS + 1000, -1, 0, YEAR_10000_MS]) | st.integers(
+    -MOST_MS, MOST_MS
+)
 NAMES = st.sampled_from(["g", "h", "", " ", "g\0", "t", "u", '"\n\\', "‮x", "ä" * 300])
 
 
@@ -133,18 +155,28 @@ def records(draw: st.DrawFn) -> Given:
     at_ms = draw(TIMES)
     kind = draw(st.integers(0, 9))
     if kind == 0:
-        return draw(st.none() | st.binary(max_size=40)), draw(st.none() | st.binary(max_size=40)), at_ms
+        return (
+            draw(st.none() | st.binary(max_size=40)),
+            draw(st.none() | st.binary(max_size=40)),
+            at_ms,
+        )
     if kind < 6:
-        key = encoder.commit_key(draw(NAMES), draw(NAMES), draw(st.integers(-(2**31), 2**31 - 1) | st.integers(0, 2)))
+        key = encoder.commit_key(
+            draw(NAMES), draw(NAMES), draw(st.integers(-(2**31), 2**31 - 1) | st.integers(0, 2))
+        )
         fields = {
-            "offset": draw(INT64), "leader_epoch": draw(st.integers(-(2**31), 2**31 - 1)), "metadata": draw(NAMES),
+            "offset": draw(INT64), "leader_epoch": draw(st.integers(-(2**31), 2**31 - 1)),
+            "metadata": draw(NAMES),
             "commit_timestamp": draw(INT64 | TIMES), "expire_timestamp": draw(INT64),
             "topic_id": draw(st.none() | made_up.UUID),
         }  # fmt: skip
         version = draw(st.integers(0, 4))
         return key, draw(st.none() | st.just(encoder.commit_value(version, fields))), at_ms
     number = draw(st.sampled_from(sorted(layouts.KEYS)))
-    key_fields = {name: draw(NAMES if name in ("group", "group_id") else strategy) for name, strategy in _keys(number)}
+    key_fields = {
+        name: draw(NAMES if name in ("group", "group_id") else strategy)
+        for name, strategy in _keys(number)
+    }
     key = encoder.record_key(number, key_fields)
     places = [place for place in layouts.VALUES if place[0] == number]
     if not places or draw(st.integers(0, 3)) == 0:
@@ -166,9 +198,14 @@ def _keys(number: int) -> Iterable[tuple[str, st.SearchStrategy[Any]]]:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.lists(st.lists(records(), max_size=6), min_size=1, max_size=4))
-def test_any_records_fail_no_batch_and_leave_rows_that_can_be_written(tmp_path: Path, ticks: list[list[Given]]) -> None:
+def test_any_records_fail_no_batch_and_leave_rows_that_can_be_written(
+    tmp_path: Path, ticks: list[list[Given]]
+) -> None:
     job = Simulation(window_seconds=20)
-    job.tick(ENDS, [generation(1, {"m": ("t", "u")}), commit(5), commit(6, topic="u"), commit(7, group="h")])
+    job.tick(
+        ENDS,
+        [generation(1, {"m": ("t", "u")}), commit(5), commit(6, topic="u"), commit(7, group="h")],
+    )
     first = 1_000_000
     for given_records in ticks:
         rows = decoded(given_records, first)

@@ -42,7 +42,14 @@ def test_where_nothing_is_stored_nobody_has_a_day_before(tmp_path: Path) -> None
 def test_the_day_before_a_window_has_no_row_of_the_window_itself(tmp_path: Path) -> None:
     """Its rows are there already when a failed write is tried again."""
     rows = [
-        {"date": at.date(), "cluster": "c", "group": "g", "topic": "t", "window_start": at, "status": "ok"}
+        {
+            "date": at.date(),
+            "cluster": "c",
+            "group": "g",
+            "topic": "t",
+            "window_start": at,
+            "status": "ok",
+        }
         for at in (NOW - timedelta(minutes=1), NOW)
     ]
     write_rows(tmp_path, "group_windows", rows)

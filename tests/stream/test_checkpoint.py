@@ -1,4 +1,6 @@
-"""Damage to a checkpoint is found before Spark starts, named by its file, and mended by the command that is named."""
+"""Damage to a checkpoint is found before Spark starts, named by its file, and mended by the command
+that is named.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ from laggard.tables.readers import open_table
 from stream.simulation import NOON
 from stream.test_identity import check_is_renewed
 
-OFFSETS = 'v1\n{"batchWatermarkMs":0,"conf":{}}\n{"poll_id": 3}\n{"__consumer_offsets":{"0":7,"1":9}}'
+OFFSETS = (
+    'v1\n{"batchWatermarkMs":0,"conf":{}}\n{"poll_id": 3}\n{"__consumer_offsets":{"0":7,"1":9}}'
+)
 COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'
 TOPIC = OffsetsTopic("cluster", "topic id", 2)
 BATCHES = 12
@@ -43,7 +47,9 @@ def write(path: Path, text: str) -> None:
     content = text.encode()
     path.write_bytes(content)
     sums = [zlib.crc32(content[begin : begin + 512]) for begin in range(0, len(content), 512)]
-    checksums = b"crc\0" + struct.pack(">i", 512) + b"".join(struct.pack(">I", each) for each in sums)
+    checksums = (
+        b"crc\0" + struct.pack(">i", 512) + b"".join(struct.pack(">I", each) for each in sums)
+    )
     path.with_name(f".{path.name}.crc").write_bytes(checksums)
 
 
@@ -122,7 +128,13 @@ def job(tmp_path: Path, checkpoint: Path) -> Job:
     create_tables(job.tables)
     writer = Writer(job.tables, "c1")
     for number in (109, 110, 111):
-        event = {"date": NOON.date(), "cluster": "c", "group": "g", "event_at": NOON, "batch_id": number}
+        event = {
+            "date": NOON.date(),
+            "cluster": "c",
+            "group": "g",
+            "event_at": NOON,
+            "batch_id": number,
+        }
         writer.write(schemas.GROUP_EVENTS, to_arrow(schemas.GROUP_EVENTS, [event]), number)
     publish(job, 110, {0: 5, 1: 9}, {0: 7, 1: 9})
     identity = Identity("cluster", "topic id", job.tables, job.window_seconds, "c1", 100)
@@ -130,7 +142,9 @@ def job(tmp_path: Path, checkpoint: Path) -> Job:
     return job
 
 
-def publish(job: Job, number: int, source_from: dict[int, int], source_to: dict[int, int], **more: Any) -> None:
+def publish(
+    job: Job, number: int, source_from: dict[int, int], source_to: dict[int, int], **more: Any
+) -> None:
     row: dict[str, Any] = {
         "date": NOON.date(),
         "cluster": "c",
@@ -148,7 +162,9 @@ def publish(job: Job, number: int, source_from: dict[int, int], source_to: dict[
     Writer(job.tables, "c1").write(schemas.BATCHES, to_arrow(schemas.BATCHES, [row]), number)
 
 
-def planned(job: Job, monkeypatch: pytest.MonkeyPatch, topic: OffsetsTopic | None = TOPIC) -> Repair | None:
+def planned(
+    job: Job, monkeypatch: pytest.MonkeyPatch, topic: OffsetsTopic | None = TOPIC
+) -> Repair | None:
     config = load_config(None, [f"job.tables={job.tables}", f"job.checkpoint={job.checkpoint}"], {})
     monkeypatch.setattr(repairs, "look_up", lambda cluster: topic)
     return plan_repair(config)
@@ -211,7 +227,9 @@ def test_what_a_start_refuses_the_named_command_repairs(
     assert planned(job, monkeypatch) is None
 
 
-def test_a_repair_that_is_cut_off_is_finished_by_the_next_start(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repair_that_is_cut_off_is_finished_by_the_next_start(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
     damage_wal(job)
     repair = planned(job, monkeypatch)
     assert repair is not None
@@ -256,22 +274,35 @@ def test_a_missing_checkpoint_needs_no_repair(job: Job, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("states", "left"), [([109], [108, 109]), ([109, 110], [108, 109, 110]), ([109, 111], [108, 109, 110])]
+    ("states", "left"),
+    [([109], [108, 109]), ([109, 110], [108, 109, 110]), ([109, 111], [108, 109, 110])],
 )
-def test_of_a_window_whose_state_was_not_written_no_row_is_left(job: Job, states: list[int], left: list[int]) -> None:
+def test_of_a_window_whose_state_was_not_written_no_row_is_left(
+    job: Job, states: list[int], left: list[int]
+) -> None:
     """`finding_state` is the last table that a window is written to."""
     for name, batches in (("findings", [108, 109, 110, 111]), ("finding_state", states)):
         for number in batches:
-            row = {"date": NOON.date(), "cluster": "c", "group": "", "window_start": NOON, "batch_id": number}
+            row = {
+                "date": NOON.date(),
+                "cluster": "c",
+                "group": "",
+                "window_start": NOON,
+                "batch_id": number,
+            }
             row |= {"event_at": NOON} if name == "findings" else {"status": "ok"}
-            Writer(job.tables, "c1").write(schemas.TABLES[name], to_arrow(schemas.TABLES[name], [row]), number)
+            Writer(job.tables, "c1").write(
+                schemas.TABLES[name], to_arrow(schemas.TABLES[name], [row]), number
+            )
     lose_checkpoint(job)
     prepare(job, TOPIC)
     found: pa.Table = open_table(job.tables, "findings").to_pyarrow_table()
     assert sorted(found["batch_id"].to_pylist()) == left
 
 
-def test_another_window_length_is_refused_by_the_repair_too(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_window_length_is_refused_by_the_repair_too(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
     damage_wal(job)
     stored = json.loads(Path(identity_path(job.checkpoint)).read_text())
     Path(identity_path(job.checkpoint)).write_text(json.dumps(stored | {"window_seconds": 61}))
@@ -299,7 +330,9 @@ def test_tables_without_a_batch_begin_with_the_first_record(
 # ---- positions that fell
 
 
-def test_after_a_truncation_a_start_reads_the_partition_again_under_a_new_checkpoint(job: Job) -> None:
+def test_after_a_truncation_a_start_reads_the_partition_again_under_a_new_checkpoint(
+    job: Job,
+) -> None:
     publish(job, 111, {0: 7, 1: 9}, {0: 3, 1: 12})
     identity = prepare(job, TOPIC)
     assert (identity.base_batch_id, identity.replaces, identity.continues) == (112, "c1", True)
@@ -308,7 +341,9 @@ def test_after_a_truncation_a_start_reads_the_partition_again_under_a_new_checkp
 
 def test_a_checkpoint_of_an_older_version_is_put_aside_and_the_tables_go_on(job: Job) -> None:
     path = Path(identity_path(job.checkpoint))
-    older = {name: value for name, value in json.loads(path.read_text()).items() if name != "layout"}
+    older = {
+        name: value for name, value in json.loads(path.read_text()).items() if name != "layout"
+    }
     path.write_text(json.dumps(older))
     identity = prepare(job, TOPIC)
     assert (identity.base_batch_id, identity.replaces, identity.continues) == (111, "c1", True)
@@ -317,7 +352,9 @@ def test_a_checkpoint_of_an_older_version_is_put_aside_and_the_tables_go_on(job:
     check_is_renewed(prepare(job, TOPIC), identity)
 
 
-def test_of_an_older_version_that_published_nothing_nothing_is_left(tmp_path: Path, checkpoint: Path) -> None:
+def test_of_an_older_version_that_published_nothing_nothing_is_left(
+    tmp_path: Path, checkpoint: Path
+) -> None:
     job = Job(tables=str(tmp_path / "tables"), checkpoint=str(checkpoint))
     create_tables(job.tables)
     event = {"date": NOON.date(), "cluster": "c", "group": "g", "event_at": NOON, "batch_id": 0}
@@ -327,7 +364,9 @@ def test_of_an_older_version_that_published_nothing_nothing_is_left(tmp_path: Pa
         remove(checkpoint / "offsets" / str(number))
         (checkpoint / "commits" / str(number)).unlink(missing_ok=True)
     (checkpoint / "commits" / "0").unlink()
-    Path(identity_path(job.checkpoint)).write_text(json.dumps({k: v for k, v in older.items() if k != "layout"}))
+    Path(identity_path(job.checkpoint)).write_text(
+        json.dumps({k: v for k, v in older.items() if k != "layout"})
+    )
     identity = prepare(job, TOPIC)
     assert (identity.base_batch_id, identity.replaces) == (0, "")
     assert identity.checkpoint_id != "c1"

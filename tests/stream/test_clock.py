@@ -1,4 +1,6 @@
-"""Whatever the clock does: time in rows never goes back, and rates and ages are of the time that truly passed."""
+"""Whatever the clock does: time in rows never goes back, and rates and ages are of the time that
+truly passed.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +23,22 @@ MINUTE = timedelta(minutes=1)
 
 
 class Machine(Simulation):
-    """A job that watches one stalled partition and one that is read, on a machine whose clock is set now and then."""
+    """A job that watches one stalled partition and one that is read, on a machine whose clock is
+    set now and then.
+    """
 
     true_seconds = 0.0
     started_at = 0.0  # true time of the first tick
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.ticked: list[tuple[float, Row, Row]] = []  # true time, batch row, rows of the tick by partition
+        # true time, batch row, rows of the tick by partition
+        self.ticked: list[tuple[float, Row, Row]] = []
 
     def run(self, seconds: float, *, step: float = 0.0, is_live: bool = True) -> None:
-        """A tick after so many true seconds, in which the clock was set by `step` seconds as well."""
+        """A tick after so many true seconds, in which the clock was set by `step`
+        seconds as well.
+        """
         self.true_seconds += seconds
         first = not self.ticked
         self.started_at = self.true_seconds if first else self.started_at
@@ -42,7 +49,9 @@ class Machine(Simulation):
         ends = [end(log_end, partition=0, start=0), end(log_end, partition=1, start=0)]
         self.tick(ends, records, seconds=seconds + step, true_seconds=seconds, is_live=is_live)
         assert self.last is not None
-        self.ticked.append((self.true_seconds, self.last, {row["partition"]: row for row in self.rows}))
+        self.ticked.append(
+            (self.true_seconds, self.last, {row["partition"]: row for row in self.rows})
+        )
 
     def reboot(self) -> None:
         self.boot_id += "'"
@@ -50,13 +59,20 @@ class Machine(Simulation):
 
 
 def keys_of(rows: list[Row]) -> Counter[tuple[Any, ...]]:
-    return Counter((row["group"], row.get("topic"), row.get("partition"), row["window_start"]) for row in rows)
+    return Counter(
+        (row["group"], row.get("topic"), row.get("partition"), row["window_start"]) for row in rows
+    )
 
 
 def doubled(machine: Machine) -> list[tuple[Any, ...]]:
     """Keys with more than one row in a window."""
     found = keys_of(machine.history["lag_windows"]) + Counter()
-    return [key for rows in (found, keys_of(machine.history["group_history"])) for key, n in rows.items() if n > 1]
+    return [
+        key
+        for rows in (found, keys_of(machine.history["group_history"]))
+        for key, n in rows.items()
+        if n > 1
+    ]
 
 
 def holes(machine: Machine, partition: int = 0) -> list[tuple[datetime, datetime]]:
@@ -67,7 +83,9 @@ def holes(machine: Machine, partition: int = 0) -> list[tuple[datetime, datetime
         (before["window_end"], after["window_start"])
         for before, after in pairwise(rows)
         if before["window_end"] < after["window_start"]
-        and not any(low < after["window_start"] and high >= before["window_end"] for low, high in covered)
+        and not any(
+            low < after["window_start"] and high >= before["window_end"] for low, high in covered
+        )
     ]
 
 
@@ -78,7 +96,9 @@ STEPS = st.one_of(
 )
 TICKS = st.lists(
     st.tuples(
-        st.sampled_from([10.0, 10.0, 10.0, 10.0, 7.0, 180.0]), STEPS, st.sampled_from(["", "", "", "boot", "late"])
+        st.sampled_from([10.0, 10.0, 10.0, 10.0, 7.0, 180.0]),
+        STEPS,
+        st.sampled_from(["", "", "", "boot", "late"]),
     ),
     min_size=10,
     max_size=30,
@@ -89,7 +109,9 @@ TICKS = st.lists(
 @example([(10.0, 0.0, "")] * 10 + [(10.0, -300.0, "")] + [(10.0, 0.0, "")] * 45)
 @example([(10.0, 0.0, "")] * 7 + [(10.0, 0.0, "late")] + [(10.0, 0.0, "")] * 12)
 @given(TICKS)
-def test_time_never_goes_back_and_no_window_is_doubled(history: list[tuple[float, float, str]]) -> None:
+def test_time_never_goes_back_and_no_window_is_doubled(
+    history: list[tuple[float, float, str]],
+) -> None:
     machine = Machine()
     for seconds, step, event in history:
         if event == "boot":
@@ -99,13 +121,19 @@ def test_time_never_goes_back_and_no_window_is_doubled(history: list[tuple[float
     assert times == sorted(times)
     assert doubled(machine) == []
     for _, _, rows in machine.ticked:
-        assert all(row["time_lag_seconds"] is None or row["time_lag_seconds"] >= 0 for row in rows.values())
+        assert all(
+            row["time_lag_seconds"] is None or row["time_lag_seconds"] >= 0 for row in rows.values()
+        )
         assert all(row["arrival_rate"] is None or row["arrival_rate"] >= 0 for row in rows.values())
 
 
 @settings(max_examples=7, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from([10.0, 10.0, 10.0, 180.0]), STEPS), min_size=10, max_size=30))
-def test_rates_and_ages_are_of_true_seconds_and_holes_have_a_gap_row(history: list[tuple[float, float]]) -> None:
+@given(
+    st.lists(st.tuples(st.sampled_from([10.0, 10.0, 10.0, 180.0]), STEPS), min_size=10, max_size=30)
+)
+def test_rates_and_ages_are_of_true_seconds_and_holes_have_a_gap_row(
+    history: list[tuple[float, float]],
+) -> None:
     machine = Machine()
     for seconds, step in history:
         machine.run(seconds, step=step)
@@ -115,7 +143,9 @@ def test_rates_and_ages_are_of_true_seconds_and_holes_have_a_gap_row(history: li
         if age is not None:  # unread since the first tick
             assert age == pytest.approx(at - machine.started_at, abs=12)
         for row in rows.values():
-            assert row["arrival_rate"] is None or row["arrival_rate"] == pytest.approx(RATE, rel=0.02)
+            assert row["arrival_rate"] is None or row["arrival_rate"] == pytest.approx(
+                RATE, rel=0.02
+            )
     for row in machine.history["lag_windows"]:
         assert row["arrival_rate"] is None or row["arrival_rate"] == pytest.approx(RATE, rel=0.02)
 
@@ -133,7 +163,9 @@ def test_a_clock_that_is_set_back_holds_time_and_live_values_go_on(back: int) ->
         assert last["polled_at"] == held_at
         assert last["clock"]["wall"] < held_at
         assert rows[0]["lag"] == round(RATE * (true_seconds - machine.started_at))
-        assert rows[0]["time_lag_seconds"] == pytest.approx(true_seconds - machine.started_at, abs=12)
+        assert rows[0]["time_lag_seconds"] == pytest.approx(
+            true_seconds - machine.started_at, abs=12
+        )
         assert rows[1]["lag"] == 0
         assert rows[0]["window_start"] is None
     (gap,) = machine.gaps
@@ -158,7 +190,9 @@ def test_a_clock_that_is_set_forward_is_one_gap_and_nothing_that_was_counted_is_
     (gap,) = machine.gaps
     after = before + timedelta(seconds=3610)
     assert gap == {"gap_scope": "all", "gap_reason": "clock", "gap_from": before, "gap_to": after}
-    produced = [row["produced"] for row in machine.history["lag_windows"] if row["partition"] == 0][1:]
+    produced = [row["produced"] for row in machine.history["lag_windows"] if row["partition"] == 0][
+        1:
+    ]
     assert None not in produced
 
 
@@ -171,12 +205,24 @@ LAST = row_of(NOON, Reading(NOON_MS, "boot", 1_000_000, 1_000_000))
 
 
 def gaps_of(
-    wall_seconds: float, true_seconds: float, *, suspended: float = 0, frozen: float = 0, down: bool = False
+    wall_seconds: float,
+    true_seconds: float,
+    *,
+    suspended: float = 0,
+    frozen: float = 0,
+    down: bool = False,
 ) -> Any:
     true_ms, awake_ms = round(1000 * true_seconds), round(1000 * (true_seconds - suspended))
-    poll = Snapshot(2, NOON_MS + round(1000 * wall_seconds), "boot", 1_000_000 + true_ms, 1_000_000 + awake_ms)
-    found = time_gaps(LAST, place(LAST, poll), MINUTE, was_down=down, frozen=timedelta(seconds=frozen))
-    return [(gap["gap_reason"], round((gap["gap_to"] - gap["gap_from"]).total_seconds())) for gap in found]
+    poll = Snapshot(
+        2, NOON_MS + round(1000 * wall_seconds), "boot", 1_000_000 + true_ms, 1_000_000 + awake_ms
+    )
+    found = time_gaps(
+        LAST, place(LAST, poll), MINUTE, was_down=down, frozen=timedelta(seconds=frozen)
+    )
+    return [
+        (gap["gap_reason"], round((gap["gap_to"] - gap["gap_from"]).total_seconds()))
+        for gap in found
+    ]
 
 
 @pytest.mark.parametrize(
@@ -190,12 +236,17 @@ def gaps_of(
         ({"wall_seconds": 180, "true_seconds": 180, "frozen": 175}, [("clock", 180)]),
         ({"wall_seconds": 180, "true_seconds": 180, "frozen": 30}, [("tick_late", 180)]),
         ({"wall_seconds": 3610, "true_seconds": 10}, [("clock", 3610)]),
-        ({"wall_seconds": 3900, "true_seconds": 300, "down": True}, [("job_down", 300), ("clock", 3600)]),
+        (
+            {"wall_seconds": 3900, "true_seconds": 300, "down": True},
+            [("job_down", 300), ("clock", 3600)],
+        ),
         ({"wall_seconds": -50, "true_seconds": 10}, [("clock", 50)]),
         ({"wall_seconds": -0.5, "true_seconds": 0.1}, []),
     ],
 )
-def test_the_reason_of_a_gap_is_what_the_machine_knows(given_: dict[str, Any], expected: list[tuple[str, int]]) -> None:
+def test_the_reason_of_a_gap_is_what_the_machine_knows(
+    given_: dict[str, Any], expected: list[tuple[str, int]]
+) -> None:
     assert gaps_of(**given_) == expected
 
 
@@ -212,4 +263,8 @@ def test_a_row_of_an_older_job_is_a_floor_too() -> None:
 
 def test_a_window_that_the_poller_sees_end_twice_is_written_once() -> None:
     last = row_of(NOON, Reading(NOON_MS), windows_closed_to=NOON - MINUTE)
-    assert [is_unwritten(NOON_MS + 60_000 * minute, last) for minute in (-2, -1, 0)] == [False, False, True]
+    assert [is_unwritten(NOON_MS + 60_000 * minute, last) for minute in (-2, -1, 0)] == [
+        False,
+        False,
+        True,
+    ]

@@ -27,12 +27,17 @@ def totals(job: Simulation, group: str = "g") -> tuple[int, ...]:
 @settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(
-        st.lists(st.tuples(st.sampled_from(["g", "h"]), st.integers(0, 1), st.integers(-50, 9000)), max_size=5),
+        st.lists(
+            st.tuples(st.sampled_from(["g", "h"]), st.integers(0, 1), st.integers(-50, 9000)),
+            max_size=5,
+        ),
         min_size=1,
         max_size=5,
     )
 )
-def test_sums_of_the_gaps_of_each_partition_add_up_over_ticks(ticks: list[list[tuple[str, int, int]]]) -> None:
+def test_sums_of_the_gaps_of_each_partition_add_up_over_ticks(
+    ticks: list[list[tuple[str, int, int]]],
+) -> None:
     job = Simulation()
     job.tick([end(9, partition=part) for part in range(2)])  # from here on all is read live
     last: dict[tuple[str, int], int] = {}
@@ -47,9 +52,13 @@ def test_sums_of_the_gaps_of_each_partition_add_up_over_ticks(ticks: list[list[t
             else:
                 gaps.setdefault(group, [])
             last[group, part] = at
-            records.append(commit(number, group=group, partition=part, at=NOON + timedelta(milliseconds=at)))
+            records.append(
+                commit(number, group=group, partition=part, at=NOON + timedelta(milliseconds=at))
+            )
         job.tick([end(9, partition=part) for part in range(2)], records)
-    assert {group: totals(job, group) for group in gaps} == {group: sums(found) for group, found in gaps.items()}
+    assert {group: totals(job, group) for group in gaps} == {
+        group: sums(found) for group, found in gaps.items()
+    }
 
 
 def test_a_stop_of_many_hours_and_a_tombstone_are_no_gaps() -> None:

@@ -1,4 +1,6 @@
-"""Commits by offsets partition, and the brokers' clock by the times they bear; worked out by hand."""
+"""Commits by offsets partition, and the brokers' clock by the times they bear;
+worked out by hand.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from laggard.sources.snapshot import Snapshot
 from laggard.stream.commit_times import CommitTimes, clock_skew, commit_times
 from laggard.stream.decoded import COLUMNS
 
-POLLED = 1_000_000.0  # seconds since 1970; the poll before was 10 s earlier, and this one took half a second
+# seconds since 1970; the poll before was 10 s earlier, and this one took half a second
+POLLED = 1_000_000.0
 
 
 def snapshot(boot_id: str = "b") -> Snapshot:
@@ -35,16 +38,20 @@ def last(**values: Any) -> dict[str, Any]:
         ({0: (-9.0, 3.5)}, last(), 3.0),  # 3 s after the end of the poll that saw it
         ({0: (-14.0, -12.0)}, last(), -4.0),  # 4 s before the poll that it came after
         ({0: (-14.0, 9.5)}, last(), 9.0),  # brokers that differ: the largest
-        ({1: (-14.0, -12.0)}, last(), 0.0),  # had not been read to its end: it may be older than that poll
+        # had not been read to its end: it may be older than that poll
+        ({1: (-14.0, -12.0)}, last(), 0.0),
         ({0: (-14.0, -12.0)}, last(kind="backfill"), 0.0),
-        ({0: (-14.0, -12.0)}, last(clock={"boot_id": "other", "boot_ms": 1}), 0.0),  # unknown when that poll was
+        # unknown when that poll was
+        ({0: (-14.0, -12.0)}, last(clock={"boot_id": "other", "boot_ms": 1}), 0.0),
         ({0: (-14.0, 1.5)}, None, 1.0),
         ({0: (None, None)}, last(), None),
         ({}, last(), None),
     ],
 )
 def test_the_skew_is_the_smallest_that_explains_the_stamps(
-    stamps: dict[int, tuple[float | None, float | None]], before: dict[str, Any] | None, expected: float | None
+    stamps: dict[int, tuple[float | None, float | None]],
+    before: dict[str, Any] | None,
+    expected: float | None,
 ) -> None:
     found = {
         number: CommitTimes(1, *(None if each is None else POLLED + each for each in pair))

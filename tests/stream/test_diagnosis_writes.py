@@ -1,4 +1,6 @@
-"""A window whose rows could not all be written is evaluated again, and no finding is lost or doubled."""
+"""A window whose rows could not all be written is evaluated again, and no finding is lost or
+doubled.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,9 @@ def test_a_stop_ends_it_after_the_window_at_hand_and_the_others_follow(tmp_path:
         return len(windows.unique())
 
     writer = Writer(str(tmp_path), "c1")
-    Diagnosis(cast("Any", LocalSpark()), writer, OPTIONS, lambda: evaluated() > 0).evaluate_closed(now, {})
+    Diagnosis(cast("Any", LocalSpark()), writer, OPTIONS, lambda: evaluated() > 0).evaluate_closed(
+        now, {}
+    )
     assert evaluated() == 1
     Diagnosis(cast("Any", LocalSpark()), writer, OPTIONS).evaluate_closed(now, {})
     assert evaluated() == closed

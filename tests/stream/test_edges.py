@@ -10,12 +10,15 @@ from laggard.stream.decode import edge_rows
 from laggard.stream.decoded import of_kind
 from stream.simulation import commit, decoded, generation
 
-# a record: its group, and the key it commits with its offset, or None for a record of the group itself
+# a record: its group, and the key it commits with its offset, or None for a record of the group
+# itself
 COMMIT = st.tuples(st.integers(0, 2), st.tuples(st.integers(0, 2), st.integers(0, 4)) | st.none())
 
 
 def edges_by_hand(log: list[tuple[int, tuple[int, int] | None]]) -> tuple[list[int], list[int]]:
-    """Rows, and before the last rise how often the offset had changed already; a fall after it counts as well."""
+    """Rows, and before the last rise how often the offset had changed already; a fall after it
+    counts as well.
+    """
     found, unseen = set(), {}
     touched = {group for group, key in log if key is None}
     for group in touched:
@@ -29,16 +32,23 @@ def edges_by_hand(log: list[tuple[int, tuple[int, int] | None]]) -> tuple[list[i
             for commits in piece.values():
                 found |= {commits[0][0], commits[-1][0]}
                 rises = [
-                    row for (row, offset), (_, before) in zip(commits[1:], commits, strict=False) if offset > before
+                    row
+                    for (row, offset), (_, before) in zip(commits[1:], commits, strict=False)
+                    if offset > before
                 ]
                 found |= set(rises[-1:])
-                changes = sum(offset != before for (_, offset), (_, before) in zip(commits[1:], commits, strict=False))
+                changes = sum(
+                    offset != before
+                    for (_, offset), (_, before) in zip(commits[1:], commits, strict=False)
+                )
                 unseen |= dict.fromkeys(rises[-1:], changes - 1)
     return sorted(found), [unseen.get(row, 0) for row in sorted(found)]
 
 
 @given(st.lists(COMMIT, max_size=30))
-def test_edges_are_first_last_and_last_risen_between_two_records(log: list[tuple[int, tuple[int, int] | None]]) -> None:
+def test_edges_are_first_last_and_last_risen_between_two_records(
+    log: list[tuple[int, tuple[int, int] | None]],
+) -> None:
     commits = [(row, group, key) for row, (group, key) in enumerate(log) if key is not None]
     keys = sorted({(group, key[0]) for _, group, key in commits})
     records: dict[str, list[int]] = {}
@@ -64,7 +74,10 @@ def test_a_batch_without_group_records_has_no_edges() -> None:
 
 def test_an_edge_is_a_commit_with_its_place_and_time() -> None:
     rows = decoded([commit(5), generation(1, {"m": ("t",)}), commit(7)], first_offset=10)
-    found = [(row["source_offset"], row["committed_offset"], row["topic"]) for row in of_kind(rows, "edge").to_pylist()]
+    found = [
+        (row["source_offset"], row["committed_offset"], row["topic"])
+        for row in of_kind(rows, "edge").to_pylist()
+    ]
     assert found == [(10, 5, "t"), (12, 7, "t")]
 
 

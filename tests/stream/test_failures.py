@@ -25,7 +25,10 @@ class PySparkError(Exception):
 
 
 PySparkError.__module__ = "pyspark.errors.exceptions.captured"
-BUSY = PySparkError("[STREAM_FAILED] terminated with exception: Python worker failed to connect back. SQLSTATE: XXKST")
+BUSY = PySparkError(
+    "[STREAM_FAILED] terminated with exception: Python worker failed to connect back. SQLSTATE: "
+    "XXKST"
+)
 TOPIC = OffsetsTopic("cluster", "topic id", 2)
 
 
@@ -89,11 +92,16 @@ def test_a_bug_in_a_batch_ends_the_job_after_a_few_tries_with_one_traceback(
     config: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = Attempts([TypeError("int + None") for _ in range(99)], config, once=False)
-    with caplog.at_level(logging.INFO), pytest.raises(LaggardError, match="internal error: TypeError") as failure:
+    with (
+        caplog.at_level(logging.INFO),
+        pytest.raises(LaggardError, match="internal error: TypeError") as failure,
+    ):
         run.attempt()
     assert (run.number, failure.value.exit_code) == (INTERNAL_TRIES + 1, errors.INTERNAL)
     assert len([each for each in caplog.records if each.exc_info]) == 1
-    assert len([each for each in caplog.records if "query stopped" in each.message]) == INTERNAL_TRIES
+    assert (
+        len([each for each in caplog.records if "query stopped" in each.message]) == INTERNAL_TRIES
+    )
     assert failure.value.is_logged  # the command line does not print it once more
 
 
@@ -113,11 +121,14 @@ def test_a_topic_that_is_another_one_at_the_next_try_ends_this_checkpoint(
         run.attempt()
 
 
-# py4j raises the first for a call that begins after the JVM's end, the others for one that is under way
+# py4j raises the first for a call that begins after the JVM's end, the others for one that is under
+# way
 @pytest.mark.parametrize(
     "error", [ConnectionRefusedError(111, "refused"), Py4JNetworkError("empty"), Py4JError("call")]
 )
-def test_a_jvm_that_is_gone_ends_the_job_at_once_with_a_name(config: Path, error: Exception) -> None:
+def test_a_jvm_that_is_gone_ends_the_job_at_once_with_a_name(
+    config: Path, error: Exception
+) -> None:
     run = Attempts([error], config, once=False)
     run.jvm_code = -9
     with pytest.raises(LaggardError, match="JVM ended") as failure:
@@ -126,7 +137,9 @@ def test_a_jvm_that_is_gone_ends_the_job_at_once_with_a_name(config: Path, error
     assert "signal 9" in failure.value.cause
 
 
-def test_the_diagnosis_never_stops_the_job_whatever_fails_in_it(config: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_diagnosis_never_stops_the_job_whatever_fails_in_it(
+    config: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     loaded = load_config(str(config), [], {})
     create_tables(loaded.job.tables)
     nothing = session_with_jvm(None)

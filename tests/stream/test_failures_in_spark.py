@@ -1,4 +1,6 @@
-"""Failures keep their class through a real Spark: out of a source's `latestOffset`, a task, and a worker that dies."""
+"""Failures keep their class through a real Spark: out of a source's `latestOffset`, a task, and a
+worker that dies.
+"""
 
 import os
 import signal
@@ -47,7 +49,9 @@ def test_a_query_that_was_killed_while_its_first_batch_was_planned_starts_again(
 ) -> None:
     (tmp_path / "offsets").mkdir()
     (tmp_path / "offsets" / ".0.3f6c.tmp").write_text("v1\n")
-    writer = spark.readStream.format("rate").load().writeStream.foreachBatch(lambda frame, number: None)
+    writer = (
+        spark.readStream.format("rate").load().writeStream.foreachBatch(lambda frame, number: None)
+    )
     query = writer.option("checkpointLocation", str(tmp_path)).trigger(once=True).start()
     query.awaitTermination()
     assert (tmp_path / "commits" / "0").exists()
@@ -57,8 +61,16 @@ def test_a_query_that_was_killed_while_its_first_batch_was_planned_starts_again(
     ("error", "exit_code", "text"),
     [
         (REFUSAL, REFUSED, "this is refused"),
-        (pa.ArrowInvalid("Integer value 9223372036854775807 not in range"), INTERNAL, "ArrowInvalid: Integer value"),
-        (PermissionError(13, "Permission denied", "/tables"), CONFIGURATION, "cannot be read or written"),
+        (
+            pa.ArrowInvalid("Integer value 9223372036854775807 not in range"),
+            INTERNAL,
+            "ArrowInvalid: Integer value",
+        ),
+        (
+            PermissionError(13, "Permission denied", "/tables"),
+            CONFIGURATION,
+            "cannot be read or written",
+        ),
     ],
 )
 def test_out_of_a_task(spark: SparkSession, error: Exception, exit_code: int, text: str) -> None:
@@ -102,7 +114,8 @@ def test_out_of_the_source(spark: SparkSession, tmp_path: Path, error: Exception
         def schema(self) -> str:
             return "id bigint"
 
-        def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802 - Spark's interface
+        # Spark's interface
+        def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
             return Reader()
 
     spark.dataSource.register(Source)

@@ -20,7 +20,9 @@ LIMIT = 20.0
 
 
 class Query:
-    """A query whose next batch begins while it is being stopped; like Spark it waits for that batch."""
+    """A query whose next batch begins while it is being stopped; like Spark it waits for that
+    batch.
+    """
 
     def __init__(self, batch: Any) -> None:
         self._batch = batch
@@ -42,18 +44,24 @@ class Query:
 
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
-    return load_config(None, [f"job.tables={tmp_path / 'tables'}", "cluster.bootstrap_servers=['b:9092']"], {})
+    return load_config(
+        None, [f"job.tables={tmp_path / 'tables'}", "cluster.bootstrap_servers=['b:9092']"], {}
+    )
 
 
 @pytest.mark.parametrize("line", range(1, 25))
-def test_a_second_signal_at_any_moment_of_the_first_does_not_hold_up_the_end(config: Config, line: int) -> None:
+def test_a_second_signal_at_any_moment_of_the_first_does_not_hold_up_the_end(
+    config: Config, line: int
+) -> None:
     job = Job(config)
     assert is_ended_if_interrupted(partial(job.stop, OK), partial(job.stop, INTERRUPTED), line)
     assert job._stopping.is_set()
     assert job._exit_code in (OK, INTERRUPTED)
 
 
-def test_a_batch_that_begins_while_the_diagnosis_is_ended_does_not_hold_up_the_end(config: Config) -> None:
+def test_a_batch_that_begins_while_the_diagnosis_is_ended_does_not_hold_up_the_end(
+    config: Config,
+) -> None:
     nothing: Any = None
     diagnosis = DiagnoseQuery(nothing, config, "c1")
     query: Any = Query(lambda: diagnosis._process(nothing, 0))
@@ -100,7 +108,7 @@ def test_the_end_waits_for_the_batch_at_hand() -> None:
     assert not gate.has_batch
 
 
-def test_a_batch_that_lasts_is_broken_off_where_that_is_allowed_and_the_next_query_has_its_batches() -> None:
+def test_a_long_batch_is_broken_off_where_allowed_and_the_next_query_has_its_batches() -> None:
     gate = Gate()
     query: Any = Query(lambda: None)
     with gate.batch():

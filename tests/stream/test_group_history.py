@@ -1,4 +1,6 @@
-"""Each group once per window: its row of group_status at the window's last tick, and how long each state lasted."""
+"""Each group once per window: its row of group_status at the window's last tick, and how long each
+state lasted.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,12 @@ def test_a_state_lasts_from_the_tick_that_saw_it_to_the_next() -> None:
     }
     second = 0
     for at, state in states.items():
-        job.tick([end(100)], [commit(50)] if at == 10 else [], seconds=at - second, listing=listing(state))
+        job.tick(
+            [end(100)],
+            [commit(50)] if at == 10 else [],
+            seconds=at - second,
+            listing=listing(state),
+        )
         second = at
     spent = [dict(row["state_seconds"]) for row in history(job)]
     assert spent == [
@@ -70,13 +77,20 @@ def test_a_hole_between_two_windows_is_nobody_s_state() -> None:
     job.tick([end(100)], [commit(50)], listing=listing("Stable"))
     job.tick([end(100)], seconds=240, listing=listing("Stable"))
     job.tick([end(100)], seconds=60, listing=listing("Stable"))
-    assert [dict(row["state_seconds"]) for row in history(job)] == [{"Stable": 50.0}, {"Stable": 50.0}]
+    assert [dict(row["state_seconds"]) for row in history(job)] == [
+        {"Stable": 50.0},
+        {"Stable": 50.0},
+    ]
     assert [row["window_start"] for row in history(job)] == [NOON, NOON + 4 * MINUTE]
 
 
 def test_the_subscribed_topics_are_counted_by_the_poll_whether_or_not_they_are_read() -> None:
     job = Simulation()
-    ends = [*(end(1, partition=part) for part in range(3)), end(1, topic="u"), end(1, topic="other")]
+    ends = [
+        *(end(1, partition=part) for part in range(3)),
+        end(1, topic="u"),
+        end(1, topic="other"),
+    ]
     job.tick(ends, [generation(1, {"m": ("t", "u", "unheard")}), commit(5, group="simple")])
     job.tick(ends, seconds=60)
     found = {row["group"]: row["topic_partitions"] for row in history(job)}

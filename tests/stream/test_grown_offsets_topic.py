@@ -1,4 +1,6 @@
-"""After the offsets topic got more partitions, the records of a group's new partition count, in whatever order read."""
+"""After the offsets topic got more partitions, the records of a group's new partition count, in
+whatever order read.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class Written:
 
 
 def life(random: Random) -> tuple[list[Written], list[Written]]:
-    """Records of a group in the partition that it was in, and in the one that it is in: generations and commits."""
+    """Records of a group in the partition that it was in, and in the one that it is in: generations
+    and commits.
+    """
     old, new = random.sample(range(100), 2)
     at, number, found = NOON - timedelta(hours=1), 0, ([], [])
     for place, partition, first in ((0, old, 5000), (1, new, random.choice((3, 4000, 90_000)))):
@@ -40,7 +44,9 @@ def life(random: Random) -> tuple[list[Written], list[Written]]:
 
 
 def read(simulation: Simulation, written: list[Written]) -> None:
-    """A tick that reads these records, in the order of partition and offset as Kafka's source gives them."""
+    """A tick that reads these records, in the order of partition and offset as Kafka's source gives
+    them.
+    """
     given = sorted(written, key=lambda each: (each.partition, each.offset))
     columns = [
         pa.array([each.partition for each in given], pa.int32()),
@@ -60,7 +66,9 @@ def shown(batches: list[list[Written]]) -> dict[str, Any]:
     of_group = simulation.tables["group_status"].to_pylist()[0]
     [row] = simulation.tables["partition_status"].to_pylist()
     found = {name: of_group[name] for name in SHOWN}
-    return found | {name: row[name] for name in ("committed_offset", "commit_source_partition", "lag", "status")}
+    return found | {
+        name: row[name] for name in ("committed_offset", "commit_source_partition", "lag", "status")
+    }
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -85,7 +93,8 @@ def test_all_records_are_counted_all_the_same() -> None:
     columns = ([e.partition for e in given], [e.offset for e in given], [e.at for e in given])
     keys = [e.record.key for e in given], [e.record.value for e in given]
     table = pa.table(
-        [pa.array(each, kind.type) for each, kind in zip((*columns, *keys), RECORDS, strict=True)], RECORDS
+        [pa.array(each, kind.type) for each, kind in zip((*columns, *keys), RECORDS, strict=True)],
+        RECORDS,
     )
     decoded = pa.Table.from_batches(decode_records(table, NameFilter()), SCHEMA)
     counts = decoded["count"].drop_null().to_pylist()

@@ -20,8 +20,15 @@ def grown(*, committed: bool, polled: int, subscribed: bool = True) -> dict[str,
     before = pa.Table.from_pylist(known, schema=arrow_schema(schemas.PARTITION_STATUS))
     new = {"group": "g", "topic": "t", "partition": 2, "source_partition": 0, "source_offset": 9}
     commits = pa.Table.from_pylist([new] if committed else [], schema=COLUMNS["commit"])
-    poll = [{"topic": "t", "topic_id": "i", "partition": partition, "log_end_offset": 5} for partition in range(polled)]
-    pairs = pa.table({"group": ["g"], "topic": ["t"]}) if subscribed else pa.table({"group": [], "topic": []})
+    poll = [
+        {"topic": "t", "topic_id": "i", "partition": partition, "log_end_offset": 5}
+        for partition in range(polled)
+    ]
+    pairs = (
+        pa.table({"group": ["g"], "topic": ["t"]})
+        if subscribed
+        else pa.table({"group": [], "topic": []})
+    )
     pairs = pairs.cast(pa.schema([("group", pa.string()), ("topic", pa.string())]))
     merged = merge(before, commits, pa.Table.from_pylist(poll, schema=POSITIONS), pairs)
     return grown_topics(merged, before, {"g": {"topics": ["t"] if subscribed else None}})
@@ -36,7 +43,13 @@ def grown(*, committed: bool, polled: int, subscribed: bool = True) -> dict[str,
         (False, 2, True, {}),
         (True, 3, False, {}),
     ],
-    ids=["polled", "polled and committed", "committed before the poll", "as before", "nobody subscribes"],
+    ids=[
+        "polled",
+        "polled and committed",
+        "committed before the poll",
+        "as before",
+        "nobody subscribes",
+    ],
 )
 def test_more_partitions_than_before(
     committed: bool, polled: int, subscribed: bool, expected: dict[str, dict[str, int]]

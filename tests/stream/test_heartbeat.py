@@ -67,18 +67,25 @@ def test_a_job_that_started_is_live_and_ready_once_a_batch_is_published(file: Pa
     )
 
     heartbeat.published()
-    assert check(str(file), ready=True) == (True, "ready: waiting for the next tick, 0 s ago, of at most 120 s")
+    assert check(str(file), ready=True) == (
+        True,
+        "ready: waiting for the next tick, 0 s ago, of at most 120 s",
+    )
 
 
 @pytest.mark.parametrize(("seconds", "is_live"), [(119, True), (121, False)])
-def test_a_wait_for_the_next_tick_has_the_idle_limit(file: Path, machine: Boot, seconds: int, is_live: bool) -> None:
+def test_a_wait_for_the_next_tick_has_the_idle_limit(
+    file: Path, machine: Boot, seconds: int, is_live: bool
+) -> None:
     Heartbeat(str(file), 120, 900).published()
     machine.run(seconds)
 
     assert check(str(file), ready=False)[0] is is_live
 
 
-def test_a_batch_of_catching_up_may_last_as_long_as_job_stuck_seconds(file: Path, machine: Boot) -> None:
+def test_a_batch_of_catching_up_may_last_as_long_as_job_stuck_seconds(
+    file: Path, machine: Boot
+) -> None:
     Heartbeat(str(file), 120, 900).batch("batch 7")
     machine.run(600)
 
@@ -97,11 +104,17 @@ def test_the_file_of_a_container_before_this_one_is_not_this_ones(file: Path) ->
     Heartbeat(str(file), 120, 900).published()
     change(file, started_ticks=json.loads(file.read_text())["started_ticks"] - 1)
 
-    assert check(str(file), ready=False) == (False, f"{file} is of process {os.getpid()}, which is no more")
+    assert check(str(file), ready=False) == (
+        False,
+        f"{file} is of process {os.getpid()}, which is no more",
+    )
 
 
 def test_the_file_of_a_process_that_ended_is_no_life(file: Path) -> None:
-    code = f"from laggard.stream.heartbeat import Heartbeat; Heartbeat({str(file)!r}, 120, 900).published()"
+    code = (
+        f"from laggard.stream.heartbeat import Heartbeat; Heartbeat({str(file)!r}, 120, "
+        "900).published()"
+    )
     subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
 
     is_live, why = check(str(file), ready=False)
@@ -126,7 +139,11 @@ def test_a_clock_of_another_boot_is_no_life(file: Path, values: dict[str, Any]) 
     "text",
     [
         *("", "{", "[]", "null", '"x"', "{}", '{"boot_ms": NaN}', "1" * 5000, "[" * 5000),
-        *(f'{{"{name}": {value}}}' for name in ("boot_ms", "pid") for value in ('"soon"', "true", "-1", "1e400")),
+        *(
+            f'{{"{name}": {value}}}'
+            for name in ("boot_ms", "pid")
+            for value in ('"soon"', "true", "-1", "1e400")
+        ),
     ],
 )
 def test_a_file_that_is_no_heartbeat_is_no_life_and_no_crash(file: Path, text: str) -> None:
@@ -149,14 +166,18 @@ def test_a_missing_file_a_folder_and_a_pipe_are_no_life(tmp_path: Path) -> None:
         assert not check(str(tmp_path / name), ready=False)[0]
 
 
-def test_a_file_that_cannot_be_written_does_not_end_the_job(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_that_cannot_be_written_does_not_end_the_job(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "file").write_text("")
     heartbeat = Heartbeat(str(tmp_path / "file" / "below.json"), 120, 900)
 
     heartbeat.batch("one")
     heartbeat.batch("two")
 
-    assert [record.message.partition(":")[0] for record in caplog.records] == ["the heartbeat was not written"]
+    assert [record.message.partition(":")[0] for record in caplog.records] == [
+        "the heartbeat was not written"
+    ]
 
 
 def run_for(heartbeat: Heartbeat, clock: Clock, seconds: int) -> str:
@@ -217,7 +238,9 @@ job._heartbeat._stuck_seconds = 0.5
 job._heartbeat.batch("batch 7")
 sys.exit(run_in_thread(job, threading.Event().wait))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=200, check=False
+    )
 
     assert done.returncode == 75, done.stderr
     assert "stuck: batch 7 for " in done.stderr
@@ -240,7 +263,9 @@ def test_the_command_answers_by_its_exit_code_and_one_line(
     assert second.startswith("ready: waiting for the next tick, ")
 
 
-def test_the_command_says_what_is_missing_when_no_file_is_configured(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_what_is_missing_when_no_file_is_configured(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["run", "--check", "live"]) == 78
     assert "job.heartbeat_file is empty" in capsys.readouterr().err
 
@@ -249,12 +274,18 @@ def test_the_command_needs_neither_spark_nor_arrow(file: Path) -> None:
     """A probe asks every few seconds."""
     code = (
         "import sys; from laggard.cli.main import main; code = main(['run', '--check', 'live']);"
-        "print(code, {'pyspark', 'pyarrow', 'kafka'} & {name.partition('.')[0] for name in sys.modules})"
+        "print(code, {'pyspark', 'pyarrow', 'kafka'} & {name.partition('.')[0] for name in "
+        "sys.modules})"
     )
     environment = os.environ | {"LAGGARD_JOB__HEARTBEAT_FILE": str(file)}
     start = time.process_time()
     done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.stdout.splitlines()[1] == "1 set()", done.stderr
     assert time.process_time() - start < 1

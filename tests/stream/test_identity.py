@@ -53,7 +53,9 @@ def refusal(found: Found, wanted: Identity = WANTED) -> LaggardError:
 
 
 def check_is_renewed(found: Identity, before: Identity) -> None:
-    """The same again under an id of its own: under the old one a batch that was cut off is recorded."""
+    """The same again under an id of its own: under the old one a batch that was cut off is
+    recorded.
+    """
     assert replace(found, checkpoint_id="") == replace(before, checkpoint_id="")
     assert found.checkpoint_id not in ("", before.checkpoint_id)
 
@@ -65,7 +67,9 @@ def test_the_same_root_may_be_written_in_another_way(root: str) -> None:
 
 
 @pytest.mark.parametrize("identity", [None, asdict(STORED)])
-def test_without_checkpoint_and_rows_it_is_a_first_start_with_new_ids(identity: dict[str, Any] | None) -> None:
+def test_without_checkpoint_and_rows_it_is_a_first_start_with_new_ids(
+    identity: dict[str, Any] | None,
+) -> None:
     found = replace(NOTHING, identity=identity)
     first, second = check_start(found, WANTED), check_start(found, WANTED)
     assert replace(first, checkpoint_id="") == WANTED
@@ -73,17 +77,27 @@ def test_without_checkpoint_and_rows_it_is_a_first_start_with_new_ids(identity: 
 
 
 @pytest.mark.parametrize(
-    ("newest", "wal", "committed"), [(107, 8, 7), (108, 8, 7), (107, 7, 7), (None, 0, None), (99, 0, None)]
+    ("newest", "wal", "committed"),
+    [(107, 8, 7), (108, 8, 7), (107, 7, 7), (None, 0, None), (99, 0, None)],
 )
-def test_what_belongs_together_resumes(newest: int | None, wal: int | None, committed: int | None) -> None:
-    found = replace(RESUMED, newest_batch_id=newest, newest_wal_batch_id=wal, newest_committed_batch_id=committed)
+def test_what_belongs_together_resumes(
+    newest: int | None, wal: int | None, committed: int | None
+) -> None:
+    found = replace(
+        RESUMED,
+        newest_batch_id=newest,
+        newest_wal_batch_id=wal,
+        newest_committed_batch_id=committed,
+    )
     assert check_start(found, WANTED) == STORED
 
 
 LOST = replace(NOTHING, newest_batch_id=107, batch_checkpoint_id="c1", origin=STORED.origin())
 
 
-@pytest.mark.parametrize("identity", [None, {}, asdict(STORED), asdict(replace(STORED, checkpoint_id="c7"))])
+@pytest.mark.parametrize(
+    "identity", [None, {}, asdict(STORED), asdict(replace(STORED, checkpoint_id="c7"))]
+)
 @pytest.mark.parametrize("origin", [STORED.origin(), None])
 def test_rows_whose_checkpoint_is_missing_go_on_if_they_or_the_identity_file_say_what_was_read(
     origin: dict[str, Any] | None, identity: dict[str, Any] | None
@@ -93,11 +107,13 @@ def test_rows_whose_checkpoint_is_missing_go_on_if_they_or_the_identity_file_say
         assert "checkpoint is missing" in str(refusal(found))
     else:
         made = check_start(found, WANTED)
-        assert replace(made, checkpoint_id="") == replace(WANTED, base_batch_id=108, replaces="c1", continues=True)
+        assert replace(made, checkpoint_id="") == replace(
+            WANTED, base_batch_id=108, replaces="c1", continues=True
+        )
         assert made.checkpoint_id not in ("", "c1")
 
 
-def test_without_a_checkpoint_the_offsets_topic_may_be_another_one_and_the_cluster_may_not() -> None:
+def test_without_a_checkpoint_the_offsets_topic_may_be_another_but_not_the_cluster() -> None:
     again = replace(WANTED, offsets_topic_id="recreated")
     made = check_start(LOST, again)
     assert (made.replaced_topic_id, made.continues, made.base_batch_id) == ("topic id", False, 108)
@@ -111,55 +127,84 @@ def test_a_checkpoint_without_its_identity_is_refused() -> None:
 
 
 OVERTAKEN = replace(
-    RESUMED, newest_batch_id=120, batch_checkpoint_id="c2", origin=STORED.origin(), newest_own_batch_id=107
+    RESUMED,
+    newest_batch_id=120,
+    batch_checkpoint_id="c2",
+    origin=STORED.origin(),
+    newest_own_batch_id=107,
 )
-BEGUN = replace(OVERTAKEN, newest_wal_batch_id=0, newest_committed_batch_id=None, newest_own_batch_id=None)
+BEGUN = replace(
+    OVERTAKEN, newest_wal_batch_id=0, newest_committed_batch_id=None, newest_own_batch_id=None
+)
 
 
-def test_a_checkpoint_that_another_job_overtook_on_the_same_tables_goes_on_after_that_jobs_batches() -> None:
+def test_a_checkpoint_that_another_job_overtook_goes_on_after_that_jobs_batches() -> None:
     made = check_start(OVERTAKEN, WANTED)
-    assert replace(made, checkpoint_id="") == replace(WANTED, base_batch_id=121, replaces="c2", continues=True)
+    assert replace(made, checkpoint_id="") == replace(
+        WANTED, base_batch_id=121, replaces="c2", continues=True
+    )
     assert made.checkpoint_id not in ("", "c1", "c2")
     assert "window_seconds" in refusal(OVERTAKEN, replace(WANTED, window_seconds=61)).what
 
 
 @pytest.mark.parametrize(
-    ("replaces", "has_replaced", "own"), [("c0", True, None), ("", False, None), ("c0", False, 100), ("c0", True, 100)]
+    ("replaces", "has_replaced", "own"),
+    [("c0", True, None), ("", False, None), ("c0", False, 100), ("c0", True, 100)],
 )
 def test_a_job_that_was_overtaken_before_it_committed_a_batch_goes_on_too(
     replaces: str, has_replaced: bool, own: int | None
 ) -> None:
     begun = asdict(replace(STORED, replaces=replaces, continues=bool(replaces)))
-    made = check_start(replace(BEGUN, identity=begun, has_replaced=has_replaced, newest_own_batch_id=own), WANTED)
-    assert replace(made, checkpoint_id="") == replace(WANTED, base_batch_id=121, replaces="c2", continues=True)
+    made = check_start(
+        replace(BEGUN, identity=begun, has_replaced=has_replaced, newest_own_batch_id=own), WANTED
+    )
+    assert replace(made, checkpoint_id="") == replace(
+        WANTED, base_batch_id=121, replaces="c2", continues=True
+    )
 
 
 @pytest.mark.parametrize(
     "found",
     [
-        replace(BEGUN, identity=asdict(replace(STORED, replaces="c0"))),  # c0 is not in these tables
+        # c0 is not in these tables
+        replace(BEGUN, identity=asdict(replace(STORED, replaces="c0"))),
         replace(BEGUN, newest_committed_batch_id=0),
         replace(BEGUN, newest_wal_batch_id=1),
-        replace(BEGUN, identity=asdict(replace(STORED, replaces="c0")), has_replaced=True, newest_committed_batch_id=0),
+        replace(
+            BEGUN,
+            identity=asdict(replace(STORED, replaces="c0")),
+            has_replaced=True,
+            newest_committed_batch_id=0,
+        ),
     ],
 )
-def test_a_checkpoint_without_a_batch_in_the_tables_is_of_other_ones_unless_it_had_only_begun(found: Found) -> None:
+def test_a_checkpoint_without_a_batch_in_the_tables_is_of_other_ones_unless_it_had_only_begun(
+    found: Found,
+) -> None:
     assert "other tables" in refusal(found).what
 
 
 def test_a_begun_checkpoint_whose_tables_are_of_another_cluster_is_refused() -> None:
-    assert "cluster_id" in refusal(replace(BEGUN, origin=STORED.origin() | {"cluster_id": "other"})).what
+    assert (
+        "cluster_id"
+        in refusal(replace(BEGUN, origin=STORED.origin() | {"cluster_id": "other"})).what
+    )
 
 
 @pytest.mark.parametrize("own", [100, 106])
-def test_an_overtaken_checkpoint_whose_published_batches_the_tables_lost_is_refused(own: int) -> None:
+def test_an_overtaken_checkpoint_whose_published_batches_the_tables_lost_is_refused(
+    own: int,
+) -> None:
     assert "lost batches" in refusal(replace(OVERTAKEN, newest_own_batch_id=own)).what
 
 
 def test_a_published_checkpoint_is_refused_by_tables_that_end_before_it() -> None:
     """Restored from a backup of the time of the one that it continues."""
     stored = replace(STORED, checkpoint_id="c2", replaces="c1", continues=True)
-    assert "lost batches" in refusal(replace(RESUMED, identity=asdict(stored), newest_batch_id=99)).what
+    assert (
+        "lost batches"
+        in refusal(replace(RESUMED, identity=asdict(stored), newest_batch_id=99)).what
+    )
 
 
 def start(job: Job, batch_id: int) -> Identity:
@@ -182,14 +227,21 @@ def publish(job: Job, identity: Identity, batch_id: int) -> None:
     write_log(job, "commits", batch_id - identity.base_batch_id)
 
 
-@pytest.mark.parametrize("order", ["a B a B A B A", "a b A b a B A", "a b B a A b B", "A b A a b a B B"])
-def test_jobs_that_take_over_from_each_other_go_on_wherever_they_were_suspended(tmp_path: Path, order: str) -> None:
+@pytest.mark.parametrize(
+    "order", ["a B a B A B A", "a b A b a B A", "a b B a A b B", "A b A a b a B B"]
+)
+def test_jobs_that_take_over_from_each_other_go_on_wherever_they_were_suspended(
+    tmp_path: Path, order: str
+) -> None:
     """Lower case: suspended before the batch that was planned is published."""
     batch_id = 0
     for each in order.split():
         job = Job(tables=str(tmp_path / "tables"), checkpoint=str(tmp_path / each.lower()))
         identity = start(job, batch_id)
-        assert find_state(job.tables, job.checkpoint).newest_wal_batch_id == batch_id - identity.base_batch_id
+        assert (
+            find_state(job.tables, job.checkpoint).newest_wal_batch_id
+            == batch_id - identity.base_batch_id
+        )
         if each.isupper():
             publish(job, identity, batch_id)
             batch_id += 1
@@ -198,9 +250,12 @@ def test_jobs_that_take_over_from_each_other_go_on_wherever_they_were_suspended(
 
 def test_of_checkpoints_that_were_put_aside_the_newest_two_are_kept(tmp_path: Path) -> None:
     ours, other = (
-        Job(tables=str(tmp_path / "tables"), checkpoint=str(tmp_path / name / "check.point")) for name in "ab"
+        Job(tables=str(tmp_path / "tables"), checkpoint=str(tmp_path / name / "check.point"))
+        for name in "ab"
     )
-    mine = [tmp_path / "a" / name for name in ("check.point.backup", "check.point2.diagnose-00000000")]
+    mine = [
+        tmp_path / "a" / name for name in ("check.point.backup", "check.point2.diagnose-00000000")
+    ]
     for each in mine:
         each.mkdir(parents=True)
     before = []
@@ -212,7 +267,10 @@ def test_of_checkpoints_that_were_put_aside_the_newest_two_are_kept(tmp_path: Pa
             before += [identity.checkpoint_id] if job is ours else []
     left = {each.name for each in (tmp_path / "a").iterdir()} - {each.name for each in mine}
     evaluated = f"diagnose-{before[-1][:8]}"
-    expected = {"check.point.laggard.json", *(f"check.point.{each}" for each in (*before[-3:-1], evaluated))}
+    expected = {
+        "check.point.laggard.json",
+        *(f"check.point.{each}" for each in (*before[-3:-1], evaluated)),
+    }
     assert left == {"check.point", *expected}, "under their own ids"
 
 
@@ -220,7 +278,9 @@ def test_of_checkpoints_that_were_put_aside_the_newest_two_are_kept(tmp_path: Pa
 def test_a_start_that_is_cut_off_is_made_good_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
-    first, second, third = (Job(tables=str(tmp_path / "t"), checkpoint=str(tmp_path / name)) for name in "abc")
+    first, second, third = (
+        Job(tables=str(tmp_path / "t"), checkpoint=str(tmp_path / name)) for name in "abc"
+    )
     publish(first, start(first, 0), 0)
     publish(second, start(second, 1), 1)
     with monkeypatch.context() as patched:
@@ -236,7 +296,9 @@ def _cut_off(*_: object) -> None:
 
 
 def test_a_new_checkpoint_whose_predecessor_went_on_begins_after_all_its_batches() -> None:
-    """Two jobs in turn: one was cut off before its first batch, the one before it took the tables back."""
+    """Two jobs in turn: one was cut off before its first batch, the one before it took the tables
+    back.
+    """
     begun = replace(STORED, checkpoint_id="c2", base_batch_id=108, replaces="c1", continues=True)
     found = replace(RESUMED, identity=asdict(begun), newest_batch_id=115, newest_wal_batch_id=0)
     found = replace(found, newest_committed_batch_id=None)
@@ -272,12 +334,19 @@ def test_a_recreated_offsets_topic_starts_again_over_the_same_tables() -> None:
     )
     assert rebuilt.checkpoint_id not in ("", "c1")
 
-    cut_off = replace(RESUMED, identity=asdict(rebuilt), has_checkpoint=False, newest_committed_batch_id=None)
+    cut_off = replace(
+        RESUMED, identity=asdict(rebuilt), has_checkpoint=False, newest_committed_batch_id=None
+    )
     check_is_renewed(check_start(cut_off, again), rebuilt)
     check_is_renewed(check_start(replace(cut_off, has_checkpoint=True), again), rebuilt)
     assert follows_another(rebuilt, "c1")
 
-    gone_on = replace(RESUMED, identity=asdict(rebuilt), newest_batch_id=109, batch_checkpoint_id=rebuilt.checkpoint_id)
+    gone_on = replace(
+        RESUMED,
+        identity=asdict(rebuilt),
+        newest_batch_id=109,
+        batch_checkpoint_id=rebuilt.checkpoint_id,
+    )
     gone_on = replace(gone_on, newest_wal_batch_id=1, newest_committed_batch_id=0)
     assert check_start(gone_on, again) == rebuilt
     assert not follows_another(rebuilt, rebuilt.checkpoint_id)
@@ -286,21 +355,32 @@ def test_a_recreated_offsets_topic_starts_again_over_the_same_tables() -> None:
 def test_a_source_that_was_changed_there_and_back_before_a_batch_goes_on() -> None:
     there = check_start(RESUMED, replace(WANTED, offsets_topic_id="admin"))
     assert there.rebuild_reason == "source_changed"
-    back = check_start(replace(RESUMED, identity=asdict(there), newest_committed_batch_id=None), WANTED)
-    assert (back.replaced_topic_id, back.continues, back.replaces, back.base_batch_id) == ("", True, "c1", 108)
+    back = check_start(
+        replace(RESUMED, identity=asdict(there), newest_committed_batch_id=None), WANTED
+    )
+    assert (back.replaced_topic_id, back.continues, back.replaces, back.base_batch_id) == (
+        "",
+        True,
+        "c1",
+        108,
+    )
 
 
 def test_a_checkpoint_of_an_older_layout_is_replaced_and_the_tables_go_on() -> None:
     older = {name: value for name, value in asdict(STORED).items() if name != "layout"}
     rebuilt = check_start(replace(RESUMED, identity=older), WANTED)
-    assert replace(rebuilt, checkpoint_id="") == replace(WANTED, base_batch_id=108, replaces="c1", continues=True)
+    assert replace(rebuilt, checkpoint_id="") == replace(
+        WANTED, base_batch_id=108, replaces="c1", continues=True
+    )
     assert rebuilt.checkpoint_id not in ("", "c1")
     cut_off = replace(RESUMED, identity=asdict(rebuilt), newest_committed_batch_id=None)
     check_is_renewed(check_start(cut_off, WANTED), rebuilt)
 
 
 def test_a_recreated_offsets_topic_of_other_tables_is_refused() -> None:
-    refusal(replace(RESUMED, batch_checkpoint_id="c2"), replace(WANTED, offsets_topic_id="recreated"))
+    refusal(
+        replace(RESUMED, batch_checkpoint_id="c2"), replace(WANTED, offsets_topic_id="recreated")
+    )
 
 
 def test_an_identity_file_of_another_version_is_refused_by_name() -> None:
@@ -308,7 +388,9 @@ def test_an_identity_file_of_another_version_is_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", to_json(STORED)[:40], "\x00" * 40])
-def test_an_identity_file_that_is_empty_or_cut_off_is_damage_with_a_remedy(tmp_path: Path, text: str) -> None:
+def test_an_identity_file_that_is_empty_or_cut_off_is_damage_with_a_remedy(
+    tmp_path: Path, text: str
+) -> None:
     create_tables(str(tmp_path / "tables"))
     checkpoint = tmp_path / "checkpoint"
     (checkpoint / "offsets").mkdir(parents=True)

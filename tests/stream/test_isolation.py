@@ -1,4 +1,6 @@
-"""Where a policy says read_committed, lag counts to the last stable offset, as the group can read no further."""
+"""Where a policy says read_committed, lag counts to the last stable offset, as the group can read
+no further.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,11 @@ def test_a_group_at_the_last_stable_offset_has_no_time_lag() -> None:
     for log_end in (70, 80, 90):
         simulation.tick(ends(log_end, 60))
     committed, every = rows(simulation)
-    assert (committed["lag"], committed["time_lag_seconds"], committed["time_lag_method"]) == (0, 0.0, "caught_up")
+    assert (committed["lag"], committed["time_lag_seconds"], committed["time_lag_method"]) == (
+        0,
+        0.0,
+        "caught_up",
+    )
     assert every["lag"] == 30
     assert every["time_lag_seconds"] > 0
     assert committed["arrival_rate"] == 0  # nothing arrived that it can read
@@ -61,16 +67,28 @@ def test_a_commit_beyond_the_log_itself_is_ahead() -> None:
     for _ in range(4):
         simulation.tick(ends(100, 60), both(180) if simulation.poll_id == 0 else [])
     committed, every = rows(simulation)
-    assert (committed["status"], committed["ahead_records"]) == (every["status"], 80) == ("committed_ahead", 80)
+    assert (
+        (committed["status"], committed["ahead_records"])
+        == (every["status"], 80)
+        == ("committed_ahead", 80)
+    )
 
 
-@pytest.mark.parametrize(("log_end", "error"), [(100, "NO_STABLE_OFFSET"), (None, "LEADER_NOT_AVAILABLE")])
-def test_without_a_last_stable_offset_the_end_is_unknown_and_says_why(log_end: int | None, error: str) -> None:
+@pytest.mark.parametrize(
+    ("log_end", "error"), [(100, "NO_STABLE_OFFSET"), (None, "LEADER_NOT_AVAILABLE")]
+)
+def test_without_a_last_stable_offset_the_end_is_unknown_and_says_why(
+    log_end: int | None, error: str
+) -> None:
     simulation = job()
     given = end(log_end, error=None if log_end else error) | {"last_stable_offset": None}
     simulation.tick([given], both(50))
     committed, every = rows(simulation)
-    assert (committed["status"], committed["lag"], committed["error"]) == ("no_end_offset", None, error)
+    assert (committed["status"], committed["lag"], committed["error"]) == (
+        "no_end_offset",
+        None,
+        error,
+    )
     assert every["lag"] == (50 if log_end else None)
 
 
@@ -83,4 +101,9 @@ def test_without_a_policy_nothing_changes() -> None:
 def test_only_policies_of_the_cluster_make_the_poll_ask_for_it() -> None:
     other = Policies((PolicyRule("*", cluster="other", values={"isolation": "read_committed"}),))
     plain = Policies((PolicyRule("*", values={"isolation": "read_uncommitted"}),))
-    assert [each.reads_committed("c") for each in (Policies(), other, plain, POLICIES)] == [False, False, False, True]
+    assert [each.reads_committed("c") for each in (Policies(), other, plain, POLICIES)] == [
+        False,
+        False,
+        False,
+        True,
+    ]

@@ -1,4 +1,6 @@
-"""Rows that a window is evaluated by: what was known at its end, however much later it is evaluated."""
+"""Rows that a window is evaluated by: what was known at its end, however much later it is
+evaluated.
+"""
 
 from __future__ import annotations
 
@@ -48,10 +50,17 @@ def test_the_batch_that_closed_the_window_has_seen_more_than_the_window() -> Non
 
 
 def test_what_was_published_later_is_not_known() -> None:
-    assert known(("later", -timedelta(seconds=30), 8), ("earlier", -timedelta(seconds=30), 6)) == ["earlier"]
+    assert known(("later", -timedelta(seconds=30), 8), ("earlier", -timedelta(seconds=30), 6)) == [
+        "earlier"
+    ]
 
 
 def test_a_day_back_is_known_and_the_order_is_that_of_time_whatever_the_files() -> None:
     hour = timedelta(hours=1)
-    rows = [("b", -2 * hour, 3), ("too old", -25 * hour, 1), ("a", -2 * hour, 3), ("oldest", -24 * hour, 7)]
+    rows = [
+        ("b", -2 * hour, 3),
+        ("too old", -25 * hour, 1),
+        ("a", -2 * hour, 3),
+        ("oldest", -24 * hour, 7),
+    ]
     assert known(*rows) == known(*reversed(rows)) == ["oldest", "a", "b"]

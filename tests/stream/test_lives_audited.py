@@ -1,4 +1,6 @@
-"""Random lives of a cluster through whole batches on real Delta tables: the audit finds no wrong row at their end."""
+"""Random lives of a cluster through whole batches on real Delta tables: the audit finds no wrong
+row at their end.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,17 @@ import pytest
 from audit.test_audit import audited, broken
 from laggard.sources.snapshot import OFFSETS_PARTITIONS
 from laggard.stream.offsets_topic_events import RebuildError
-from stream.simulation import ID_A, ID_B, RECORDS, Record, Row, commit, end, generation, group_tombstone
+from stream.simulation import (
+    ID_A,
+    ID_B,
+    RECORDS,
+    Record,
+    Row,
+    commit,
+    end,
+    generation,
+    group_tombstone,
+)
 from stream.whole_batch import WholeBatches
 
 START = datetime(2026, 11, 20, 23, 57, tzinfo=timezone.utc)  # midnight comes
@@ -24,16 +36,22 @@ SEEDS = [each if each < 4 else pytest.param(each, marks=pytest.mark.full) for ea
 
 
 class Job(WholeBatches):
-    """Batches of records that have the time of their tick; `behind` records of the offsets topic are not read yet."""
+    """Batches of records that have the time of their tick; `behind` records of the offsets topic
+    are not read yet.
+    """
 
     behind = 0
 
-    def go(self, ends: Iterable[Row], records: Iterable[Record] = (), *, seconds: float = 10) -> Row:
+    def go(
+        self, ends: Iterable[Row], records: Iterable[Record] = (), *, seconds: float = 10
+    ) -> Row:
         at_ms = round((self.now + timedelta(seconds=seconds)).timestamp() * 1000)
         return self.tick(ends, [(each.key, each.value, at_ms) for each in records], seconds=seconds)
 
     def cut(self, records: int) -> None:
-        """Cut so many records off the end of the offsets topic, as an unclean leader election does."""
+        """Cut so many records off the end of the offsets topic, as an unclean
+        leader election does.
+        """
         whole = pa.Table.from_batches(self.source.records, schema=RECORDS)
         self.position -= min(records, self.position)
         self.source.records = whole.slice(0, self.position).to_batches()
@@ -51,7 +69,9 @@ class Cluster:
 
     random: Random
     logs: dict[tuple[str, int], list[int]] = field(
-        default_factory=lambda: {(topic, number): [1000, 0] for topic in TOPICS for number in range(2)}
+        default_factory=lambda: {
+            (topic, number): [1000, 0] for topic in TOPICS for number in range(2)
+        }
     )
     ids: dict[str, str] = field(default_factory=lambda: dict.fromkeys(TOPICS, ID_A))
     committed: dict[tuple[str, str, int], int] = field(default_factory=dict)
@@ -79,9 +99,15 @@ class Cluster:
             group, (topic, partition) = random.choice(GROUPS), random.choice(list(self.logs))
             log_end, key = self.logs[topic, partition][0], (group, topic, partition)
             before = self.committed.get(key, 0)
-            offset = random.choice((before, min(log_end, before + 500), max(0, before - 400), log_end + 7, -1, None))
+            offset = random.choice(
+                (before, min(log_end, before + 500), max(0, before - 400), log_end + 7, -1, None)
+            )
             topic_id = self.ids[topic] if random.random() < 0.2 else None
-            found.append(commit(offset, group=group, topic=topic, partition=partition, topic_id=topic_id, at=at))
+            found.append(
+                commit(
+                    offset, group=group, topic=topic, partition=partition, topic_id=topic_id, at=at
+                )
+            )
             self.committed[key] = 0 if offset is None or offset < 0 else min(offset, log_end)
         if random.random() < 0.2:
             members = {f"m{each}": (random.choice(TOPICS),) for each in range(random.randrange(3))}
@@ -111,11 +137,15 @@ def test_whatever_happens_no_row_is_wrong(seed: int, tmp_path: Path) -> None:
             job.start()
     audit = audited(Path(job.root))
     assert broken(audit) == {}, broken(audit)
-    assert min(audit.tallies[code].checked for code in ("I1", "I2", "I3", "I4", "I5", "I7", "I8")) > 0
+    assert (
+        min(audit.tallies[code].checked for code in ("I1", "I2", "I3", "I4", "I5", "I7", "I8")) > 0
+    )
 
 
 @pytest.mark.parametrize("cut", [1, 2, 5])
-def test_a_history_that_is_read_again_is_neither_written_nor_counted_again(cut: int, tmp_path: Path) -> None:
+def test_a_history_that_is_read_again_is_neither_written_nor_counted_again(
+    cut: int, tmp_path: Path
+) -> None:
     job, log_end = Job(tmp_path, now=START), 1000
     for number in range(1, 7):
         log_end += 100
@@ -141,7 +171,8 @@ def test_a_topic_that_is_recreated_is_one_event_each_time(tmp_path: Path) -> Non
         for ends in ([], [end(1000, start=0, topic_id=topic_id)], []):
             job.go(ends)
     events = [row for row in job.rows("group_events") if row["kind"] == "topic_recreated"]
-    assert len(events) == len({row["event_id"] for row in events}) == 1  # back to the topic of the commit is none
+    # back to the topic of the commit is none
+    assert len(events) == len({row["event_id"] for row in events}) == 1
 
 
 def test_windows_that_a_backlog_cost_are_a_gap(tmp_path: Path) -> None:
@@ -165,14 +196,20 @@ def test_a_group_that_ended_unseen_is_deleted_in_its_history_too(tmp_path: Path)
         job.ended = ["g"] if number == 3 else []
         job.go([end(1000, start=0)], [commit(900)] if number in (0, 5) else [])
     events = sorted(job.rows("group_events"), key=lambda row: row["event_at"])
-    assert [row["kind"] for row in events if row["group"] == "g"] == ["group_deleted", "group_created"]
+    assert [row["kind"] for row in events if row["group"] == "g"] == [
+        "group_deleted",
+        "group_created",
+    ]
 
 
 def test_counters_of_topics_that_are_no_more_end(tmp_path: Path) -> None:
     job, ends = Job(tmp_path, now=START), [end(1000, start=0)]
     for number in range(8):
         short = f"job-{number}"
-        job.go([*ends, end(100, start=0, topic=short, topic_id=ID_B)], [commit(60), commit(50, topic=short)])
+        job.go(
+            [*ends, end(100, start=0, topic=short, topic_id=ID_B)],
+            [commit(60), commit(50, topic=short)],
+        )
         job.go(ends, [commit(None, topic=short)])
     job.go([])  # a poll that shows nothing ends nothing
     [group] = job.rows("group_status")

@@ -1,4 +1,6 @@
-"""The checkpoint is a cache: lost at any moment, with or without rows of a batch that was cut off, no row differs."""
+"""The checkpoint is a cache: lost at any moment, with or without rows of a batch that was cut off,
+no row differs.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,14 @@ from stream.whole_batch import WholeBatches
 
 TICKS = 5
 # of `batches`: what differs from run to run
-TIMES = {"checkpoint_id", "started_at", "published_at", "durations_seconds", "stage_seconds_total", "clock"}
+TIMES = {
+    "checkpoint_id",
+    "started_at",
+    "published_at",
+    "durations_seconds",
+    "stage_seconds_total",
+    "clock",
+}
 TIMES |= {"table_versions"}
 
 
@@ -52,7 +61,9 @@ def cut_off(job: WholeBatches, number: int, commits: int, *, is_first: bool) -> 
 
 
 def attempt(job: WholeBatches, number: int, *, is_first: bool) -> None:
-    """A tick; at its second attempt its records are in the topic already, and its moment is the same."""
+    """A tick; at its second attempt its records are in the topic already, and its moment is the
+    same.
+    """
     if is_first:
         job.tick(ENDS, steady(job, number))
     else:
@@ -75,9 +86,11 @@ def rows_of(job: WholeBatches) -> Rows:
 
 
 def made(folder: Path, losses: dict[int, list[tuple[int | None, bool]]]) -> WholeBatches:
-    """A job that is started again before some ticks, each time after so many commits of that tick (None: before it).
+    """A job that is started again before some ticks, each time after so many commits of that tick
+    (None: before it).
 
-    The flag says whether the checkpoint is lost at the start, or kept as where a container starts again.
+    The flag says whether the checkpoint is lost at the start, or kept as where a container starts
+    again.
     """
     job = WholeBatches(folder / uuid4().hex)
     begin = job.now.replace(year=2026, month=1, day=1, hour=12, minute=0, second=0)
@@ -118,11 +131,15 @@ def test_a_checkpoint_that_is_lost_at_any_moment_changes_no_row(
     tmp_path: Path, undisturbed: Rows, losses: dict[int, list[tuple[int | None, bool]]]
 ) -> None:
     found = rows_of(made(tmp_path, losses))
-    assert {name: len(rows) for name, rows in found.items()} == {name: len(rows) for name, rows in undisturbed.items()}
+    assert {name: len(rows) for name, rows in found.items()} == {
+        name: len(rows) for name, rows in undisturbed.items()
+    }
     assert found == undisturbed
 
 
-def test_what_a_first_batch_left_before_it_was_published_is_removed(tmp_path: Path, undisturbed: Rows) -> None:
+def test_what_a_first_batch_left_before_it_was_published_is_removed(
+    tmp_path: Path, undisturbed: Rows
+) -> None:
     assert rows_of(made(tmp_path, {0: [(9, True)]})) == undisturbed
 
 

@@ -26,7 +26,14 @@ from laggard.tables.schemas import TABLES
 
 WINDOWS, ODD, OTHERS = 10, "odd", 5
 OPTIONS = Options("c", 60, Parameters(), lambda *_: Policy())
-READ = ("lag_windows", "group_history", "generations", "group_members", "rebalances", "group_events")
+READ = (
+    "lag_windows",
+    "group_history",
+    "generations",
+    "group_members",
+    "rebalances",
+    "group_events",
+)
 Change = Callable[[str, list[Row]], list[Row]]
 
 
@@ -41,7 +48,9 @@ TABLES_OF = {name: rows.to_pylist() for name, rows in tables_of([*GROUPS, fluid(
 SCHEMAS = {name: rows.schema for name, rows in tables_of([]).items()}
 
 
-def evaluate(rows: Mapping[str, Any], memories: dict[str, Memory] | None = None, last: int = 6) -> Evaluation:
+def evaluate(
+    rows: Mapping[str, Any], memories: dict[str, Memory] | None = None, last: int = 6
+) -> Evaluation:
     """The last windows of these tables, as the stream evaluates them."""
     evaluation = Evaluation(memories=memories or {})
     for number in range(WINDOWS - last, WINDOWS):
@@ -61,7 +70,9 @@ def tables(change: Change = lambda _, rows: rows) -> dict[str, pa.Table]:
     """All rows, those of the odd group changed."""
     found = {}
     for name, rows in TABLES_OF.items():
-        others, own = ([row for row in rows if (row["group"] == ODD) == is_own] for is_own in (False, True))
+        others, own = (
+            [row for row in rows if (row["group"] == ODD) == is_own] for is_own in (False, True)
+        )
         changed = change(name, [dict(row) for row in own]) if name in READ else own
         found[name] = pa.Table.from_pylist([*others, *changed], schema=SCHEMAS[name])
     return found
@@ -69,17 +80,25 @@ def tables(change: Change = lambda _, rows: rows) -> dict[str, pa.Table]:
 
 def of_others(evaluation: Evaluation) -> tuple[list[str], ...]:
     rows = (evaluation.windows, evaluation.findings)
-    memories = {group: memory.to_json() for group, memory in evaluation.memories.items() if group not in (ODD, "")}
-    return *([str(row) for row in each if row["group"] not in (ODD, None)] for each in rows), sorted(
-        map(str, memories.items())
-    )
+    memories = {
+        group: memory.to_json()
+        for group, memory in evaluation.memories.items()
+        if group not in (ODD, "")
+    }
+    return *(
+        [str(row) for row in each if row["group"] not in (ODD, None)] for each in rows
+    ), sorted(map(str, memories.items()))
 
 
 EXPECTED = of_others(evaluate(tables()))
 
 
 def failures(evaluation: Evaluation) -> dict[str, str]:
-    return {row["subject"]: row["evidence_text"]["error"] for row in evaluation.findings if row["code"] == RULE_FAILED}
+    return {
+        row["subject"]: row["evidence_text"]["error"]
+        for row in evaluation.findings
+        if row["code"] == RULE_FAILED
+    }
 
 
 def test_the_others_have_findings_to_lose() -> None:
@@ -95,14 +114,16 @@ EXTREMES: dict[str, list[Any]] = {
     "double": [None, math.nan, math.inf, -math.inf, -1.0, 1e308],
     "string": [None, "", "x" * 32_767, "a\x00\n\x1b[2J\u202e", "Dead"],
     "boolean": [None, True, False],
-    "timestamp": [None, NOON - timedelta(days=200_000), LONG, -LONG],  # the last two outside the calendar
+    # the last two outside the calendar
+    "timestamp": [None, NOON - timedelta(days=200_000), LONG, -LONG],
 }
 COLUMNS = [
     (name, column.name, value)
     for name in ("lag_windows", "group_history")
     for column in TABLES[name].columns
     for value in EXTREMES.get(column.type, [None])
-    if column.name not in ("group", "window_start")  # it is of no group, or of no window that is evaluated
+    # it is of no group, or of no window that is evaluated
+    if column.name not in ("group", "window_start")
 ]
 
 
@@ -112,13 +133,17 @@ def replaced(table: str, column: str, value: Any) -> Change:
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=4))
-def test_odd_values_of_one_group_change_nothing_of_the_others(changes: list[tuple[str, str, Any]]) -> None:
+def test_odd_values_of_one_group_change_nothing_of_the_others(
+    changes: list[tuple[str, str, Any]],
+) -> None:
     def change(name: str, rows: list[Row]) -> list[Row]:
         for each in changes:
             rows = replaced(*each)(name, rows)
         return rows
 
-    assert of_others(evaluate(tables(change), last=2))[2] == of_others(evaluate(tables(), last=2))[2]
+    assert (
+        of_others(evaluate(tables(change), last=2))[2] == of_others(evaluate(tables(), last=2))[2]
+    )
 
 
 @pytest.mark.parametrize(
@@ -175,7 +200,9 @@ def evaluate_plainly() -> Evaluation:
         return evaluate(tables(), last=2)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"tracks": [{"code": 1}]}', '{"trends": 3}', '{"busy": {"a": [1]}}'])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"tracks": [{"code": 1}]}', '{"trends": 3}', '{"busy": {"a": [1]}}']
+)
 def test_a_memory_that_cannot_be_read_is_begun_again_and_named(text: str) -> None:
     evaluation = evaluate(tables(), {ODD: from_json(text)}, last=1)
     assert list(failures(evaluation)) == ["memory"]
@@ -185,17 +212,30 @@ def test_a_memory_that_cannot_be_read_is_begun_again_and_named(text: str) -> Non
 
 def test_a_finding_of_a_rule_that_is_no_more_stops_nobody() -> None:
     """A newer version was put back: its rules are in the memory."""
-    track = {"code": "OF_TOMORROW", "topic": "", "partitions": [], "subject": "", "since_ms": 1, "opened_ms": 2}
+    track = {
+        "code": "OF_TOMORROW",
+        "topic": "",
+        "partitions": [],
+        "subject": "",
+        "since_ms": 1,
+        "opened_ms": 2,
+    }
     memory = from_json(json.dumps({"tracks": [track]}))
     for group in (ODD, "", "gone"):
         evaluation = evaluate(tables(), {group: memory}, last=1)
         assert failures(evaluation) == {}
-        assert all(track.code != "OF_TOMORROW" for each in evaluation.memories.values() for track in each.tracks)
+        assert all(
+            track.code != "OF_TOMORROW"
+            for each in evaluation.memories.values()
+            for track in each.tracks
+        )
 
 
 def test_an_open_finding_is_unknown_and_not_over_while_its_group_cannot_be_evaluated() -> None:
     evaluation = evaluate(tables())
-    opened = [row for row in evaluation.findings if row["group"] == "g0" and row["event"] == "opened"]
+    opened = [
+        row for row in evaluation.findings if row["group"] == "g0" and row["event"] == "opened"
+    ]
     assert opened
     history = tables()
 
@@ -208,7 +248,11 @@ def test_an_open_finding_is_unknown_and_not_over_while_its_group_cannot_be_evalu
     window = Window(round((NOON + timedelta(minutes=WINDOWS - 1)).timestamp() * 1000), 1)
     evaluated = evaluate_window(history, window, evaluation.memories, lambda _: dict, options)
     cluster = ClusterFrame("c", window.begin_ms, 60)
-    _, findings, memories = settle_apart(evaluated, cluster, evaluation.memories, Parameters(), check_rows)
+    _, findings, memories = settle_apart(
+        evaluated, cluster, evaluation.memories, Parameters(), check_rows
+    )
     assert {row["code"] for row in findings if row["group"] == "g0"} == {RULE_FAILED}
     codes = {track.code: track.missed for track in memories["g0"].tracks}
-    assert {row["code"]: codes[row["code"]] for row in opened} == dict.fromkeys((row["code"] for row in opened), 0)
+    assert {row["code"]: codes[row["code"]] for row in opened} == dict.fromkeys(
+        (row["code"] for row in opened), 0
+    )

@@ -41,11 +41,16 @@ def polled(partitions: int, topic_id: str = "new", unanswered: tuple[int, ...] =
         for number in range(partitions)
     ]
     return Snapshot(
-        7, 0, offsets_topic_id=topic_id, offsets_partitions=pa.Table.from_pylist(rows, schema=OFFSETS_PARTITIONS)
+        7,
+        0,
+        offsets_topic_id=topic_id,
+        offsets_partitions=pa.Table.from_pylist(rows, schema=OFFSETS_PARTITIONS),
     )
 
 
-def details(last: dict[str, Any] | None, snapshot: Snapshot, rebuild: Identity | None) -> list[dict[str, str]]:
+def details(
+    last: dict[str, Any] | None, snapshot: Snapshot, rebuild: Identity | None
+) -> list[dict[str, str]]:
     return [dict(row["detail"]) for row in offsets_topic_events(last, snapshot, TICK, rebuild)]
 
 
@@ -63,15 +68,25 @@ MADE_ANEW = {"topic_id_from": "old", "topic_id_to": "new"}
         (LAST, polled(0), None, []),  # a poll that failed
         (LAST, polled(100, unanswered=(50, 99)), None, [GROWN]),
         (LAST, polled(50, unanswered=(49,)), None, []),
-        (LAST | {"source_high_watermark": {99: 0}}, polled(100), None, []),  # reported with the batch before
+        # reported with the batch before
+        (LAST | {"source_high_watermark": {99: 0}}, polled(100), None, []),
         (LAST, polled(50), REBUILD, [MADE_ANEW]),
-        (LAST, polled(0), TO_ADMIN, []),  # nothing happened to the topic: the gap row says source_changed
+        # nothing happened to the topic: the gap row says source_changed
+        (LAST, polled(0), TO_ADMIN, []),
         (LAST | {"source_to": {}}, polled(50), FROM_ADMIN, []),
-        (LAST | {"source_to": {}, "source_high_watermark": {49: 3}}, polled(25), REBUILD, [GONE_TO_25 | MADE_ANEW]),
+        (
+            LAST | {"source_to": {}, "source_high_watermark": {49: 3}},
+            polled(25),
+            REBUILD,
+            [GONE_TO_25 | MADE_ANEW],
+        ),
     ],
 )
 def test_another_number_of_partitions_is_an_event(
-    last: dict[str, Any] | None, snapshot: Snapshot, rebuild: Identity | None, expected: list[dict[str, str]]
+    last: dict[str, Any] | None,
+    snapshot: Snapshot,
+    rebuild: Identity | None,
+    expected: list[dict[str, str]],
 ) -> None:
     assert details(last, snapshot, rebuild) == expected
 
@@ -79,7 +94,11 @@ def test_another_number_of_partitions_is_an_event(
 def test_the_same_change_is_the_same_event_whoever_tells_it_again() -> None:
     (first,), (again,) = (offsets_topic_events(LAST, polled(100), TICK) for _ in range(2))
     assert first == again
-    assert (first["group"], first["kind"], first["event_at"]) == (None, "offsets_topic_changed", NOON)
+    assert (first["group"], first["kind"], first["event_at"]) == (
+        None,
+        "offsets_topic_changed",
+        NOON,
+    )
 
 
 def test_another_topic_of_that_name_is_refused_with_both_ids() -> None:
@@ -95,9 +114,12 @@ def test_an_id_that_is_unknown_is_no_other_topic(known: str, seen: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("windows", "is_news"), [(-1, False), (0, True), (OFFSETS_NEWS_WINDOWS - 1, True), (OFFSETS_NEWS_WINDOWS, False)]
+    ("windows", "is_news"),
+    [(-1, False), (0, True), (OFFSETS_NEWS_WINDOWS - 1, True), (OFFSETS_NEWS_WINDOWS, False)],
 )
-def test_the_finding_says_what_changed_in_the_windows_that_follow(tmp_path: Path, windows: int, is_news: bool) -> None:
+def test_the_finding_says_what_changed_in_the_windows_that_follow(
+    tmp_path: Path, windows: int, is_news: bool
+) -> None:
     """Through the tables, as the job writes and reads them."""
     root = str(tmp_path)
     create_tables(root, [schemas.GROUP_EVENTS, schemas.BATCHES])
@@ -112,7 +134,9 @@ def test_the_finding_says_what_changed_in_the_windows_that_follow(tmp_path: Path
     found = cluster_observations(frame, [], options.parameters)
 
     assert [(each.code, each.severity, dict(each.evidence)) for each in found] == (
-        [("OFFSETS_TOPIC_CHANGED", WARN, {"partitions_from": 50.0, "partitions_to": 100.0})] if is_news else []
+        [("OFFSETS_TOPIC_CHANGED", WARN, {"partitions_from": 50.0, "partitions_to": 100.0})]
+        if is_news
+        else []
     )
 
 

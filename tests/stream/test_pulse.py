@@ -20,7 +20,8 @@ from laggard.sources.clock import Pulse
 pulse, start = Pulse(), read_clock()
 print("ready", flush=True)
 sys.stdin.readline()
-print(pulse.longest_since(start).total_seconds(), pulse.longest_since(read_clock()).total_seconds(), flush=True)
+at_start, now = pulse.longest_since(start), pulse.longest_since(read_clock())
+print(at_start.total_seconds(), now.total_seconds(), flush=True)
 """
 
 
@@ -56,7 +57,8 @@ class JustPutDown:
 def test_a_pause_that_is_put_down_while_it_is_asked_for_is_not_lost() -> None:
     pulse, start = Pulse(), read_clock()
     pulse._beat = replace(start, boot_ms=start.boot_ms - 7000, awake_ms=start.awake_ms - 7000)
-    pulse._pauses = JustPutDown(pulse)  # type: ignore[assignment]  # as a thread that runs in between
+    # as a thread that runs in between
+    pulse._pauses = JustPutDown(pulse)  # type: ignore[assignment]
     assert pulse.longest_since(start).total_seconds() >= 7
 
 
@@ -73,7 +75,9 @@ def test_a_process_that_runs_has_no_pause() -> None:
         (Reading(2**42), False),
     ],
 )
-def test_a_poll_of_another_process_is_from_before_the_start(earlier: Reading, *, expected: bool) -> None:
+def test_a_poll_of_another_process_is_from_before_the_start(
+    earlier: Reading, *, expected: bool
+) -> None:
     assert Pulse().began_after(earlier) == expected
 
 

@@ -1,4 +1,6 @@
-"""A group whose tick raises costs its own rows only: they are stale, and right again when its tick succeeds."""
+"""A group whose tick raises costs its own rows only: they are stale, and right again when its tick
+succeeds.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,15 @@ from laggard.stream import advance_stage
 from laggard.stream.advance import Poll, advance
 from laggard.stream.decoded import Batch, of_kind
 from laggard.stream.evaluating import read_cluster
-from laggard.stream.quarantine import MAX_NAMED, MAX_RUNS, Failed, Inputs, Quarantine, Tables, advance_apart
+from laggard.stream.quarantine import (
+    MAX_NAMED,
+    MAX_RUNS,
+    Failed,
+    Inputs,
+    Quarantine,
+    Tables,
+    advance_apart,
+)
 from laggard.stream.reading import Options, Window
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
@@ -57,9 +67,16 @@ def job(monkeypatch: pytest.MonkeyPatch) -> Job:
         return advance(partitions, groups, batch, *rest)
 
     def apart(
-        partitions: pa.Table, groups: pa.Table, batch: Batch, poll: Poll, tick: Tick, policies: Policies | None
+        partitions: pa.Table,
+        groups: pa.Table,
+        batch: Batch,
+        poll: Poll,
+        tick: Tick,
+        policies: Policies | None,
     ) -> Tables:
-        tables, job.failed = advance_stage.advance_groups(Inputs(partitions, groups, batch), poll, tick, policies)
+        tables, job.failed = advance_stage.advance_groups(
+            Inputs(partitions, groups, batch), poll, tick, policies
+        )
         return tables
 
     monkeypatch.setattr(advance_stage, "advance", failing)
@@ -79,7 +96,9 @@ def commits(offset: int, groups: Iterable[str] = ("bad", "good", "other")) -> li
     return [commit(offset, group=group) for group in groups]
 
 
-def test_the_others_are_published_as_if_the_group_were_not_there(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_others_are_published_as_if_the_group_were_not_there(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
     groups = [f"g{number:02}" for number in range(20)]
     alone = Simulation()
     with monkeypatch.context() as patched:
@@ -94,7 +113,9 @@ def test_the_others_are_published_as_if_the_group_were_not_there(job: Job, monke
     assert [row for row in job.rows if row["group"] != "bad"] == alone.rows
     assert {group: row for group, row in job.groups.items() if group != "bad"} == alone.groups
     for name, rows in alone.history.items():
-        assert sorted((row for row in job.history[name] if row.get("group") != "bad"), key=str) == sorted(rows, key=str)
+        assert sorted(
+            (row for row in job.history[name] if row.get("group") != "bad"), key=str
+        ) == sorted(rows, key=str)
 
 
 def test_the_rows_of_the_group_are_stale_and_say_why(job: Job) -> None:
@@ -105,7 +126,11 @@ def test_the_rows_of_the_group_are_stale_and_say_why(job: Job) -> None:
     job.tick(ENDS)
     row, group = row_of(job, "bad"), job.groups["bad"]
     assert (row["status"], row["error"], row["lag"]) == ("stale", ADVANCE_FAILED, None)
-    assert (row["committed_offset"], row["log_end_offset"], row["sampled_at"]) == (12, 1000, before["sampled_at"])
+    assert (row["committed_offset"], row["log_end_offset"], row["sampled_at"]) == (
+        12,
+        1000,
+        before["sampled_at"],
+    )
     assert (group["status"], group["error"], group["lag"]) == ("stale", ADVANCE_FAILED, None)
     assert (group["partitions_total"], group["partitions_unknown"]) == (1, 1)
     assert (row["batch_id"], group["batch_id"]) == (job.batch_id, job.batch_id)
@@ -113,14 +138,20 @@ def test_the_rows_of_the_group_are_stale_and_say_why(job: Job) -> None:
 
 
 def test_what_it_committed_meanwhile_is_known_when_its_tick_succeeds_again(job: Job) -> None:
-    job.tick(ENDS, [commit(5, group="bad"), commit(5, group="bad", partition=1), commit(5, group="good")])
+    job.tick(
+        ENDS, [commit(5, group="bad"), commit(5, group="bad", partition=1), commit(5, group="good")]
+    )
     job.poisoned = {"bad"}
     job.tick(ENDS, [commit(700, group="bad"), commit(None, group="bad", partition=1)])
     job.tick(ENDS, [commit(10, group="bad", partition=2)])
     assert row_of(job, "bad")["committed_offset"] == 700
     job.poisoned = set()
     job.tick(ENDS)
-    found = {(row["partition"]): (row["status"], row["lag"], row["error"]) for row in job.rows if row["group"] == "bad"}
+    found = {
+        (row["partition"]): (row["status"], row["lag"], row["error"])
+        for row in job.rows
+        if row["group"] == "bad"
+    }
     assert found == {0: ("ok", 300, None), 2: ("ok", 990, None)}
     group = job.groups["bad"]
     assert (group["status"], group["error"], group["lag"]) == ("ok", None, 1290)
@@ -167,10 +198,21 @@ def test_group_records_of_the_tick_are_folded_and_kept_as_history(job: Job) -> N
     assert [row["generation"] for row in job.history["generations"]] == [1, 2]
 
 
-def test_group_records_that_raise_leave_the_members_unknown(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    job.tick(ENDS, [generation(1, {"m": ("t",)}, group="bad"), commit(5, group="bad"), commit(5, group="good")])
+def test_group_records_that_raise_leave_the_members_unknown(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job.tick(
+        ENDS,
+        [
+            generation(1, {"m": ("t",)}, group="bad"),
+            commit(5, group="bad"),
+            commit(5, group="good"),
+        ],
+    )
     for module in ("laggard.stream.advance", "laggard.stream.held"):
-        monkeypatch.setattr(f"{module}.fold_records", _failing_for("bad", f"{module}.fold_records", monkeypatch))
+        monkeypatch.setattr(
+            f"{module}.fold_records", _failing_for("bad", f"{module}.fold_records", monkeypatch)
+        )
     job.tick(ENDS, [generation(2, {"m": ("t",)}, group="bad")])
     assert (job.groups["bad"]["members"], job.groups["bad"]["error"]) == (None, ADVANCE_FAILED)
     job.tick(ENDS)
@@ -196,19 +238,27 @@ def test_a_truncation_meanwhile_is_not_forgotten(job: Job) -> None:
     job.tick(ENDS, truncated={0: 0})
     job.poisoned = set()
     job.tick(ENDS)
-    assert (row_of(job, "bad")["status"], row_of(job, "bad")["error"]) == ("stale", COMMIT_TRUNCATED)
+    assert (row_of(job, "bad")["status"], row_of(job, "bad")["error"]) == (
+        "stale",
+        COMMIT_TRUNCATED,
+    )
     job.next_offset = 0
     job.tick(ENDS, commits(7, ["bad"]))
     assert (row_of(job, "bad")["status"], row_of(job, "bad")["lag"]) == ("ok", 993)
 
 
-def test_a_row_that_cannot_be_written_costs_its_group_only(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_that_cannot_be_written_costs_its_group_only(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def spoiled(*given: Any) -> Tables:
         tables = advance(*given)
         rows = tables["partition_status"]
-        lag = [-1 if group == "bad" else lag for group, lag in zip(*(rows[c].to_pylist() for c in ("group", "lag")))]  # noqa: B905
+        groups, lags = rows["group"].to_pylist(), rows["lag"].to_pylist()
+        lag = [-1 if group == "bad" else lag for group, lag in zip(groups, lags, strict=True)]
         place = rows.schema.get_field_index("lag")
-        tables["partition_status"] = rows.set_column(place, rows.schema.field(place), pa.array(lag, pa.int64()))
+        tables["partition_status"] = rows.set_column(
+            place, rows.schema.field(place), pa.array(lag, pa.int64())
+        )
         return tables
 
     monkeypatch.setattr(advance_stage, "advance", spoiled)
@@ -270,7 +320,9 @@ def test_exactly_the_groups_that_raise_are_set_aside(before: set[str], poisoned:
     schema = Simulation().tables["group_status"].schema
     rows = [{"group": name, "error": ADVANCE_FAILED if name in before else None} for name in NAMES]
     batch = Batch(of_kind(decoded([]), "commit"), [], [], of_kind(decoded([]), "edge"))
-    inputs = Inputs(Simulation().tables["partition_status"], pa.Table.from_pylist(rows, schema=schema), batch)
+    inputs = Inputs(
+        Simulation().tables["partition_status"], pa.Table.from_pylist(rows, schema=schema), batch
+    )
 
     def run(part: Inputs) -> Tables:
         if poisoned & set(part.groups):
@@ -281,12 +333,16 @@ def test_exactly_the_groups_that_raise_are_set_aside(before: set[str], poisoned:
     assert {each.group for each in settled.failed} == poisoned
     assert {each.group for each in settled.failed if each.is_new} == poisoned - before
     assert set(settled.recovered) == before - poisoned
-    assert sorted(settled.tables["group_status"]["group"].to_pylist()) == sorted(set(NAMES) - poisoned)
+    assert sorted(settled.tables["group_status"]["group"].to_pylist()) == sorted(
+        set(NAMES) - poisoned
+    )
 
 
 def test_the_log_names_each_group_once_and_not_too_many(caplog: pytest.LogCaptureFixture) -> None:
     failed = [Failed(f"g{number}\n", "KeyError", "role", is_new=number > 0) for number in range(30)]
-    quarantine = Quarantine.of(failed[:15]) + Quarantine.from_plain(asdict(Quarantine.of(failed[15:])))
+    quarantine = Quarantine.of(failed[:15]) + Quarantine.from_plain(
+        asdict(Quarantine.of(failed[15:]))
+    )
     assert (quarantine.groups, quarantine.entered, len(quarantine.named)) == (30, 29, MAX_NAMED)
     assert len(quarantine.columns()["quarantined"]) == MAX_NAMED
     with caplog.at_level(logging.ERROR):
@@ -307,11 +363,18 @@ def test_a_finding_names_the_groups_of_the_tick_that_closed_the_window(
     quarantine = Quarantine.of([Failed("bad", "OverflowError", "too large", is_new=False)])
     polled_at = simulation.NOON + timedelta(seconds=65)
     same = {"date": polled_at.date(), "kind": "tick", "gap_seq": 0, "polled_at": polled_at}
-    rows = [same | {"batch_id": 7, **quarantine.columns()}, same | {"batch_id": 8, **Quarantine().columns()}]
+    rows = [
+        same | {"batch_id": 7, **quarantine.columns()},
+        same | {"batch_id": 8, **Quarantine().columns()},
+    ]
     Writer(root, "c1").write(schemas.BATCHES, to_arrow(schemas.BATCHES, rows), 7)
     options = Options("c", 60, Parameters(), lambda *_: Policy())
-    frame = read_cluster(root, {}, Window(round(simulation.NOON.timestamp() * 1000), closing_batch), options)
+    frame = read_cluster(
+        root, {}, Window(round(simulation.NOON.timestamp() * 1000), closing_batch), options
+    )
     found = cluster_observations(frame, [], options.parameters)
     assert [(each.code, each.severity, dict(each.evidence_text)) for each in found] == (
-        [("GROUP_QUARANTINED", WARN, {"groups": "bad", "exceptions": "OverflowError"})] if is_recorded else []
+        [("GROUP_QUARANTINED", WARN, {"groups": "bad", "exceptions": "OverflowError"})]
+        if is_recorded
+        else []
     )

@@ -15,13 +15,18 @@ WINDOW = Window(round(START.timestamp() * 1000), batch_id=7)
 
 def generations(*rows: tuple[int, int, int]) -> pa.Table:
     """Rows by seconds after the window's begin, offset and batch."""
-    times = pa.array([START + timedelta(seconds=seconds) for seconds, _, _ in rows], pa.timestamp("us", tz="UTC"))
+    times = pa.array(
+        [START + timedelta(seconds=seconds) for seconds, _, _ in rows], pa.timestamp("us", tz="UTC")
+    )
     _, offsets, batches = zip(*rows, strict=True)
     return pa.table({"record_timestamp": times, "source_offset": offsets, "batch_id": batches})
 
 
 def known(rows: pa.Table) -> list[int]:
-    return [row["source_offset"] for row in known_at(events_of({"generations": rows}), WINDOW, OPTIONS)["generations"]]
+    return [
+        row["source_offset"]
+        for row in known_at(events_of({"generations": rows}), WINDOW, OPTIONS)["generations"]
+    ]
 
 
 def test_events_come_oldest_first_whatever_the_order_of_the_files() -> None:
@@ -37,7 +42,9 @@ def test_what_was_published_later_or_is_a_day_old_is_left_out() -> None:
 
 def ticks(*rows: tuple[float, str]) -> pa.Table:
     """Batches by seconds after the window's begin; their numbers count from 1."""
-    times = pa.array([START + timedelta(seconds=seconds) for seconds, _ in rows], pa.timestamp("us", tz="UTC"))
+    times = pa.array(
+        [START + timedelta(seconds=seconds) for seconds, _ in rows], pa.timestamp("us", tz="UTC")
+    )
     numbers = list(range(1, len(rows) + 1))
     return pa.table({"batch_id": numbers, "polled_at": times, "kind": [kind for _, kind in rows]})
 
@@ -48,7 +55,8 @@ def ticks(*rows: tuple[float, str]) -> pa.Table:
         ([(-1, "tick"), (5, "tick"), (55, "tick"), (65, "tick")], [4]),
         ([(5, "tick"), (55, "tick"), (65, "tick")], []),  # the job began in it
         ([(-1, "tick"), (5, "tick"), (55, "tick")], []),  # it lasts
-        ([(-1, "tick"), (5, "backfill"), (25, "tick"), (65, "tick")], []),  # seen from its middle on
+        # seen from its middle on
+        ([(-1, "tick"), (5, "backfill"), (25, "tick"), (65, "tick")], []),
         ([(-1, "tick"), (5, "tick"), (5, "gap"), (65, "backfill")], [4]),
         ([(-1, "tick"), (5, "tick"), (25, "backfill"), (65, "tick")], []),
         ([(-1, "tick"), (125, "tick"), (185, "tick")], []),  # nobody looked
@@ -58,7 +66,10 @@ def test_a_window_without_groups_has_closed_when_ticks_saw_all_of_it(
     rows: list[tuple[float, str]], expected: list[int]
 ) -> None:
     history = pa.table(
-        {"window_start": pa.array([], pa.timestamp("us", tz="UTC")), "batch_id": pa.array([], pa.int64())}
+        {
+            "window_start": pa.array([], pa.timestamp("us", tz="UTC")),
+            "batch_id": pa.array([], pa.int64()),
+        }
     )
     begin = WINDOW.begin_ms
     found = closed_windows({"group_history": history, "batches": ticks(*rows)}, begin, begin, 60)
@@ -66,8 +77,10 @@ def test_a_window_without_groups_has_closed_when_ticks_saw_all_of_it(
 
 
 def test_groups_say_which_batch_closed_their_window() -> None:
-    history = pa.table({"window_start": pa.array([START], pa.timestamp("us", tz="UTC")), "batch_id": [3]})
+    history = pa.table(
+        {"window_start": pa.array([START], pa.timestamp("us", tz="UTC")), "batch_id": [3]}
+    )
     rows = ticks((-1, "tick"), (5, "tick"), (65, "backfill"), (70, "tick"))
-    assert closed_windows({"group_history": history, "batches": rows}, 0, 2 * WINDOW.begin_ms, 60) == [
-        Window(WINDOW.begin_ms, 3)
-    ]
+    assert closed_windows(
+        {"group_history": history, "batches": rows}, 0, 2 * WINDOW.begin_ms, 60
+    ) == [Window(WINDOW.begin_ms, 3)]

@@ -1,4 +1,6 @@
-"""From record bytes to rows of `rebalances` and to what `group_status` says of them, tick by tick."""
+"""From record bytes to rows of `rebalances` and to what `group_status` says of
+them, tick by tick.
+"""
 
 from __future__ import annotations
 
@@ -23,19 +25,32 @@ def at(seconds: float) -> datetime:
 
 
 def synced(
-    number: int, seconds: float, held: Mapping[str, Sequence[int]], *, sync: float = 1.0, **given: Any
+    number: int,
+    seconds: float,
+    held: Mapping[str, Sequence[int]],
+    *,
+    sync: float = 1.0,
+    **given: Any,
 ) -> Record:
-    """A generation whose record is written at this second, with the partitions of topic t that each member holds."""
+    """A generation whose record is written at this second, with the partitions of topic t that each
+    member holds.
+    """
     blobs = {
         member: (
             encoder.subscription({"version": 0, "topics": ["t"], "user_data": None}),
             encoder.assignment(
-                {"version": 0, "assigned_partitions": [{"topic": "t", "partitions": list(places)}], "user_data": None}
+                {
+                    "version": 0,
+                    "assigned_partitions": [{"topic": "t", "partitions": list(places)}],
+                    "user_data": None,
+                }
             ),
         )
         for member, places in held.items()
     }
-    hosts = {member: f"/10.0.0.{place}" for place, member in enumerate(held, 1)} | given.pop("hosts", {})
+    hosts = {member: f"/10.0.0.{place}" for place, member in enumerate(held, 1)} | given.pop(
+        "hosts", {}
+    )
     record = generation(
         number,
         dict.fromkeys(held, ("t",)),
@@ -58,7 +73,9 @@ def ends(seconds: float) -> list[Row]:
 
 
 class Timeline:
-    """Ticks of 10 s; both partitions are committed every 5 s and up to date, but for the stops that a test makes."""
+    """Ticks of 10 s; both partitions are committed every 5 s and up to date, but for the stops that
+    a test makes.
+    """
 
     def __init__(self) -> None:
         self.job = Simulation()
@@ -68,7 +85,10 @@ class Timeline:
         self.seconds += 10
         if not stopped:
             times = (self.seconds - 7, self.seconds - 2)
-            records = [*records, *(committed(round(10 * when), when, part) for when in times for part in range(2))]
+            records = [
+                *records,
+                *(committed(round(10 * when), when, part) for when in times for part in range(2)),
+            ]
         ordered = sorted(records, key=lambda each: each.at or NOON)
         self.job.tick(ends(self.seconds), ordered, **given)
 
@@ -97,29 +117,52 @@ def alone() -> Timeline:
 
 def test_a_second_member_makes_one_row_with_its_cause_moves_and_pauses(alone: Timeline) -> None:
     before = len(alone.rows)
-    alone.tick([synced(2, 136, {"a": [0], "b": [1]}), committed(1330, 133), committed(1330, 133, 1)], stopped=True)
+    alone.tick(
+        [synced(2, 136, {"a": [0], "b": [1]}), committed(1330, 133), committed(1330, 133, 1)],
+        stopped=True,
+    )
     alone.tick([committed(1460, 146), committed(1400, 146, 1)], stopped=True)
     alone.rest(4)
     (row,) = alone.rows[before:]
     assert (row["cause"], row["necessity"], row["status"]) == ("member_join", "planned", "ok")
-    assert (row["members_before"], row["members_after"], row["joined"]) == (1, 2, ["client/10.0.0.2#0"])
+    assert (row["members_before"], row["members_after"], row["joined"]) == (
+        1,
+        2,
+        ["client/10.0.0.2#0"],
+    )
     assert (row["moved"], row["necessary"], row["avoidable"]) == (1, 1, 0)
     assert (row["sync_seconds"], row["ended_at"], row["interrupted"]) == (1.0, at(136), 0)
-    # 13 s between two commits of which 5 s are the commit interval, on both partitions as range is eager
-    assert (row["paused_partitions"], row["pause_max_seconds"], row["paused_partition_seconds"]) == (2, 8.0, 16.0)
+    # 13 s between two commits of which 5 s are the commit interval, on both partitions as range is
+    # eager
+    assert (
+        row["paused_partitions"],
+        row["pause_max_seconds"],
+        row["paused_partition_seconds"],
+    ) == (2, 8.0, 16.0)
     assert row["records_delayed"] == pytest.approx(160, abs=2)
     assert (row["lag_before"], row["lag_after"]) == (0, 60)
 
 
 def test_who_keeps_a_partition_and_commits_on_does_not_pause_while_another_one_waits() -> None:
-    """Of the three commits of a tick only the first and the last are reported, and that there is one in between."""
+    """Of the three commits of a tick only the first and the last are reported, and that there is
+    one in between.
+    """
 
     def timed(seconds: float, *records: Record) -> list[Record]:
         return [replace(each, at=at(seconds)) for each in records]
 
     timeline, both = Timeline(), {"t": [0, 1]}
     timeline.tick()
-    timeline.tick(timed(11, C.member("a"), C.epoch(1), C.target("a", both), C.target_epoch(1), C.current("a", 1, both)))
+    timeline.tick(
+        timed(
+            11,
+            C.member("a"),
+            C.epoch(1),
+            C.target("a", both),
+            C.target_epoch(1),
+            C.current("a", 1, both),
+        )
+    )
     timeline.rest(11)
     before = len(timeline.rows)
     targets = [C.target("a", {"t": [0]}), C.target("b", {"t": [1]}), C.target_epoch(2)]
@@ -139,10 +182,16 @@ def test_it_is_counted_once_in_the_group(alone: Timeline) -> None:
     assert dict(alone.group["rebalances_total"]) == before  # its row is not written yet
     assert alone.group["rebalancing_since"] is not None
     alone.rest(6)
-    assert (before, dict(alone.group["rebalances_total"])) == ({"member_join": 1}, {"member_join": 2})
+    assert (before, dict(alone.group["rebalances_total"])) == (
+        {"member_join": 1},
+        {"member_join": 2},
+    )
     assert dict(alone.group["member_changes_total"])["joined"] == 2
     assert (alone.group["partitions_moved_total"], alone.group["rebalancing_since"]) == (1, None)
-    assert (sum(alone.group["rebalance_pause_buckets"]), alone.group["rebalance_pause_sum"]) == (2, 0.0)
+    assert (sum(alone.group["rebalance_pause_buckets"]), alone.group["rebalance_pause_sum"]) == (
+        2,
+        0.0,
+    )
     assert alone.group["last_rebalance_at"] == at(136)
     assert sum(alone.group["rebalance_duration_buckets"]) == len(alone.rows)
 
@@ -155,7 +204,9 @@ def test_time_in_rebalance_is_a_share_of_the_time_watched(alone: Timeline) -> No
     watched = (alone.job.now - alone.group["watched_since"]).total_seconds()
     of_the_first = (alone.rows[0]["ended_at"] - alone.group["watched_since"]).total_seconds()
     assert (seconds, of_the_first) == (6, 1)
-    assert alone.group["time_in_rebalance_ratio"] == pytest.approx((seconds + of_the_first) / watched)
+    assert alone.group["time_in_rebalance_ratio"] == pytest.approx(
+        (seconds + of_the_first) / watched
+    )
 
 
 def test_a_quiet_group_spends_no_time_in_rebalances(alone: Timeline) -> None:
@@ -204,15 +255,24 @@ def test_without_a_reason_the_leader_joined_again(alone: Timeline) -> None:
 
 def test_history_that_was_not_read_live_is_not_evaluated() -> None:
     job = Simulation()
-    job.tick(ends(0), [synced(1, 1, {"a": [0, 1]}), synced(7, 100, {"a": [0], "b": [1]})], is_live=False)
+    job.tick(
+        ends(0), [synced(1, 1, {"a": [0, 1]}), synced(7, 100, {"a": [0], "b": [1]})], is_live=False
+    )
     job.tick(ends(0), seconds=700)
     job.tick(ends(0))
     assert {row["cause"] for row in job.history["rebalances"]} == {"unknown"}
-    assert all(row["flags"] == ["bootstrap"] and not row["live_read"] for row in job.history["rebalances"])
-    assert all(row["paused_partitions"] is None and row["moved"] is None for row in job.history["rebalances"])
+    assert all(
+        row["flags"] == ["bootstrap"] and not row["live_read"] for row in job.history["rebalances"]
+    )
+    assert all(
+        row["paused_partitions"] is None and row["moved"] is None
+        for row in job.history["rebalances"]
+    )
 
 
-def test_new_partitions_are_reported_and_explain_the_rebalance_that_hands_them_out(alone: Timeline) -> None:
+def test_new_partitions_are_reported_and_explain_the_rebalance_that_hands_them_out(
+    alone: Timeline,
+) -> None:
     alone.seconds += 10
     alone.job.tick([*ends(alone.seconds), end(0, partition=2)])
     assert "partitions_added" in alone.job.events()

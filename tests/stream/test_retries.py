@@ -30,7 +30,9 @@ class Failing:
         waits: list[float] = []
         try:
             while len(waits) < 1000:
-                waits.append(self.retries.next_wait(LaggardError("broken", cause="why", exit_code=exit_code)))
+                waits.append(
+                    self.retries.next_wait(LaggardError("broken", cause="why", exit_code=exit_code))
+                )
                 self.now += waits[-1] + each_takes
         except LaggardError as failure:
             return waits, failure

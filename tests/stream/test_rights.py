@@ -1,4 +1,6 @@
-"""A place that this user may not read or write is named with the right that is missing, before Spark starts."""
+"""A place that this user may not read or write is named with the right that is missing, before
+Spark starts.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,8 @@ except Exception as error:
     print(failure)
     sys.exit(failure.exit_code)
 """
-# root may read and write anything, unless CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH are taken away: PR_CAPBSET_DROP
-# (prctl(2)) keeps them from the program that follows
+# root may read and write anything, unless CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH are taken away:
+# PR_CAPBSET_DROP (prctl(2)) keeps them from the program that follows
 DROP = """
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -89,7 +91,9 @@ def test_with_all_rights_it_starts(job: Job) -> None:
         ("local", 0o500, "write"),
     ],
 )
-def test_a_missing_right_is_named_with_its_place(job: Job, place: str, mode: int, right: str) -> None:
+def test_a_missing_right_is_named_with_its_place(
+    job: Job, place: str, mode: int, right: str
+) -> None:
     path = Path(job.tables).parent / place
     if place == "state":  # nothing to write there but at a first start
         Path(identity_path(job.checkpoint)).unlink()

@@ -1,4 +1,6 @@
-"""Since when a group is in its state: true, or as long as it was observed, and never across what lay between."""
+"""Since when a group is in its state: true, or as long as it was observed, and never across what
+lay between.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ MEMBER = {"m": ("t",)}
 
 
 def stable(*, listed: bool = False) -> Simulation:
-    """A group that has been stable, or by the broker's list only, since the first tick at 12:00:10."""
+    """A group that has been stable, or by the broker's list only, since the first
+    tick at 12:00:10.
+    """
     job = Simulation()
     records = [commit(50)] if listed else [generation(1, MEMBER), commit(50)]
     for number in range(6):
@@ -49,7 +53,9 @@ def test_another_generation_after_a_gap_is_not() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "is_kept"), [(10, True), (60, True), (1080, False)])
-def test_a_state_without_a_generation_is_known_as_long_as_it_was_observed(seconds: float, *, is_kept: bool) -> None:
+def test_a_state_without_a_generation_is_known_as_long_as_it_was_observed(
+    seconds: float, *, is_kept: bool
+) -> None:
     job = stable(listed=True)
     job.tick([end(100)], [], seconds=seconds, listing=listing())
     row = job.groups["g"]

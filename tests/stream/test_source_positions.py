@@ -1,11 +1,18 @@
-"""A position in the offsets topic that falls is named, and neither stops a batch nor hides what others brought."""
+"""A position in the offsets topic that falls is named, and neither stops a batch nor hides what
+others brought.
+"""
 
 from typing import Any
 
 import pytest
 
 from laggard.lag.tick import Tick
-from laggard.stream.source_positions import RECORDS_PER_READER, count_readers, find_truncations, truncated_partitions
+from laggard.stream.source_positions import (
+    RECORDS_PER_READER,
+    count_readers,
+    find_truncations,
+    truncated_partitions,
+)
 from stream.simulation import NOON
 
 TICK = Tick("c", 2, 2, 2, NOON, 60, True, False, False, True)
@@ -23,7 +30,9 @@ BEFORE = {0: 100, 1: 500_000, 2: 7}
         ({0: 100, 1: 500_000, 2: 7, 3: 9 * RECORDS_PER_READER}, 4),
     ],
 )
-def test_a_batch_has_a_reader_whatever_its_positions_are(after: dict[int, int], readers: int) -> None:
+def test_a_batch_has_a_reader_whatever_its_positions_are(
+    after: dict[int, int], readers: int
+) -> None:
     assert count_readers(BEFORE, after, cores=4) == readers
 
 

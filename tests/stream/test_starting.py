@@ -15,7 +15,9 @@ from laggard.stream.starting import wait_for_offsets_topic
 def test_one_run_gives_up_on_a_cluster_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "ONE_RUN_SECONDS", 0.1)
     with pytest.raises(LaggardError) as raised:
-        wait_for_offsets_topic(load_config(None, [away()], {}).cluster, Event(), lambda _: None, once=True)
+        wait_for_offsets_topic(
+            load_config(None, [away()], {}).cluster, Event(), lambda _: None, once=True
+        )
     assert raised.value.exit_code == TEMPORARY
     assert raised.value.cause.startswith("broker_unreachable")
     assert "without --once" in raised.value.fix
@@ -34,9 +36,16 @@ def test_a_job_that_stays_waits_until_it_is_stopped(monkeypatch: pytest.MonkeyPa
     assert len(beats) == 3
 
 
-@pytest.mark.parametrize(("topic", "expected"), [("__consumer_offsets", 6 * 3600), ("copied_offsets", 0)])
-def test_coordinators_are_not_asked_for_the_groups_of_a_copied_topic(topic: str, expected: int) -> None:
-    assert reconcile_seconds(load_config(None, [f"cluster.offsets_topic={topic}"], {}).cluster) == expected
+@pytest.mark.parametrize(
+    ("topic", "expected"), [("__consumer_offsets", 6 * 3600), ("copied_offsets", 0)]
+)
+def test_coordinators_are_not_asked_for_the_groups_of_a_copied_topic(
+    topic: str, expected: int
+) -> None:
+    assert (
+        reconcile_seconds(load_config(None, [f"cluster.offsets_topic={topic}"], {}).cluster)
+        == expected
+    )
 
 
 def away() -> str:

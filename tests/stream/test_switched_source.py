@@ -1,4 +1,6 @@
-"""`cluster.source` of a table root that has history is changed, there and back: nothing is made up, nothing lost."""
+"""`cluster.source` of a table root that has history is changed, there and back: nothing is made up,
+nothing lost.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +34,19 @@ class SwitchedBatches(WholeBatches):
         if self.topic_id != "admin":
             return found
         groups = sorted({row["group"] for row in self.committed})
-        texts = [{"group": name, "is_asked": True, "description": description("m", topics=())} for name in groups]
-        listed = [{"group": name, "group_state": "Stable", "protocol_type": "consumer"} for name in groups]
+        texts = [
+            {"group": name, "is_asked": True, "description": description("m", topics=())}
+            for name in groups
+        ]
+        listed = [
+            {"group": name, "group_state": "Stable", "protocol_type": "consumer"} for name in groups
+        ]
         return replace(
             found,
             offsets_partitions=OFFSETS_PARTITIONS.empty_table(),
-            groups=pa.Table.from_pylist([row | {"group_type": "classic", "coordinator": 1} for row in listed], GROUPS),
+            groups=pa.Table.from_pylist(
+                [row | {"group_type": "classic", "coordinator": 1} for row in listed], GROUPS
+            ),
             answers=pa.Table.from_pylist(texts, ANSWERS),
             committed=pa.Table.from_pylist(self.committed, COMMITTED),
             pending_groups=0,
@@ -46,7 +55,9 @@ class SwitchedBatches(WholeBatches):
 
 
 def changes(job: WholeBatches) -> list[str]:
-    """Reasons of gaps, without those for windows that the change leaves unfilled, as it may fall on a window's end."""
+    """Reasons of gaps, without those for windows that the change leaves unfilled, as it may fall on
+    a window's end.
+    """
     reasons = [gap["gap_reason"] for gap in job.rows("batches") if gap["kind"] == "gap"]
     return [reason for reason in reasons if reason != "catching_up"]
 
@@ -58,7 +69,7 @@ def keys(job: WholeBatches, name: str) -> list[tuple[object, ...]]:
 def standing(job: WholeBatches) -> dict[tuple[str, str, int], tuple[int | None, int | None, str]]:
     names = ("committed_offset", "lag", "status")
     return {
-        (row["group"], row["topic"], row["partition"]): tuple(row[name] for name in names)  # type: ignore[misc]
+        (row["group"], row["topic"], row["partition"]): tuple(row[name] for name in names)
         for row in job.rows("partition_status")
     }
 
@@ -75,7 +86,9 @@ def test_a_switch_begins_again_with_a_gap_and_invents_nothing(job: SwitchedBatch
     before, events = standing(job), len(job.rows("group_events"))
     windows = len(job.rows("lag_windows"))
     places = [dict(zip(("group", "topic", "partition"), place, strict=True)) for place in before]
-    job.committed = [place | {"committed_offset": before[tuple(place.values())][0]} for place in places]  # type: ignore[index]
+    job.committed = [
+        place | {"committed_offset": before[tuple(place.values())][0]} for place in places
+    ]  # type: ignore[index]
     job.committed = [row for row in job.committed if row["committed_offset"] is not None]
     job.switch("admin")
     row = job.tick(ENDS, [])
@@ -99,10 +112,15 @@ def test_a_switch_begins_again_with_a_gap_and_invents_nothing(job: SwitchedBatch
     assert job.rows("group_events")[events:] == []
 
 
-def test_what_is_read_again_after_a_switch_there_and_back_has_its_rows_of_history_once(job: SwitchedBatches) -> None:
+def test_what_is_read_again_after_a_switch_there_and_back_has_its_rows_of_history_once(
+    job: SwitchedBatches,
+) -> None:
     odd: Given = (b"\x00\x07", b"no record", round(job.now.timestamp() * 1000))
     job.tick(ENDS, [odd])
-    known = {name: keys(job, name) for name in ("generations", "group_members", "rebalances", "dead_letters")}
+    known = {
+        name: keys(job, name)
+        for name in ("generations", "group_members", "rebalances", "dead_letters")
+    }
     assert [len(known[name]) for name in ("generations", "dead_letters")] == [3, 1]
     job.switch("admin")
     job.tick(ENDS, [])
@@ -115,7 +133,10 @@ def test_what_is_read_again_after_a_switch_there_and_back_has_its_rows_of_histor
         now = keys(job, name)
         assert len(set(now)) == len(now), name
         assert set(before) <= set(now), name
-    assert {row["generation"] for row in job.rows("generations") if row["group"] == OTHERS[0]} == {1, 2}
+    assert {row["generation"] for row in job.rows("generations") if row["group"] == OTHERS[0]} == {
+        1,
+        2,
+    }
     assert main(["audit", "--set", f'job.tables="{job.root}"']) == 0
 
 
@@ -124,7 +145,10 @@ def test_every_page_of_the_command_line_and_the_exporter_read_polled_tables(
 ) -> None:
     known = {place: each for place, each in standing(job).items() if each[0] is not None}
     job.committed = [
-        {**dict(zip(("group", "topic", "partition"), place, strict=True)), "committed_offset": each[0]}
+        {
+            **dict(zip(("group", "topic", "partition"), place, strict=True)),
+            "committed_offset": each[0],
+        }
         for place, each in known.items()
     ]
     job.switch("admin")
@@ -133,16 +157,26 @@ def test_every_page_of_the_command_line_and_the_exporter_read_polled_tables(
     samples = job.scrape()
     names = {key[0] if isinstance(key, tuple) else key for key in samples}
     assert any("group_lag_records" in str(name) for name in names)
-    assert [name for name in names if "group_commits" in str(name) or "group_generations" in str(name)] == []
+    assert [
+        name for name in names if "group_commits" in str(name) or "group_generations" in str(name)
+    ] == []
     group = min(place[0] for place in known)
-    for words in (["status"], ["status", "--rebalances"], ["explain", group], ["findings"], ["query", "--list"]):
+    for words in (
+        ["status"],
+        ["status", "--rebalances"],
+        ["explain", group],
+        ["findings"],
+        ["query", "--list"],
+    ):
         assert main([*words, "--set", f'job.tables="{job.root}"']) in (0, 1), words
         out, err = capsys.readouterr()
         assert "Traceback" not in out + err
         assert "None" not in out, out
 
 
-def test_the_poller_begins_with_the_groups_that_have_rows_those_first_that_waited_longest(job: SwitchedBatches) -> None:
+def test_the_poller_begins_with_the_groups_that_have_rows_those_first_that_waited_longest(
+    job: SwitchedBatches,
+) -> None:
     assert WholeBatches(job.folder / "other").batches.known_groups(are_asked=True) == []
     job.switch("admin")
     assert (

@@ -1,4 +1,5 @@
-"""The whole batch without a JVM: decode, advance, files, Delta commits and the `batches` row, by the job's own code.
+"""The whole batch without a JVM: decode, advance, files, Delta commits and the `batches` row, by
+the job's own code.
 
 Only Spark is replaced: its write-ahead log is a text, and its one job per batch runs here.
 """
@@ -41,7 +42,9 @@ Given = tuple[bytes | None, bytes | None, int]  # key, value, record timestamp i
 
 @dataclass
 class _Source:
-    """Stands in for Spark's Kafka source: one partition, whose broker may stop answering before it is read."""
+    """Stands in for Spark's Kafka source: one partition, whose broker may stop answering before it
+    is read.
+    """
 
     records: list[pa.RecordBatch] = field(default_factory=list)
     failure: Exception | None = None
@@ -49,12 +52,18 @@ class _Source:
     waits: list[int] = field(default_factory=list)  # coordinators that let the next plans wait
     unusable: set[int] = field(default_factory=set)
 
-    def read(self, _: Any, begins: Mapping[int, int], ends: Mapping[int, int], *__: Any) -> pa.RecordBatch:
+    def read(
+        self, _: Any, begins: Mapping[int, int], ends: Mapping[int, int], *__: Any
+    ) -> pa.RecordBatch:
         begin, end = begins.get(0, 0), ends.get(0, 0)
         if self.failure is not None and end > begin:
             raise self.failure
-        whole = pa.Table.from_batches(self.records, schema=RECORDS).slice(begin, max(0, end - begin))
-        return pa.RecordBatch.from_arrays([column.combine_chunks() for column in whole.columns], schema=RECORDS)
+        whole = pa.Table.from_batches(self.records, schema=RECORDS).slice(
+            begin, max(0, end - begin)
+        )
+        return pa.RecordBatch.from_arrays(
+            [column.combine_chunks() for column in whole.columns], schema=RECORDS
+        )
 
     def plan(self, *_: Any) -> None:
         if self.waits:
@@ -67,13 +76,17 @@ class _Source:
 
 @dataclass
 class WholeBatches:
-    """Tables in a folder, and batches on them; `scrape` is what an exporter serves of the newest."""
+    """Tables in a folder, and batches on them; `scrape` is what an exporter serves
+    of the newest.
+    """
 
     folder: Path
     window_seconds: int = 20
     now: datetime = field(default_factory=lambda: datetime.now(timezone.utc).replace(microsecond=0))
     source: Any = field(default_factory=_Source)
-    spark: Any = field(default_factory=lambda: SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1)))
+    spark: Any = field(
+        default_factory=lambda: SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1))
+    )
     position: int = 0
     spark_batch: int = -1
     most_rows: int = 2_000_000  # of partition_status
@@ -87,7 +100,9 @@ class WholeBatches:
 
     def start(self) -> None:
         """Begin as the job does, with what the folder holds."""
-        places = Job(tables=self.root, checkpoint=str(self.checkpoint), window_seconds=self.window_seconds)
+        places = Job(
+            tables=self.root, checkpoint=str(self.checkpoint), window_seconds=self.window_seconds
+        )
         identity = prepare(places, OffsetsTopic("cluster", self.topic_id, 1))
         (self.checkpoint / "offsets").mkdir(parents=True, exist_ok=True)
         options = job.BatchOptions(
@@ -105,15 +120,26 @@ class WholeBatches:
         ended = self.batches.last["batch_id"] if self.batches.last else -1
         self.spark_batch = max(-1, ended - identity.base_batch_id)
 
-    def tick(self, ends: Iterable[Row], records: Iterable[Given], *, seconds: float = 10, answers: bool = True) -> Row:
-        """One batch with these records, so many seconds after the one before; gives its `batches` row."""
+    def tick(
+        self,
+        ends: Iterable[Row],
+        records: Iterable[Given],
+        *,
+        seconds: float = 10,
+        answers: bool = True,
+    ) -> Row:
+        """One batch with these records, so many seconds after the one before; gives its `batches`
+        row.
+        """
         given, first = list(records), self.position
         self.now += timedelta(seconds=seconds)
         self.position += len(given)
         self.spark_batch += 1
         read_to = {} if self.topic_id == ADMIN else {"0": self.position}
         offset = pack(self._snapshot(list(ends), answers=answers)) | {READ_TO: read_to}
-        (self.checkpoint / "offsets" / str(self.spark_batch)).write_text(f"v1\n{json.dumps(offset)}")
+        (self.checkpoint / "offsets" / str(self.spark_batch)).write_text(
+            f"v1\n{json.dumps(offset)}"
+        )
         columns = zip(*given, strict=True) if given else ((), (), ())
         keys, values, times = columns
         given_records = pa.record_batch(
@@ -138,7 +164,9 @@ class WholeBatches:
     def rows(self, name: str) -> list[Row]:
         """Rows of a table at the version that the newest batch names."""
         table = open_table(
-            self.root, name, self.batches.last["table_versions"].get(name) if self.batches.last else None
+            self.root,
+            name,
+            self.batches.last["table_versions"].get(name) if self.batches.last else None,
         )
         names = [field.name for field in arrow_schema(schemas.TABLES[name])]
         rows: list[Row] = table.to_pyarrow_table(columns=names).to_pylist(maps_as_pydicts="lossy")

@@ -1,4 +1,6 @@
-"""Real Delta tables for tests, written the way the job does: status tables whole, `batches` last."""
+"""Real Delta tables for tests, written the way the job does: status tables whole,
+`batches` last.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ Row = dict[str, Any]
 def write_rows(root: Path | str, name: str, rows: Iterable[Mapping[str, Any]]) -> int:
     """Write rows, overwriting where the job does; gives the version. Columns not given are null."""
     table = TABLES[name]
-    return write_arrow(root, name, pa.Table.from_pylist([dict(row) for row in rows], schema=arrow_schema(table)))
+    return write_arrow(
+        root, name, pa.Table.from_pylist([dict(row) for row in rows], schema=arrow_schema(table))
+    )
 
 
 def write_arrow(root: Path | str, name: str, rows: pa.Table) -> int:
@@ -39,7 +43,9 @@ def write_arrow(root: Path | str, name: str, rows: pa.Table) -> int:
 
 
 def partition_row(group: str, topic: str, partition: int, status: str = "ok", **values: Any) -> Row:
-    """A row of partition_status: offsets 0 … 1000 and a commit at 900 unless said otherwise; lag only when ok."""
+    """A row of partition_status: offsets 0 … 1000 and a commit at 900 unless said otherwise; lag
+    only when ok.
+    """
     has_ends = status not in ("no_end_offset", "topic_missing")
     row = {
         "cluster": CLUSTER,
@@ -168,7 +174,9 @@ def batch_row(batch_id: int, versions: Mapping[str, int], at: datetime = NOW, **
         "unknown_records_total": [{"record_type": 99, "version": 0, "records": 1}],
         "polls_total": {"list_offsets": 12},
         "poll_seconds_total": {"list_offsets": 1.5},
-        "poll_errors_total": [{"api": "list_offsets", "error": "NOT_LEADER_OR_FOLLOWER", "errors": 1}],
+        "poll_errors_total": [
+            {"api": "list_offsets", "error": "NOT_LEADER_OR_FOLLOWER", "errors": 1}
+        ],
         "gaps_total": {"job_down": 1},
         "stage_seconds_total": {"poll": 5.0, "decode": 2.5, "advance": 10.0, "publish": 2.5},
         "quarantined_groups": 0,
@@ -196,7 +204,9 @@ def write_batch(
 
 
 def window_row(group: str, topic: str, **values: Any) -> Row:
-    """A row of group_windows for the minute that ends at NOW: even, growing lag of a group that could use a member."""
+    """A row of group_windows for the minute that ends at NOW: even, growing lag of a group that
+    could use a member.
+    """
     return {
         "group": group,
         "topic": topic,
@@ -243,12 +253,18 @@ def finding_row(code: str, group: str | None, event: str = "opened", **values: A
 
 
 def write_evaluated(
-    root: Path | str, end: datetime = NOW, *, windows: Iterable[Row] = (), findings: Iterable[Row] = ()
+    root: Path | str,
+    end: datetime = NOW,
+    *,
+    windows: Iterable[Row] = (),
+    findings: Iterable[Row] = (),
 ) -> None:
     """What the rules write of the minute that ends then, in their order."""
     start = end - timedelta(minutes=1)
     same = {"date": start.date(), "cluster": CLUSTER, "batch_id": int(end.timestamp())}
     place = {**same, "window_start": start}
-    write_rows(root, "findings", [{**row, **same, "date": end.date(), "at": end} for row in findings])
+    write_rows(
+        root, "findings", [{**row, **same, "date": end.date(), "at": end} for row in findings]
+    )
     write_rows(root, "group_windows", [{**row, **place, "window_end": end} for row in windows])
     write_rows(root, "finding_state", [{**place, "group": "", "status": "ok", "state": None}])

@@ -8,7 +8,9 @@ import pyarrow as pa
 
 
 def odd_arrays(kind: pa.DataType) -> list[pa.Array]:
-    """Arrays of one value each: null, out of range, outside the calendar, no number, no text, of another length."""
+    """Arrays of one value each: null, out of range, outside the calendar, no number, no text, of
+    another length.
+    """
     values: list[Any] = [None]
     if pa.types.is_string(kind):
         names = [None, b"\xed\xa0\x80", b"\xff\xfe", b"", b"\x00\n'{}", b"x" * 40_000]
@@ -23,8 +25,15 @@ def odd_arrays(kind: pa.DataType) -> list[pa.Array]:
     elif pa.types.is_list(kind):
         inner = kind.value_type
         wrong = {} if not pa.types.is_struct(inner) else dict.fromkeys(inner.names)
-        values += [[], [None], [wrong, wrong] if wrong else [1], [1] * 100 if not wrong else [wrong]]
-        values = [each for each in values if not (pa.types.is_string(inner) and each and each[0] == 1)]
+        values += [
+            [],
+            [None],
+            [wrong, wrong] if wrong else [1],
+            [1] * 100 if not wrong else [wrong],
+        ]
+        values = [
+            each for each in values if not (pa.types.is_string(inner) and each and each[0] == 1)
+        ]
     elif pa.types.is_map(kind):
         values += [[], [("joined", None)], [("joined", 1), ("joined", 2)], [("\x00", 1)]]
         values = values if pa.types.is_integer(kind.item_type) else values[:2]

@@ -1,4 +1,6 @@
-"""What the job writes is what every reader of Delta finds, once, and the state is read back whole however it is cut."""
+"""What the job writes is what every reader of Delta finds, once, and the state is read back whole
+however it is cut.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,10 @@ def writer(tmp_path: Path) -> Writer:
 
 
 def statuses(groups: Sequence[str]) -> pa.Table:
-    return to_arrow(schemas.PARTITION_STATUS, [{"group": group, "topic": "t", "partition": 0} for group in groups])
+    return to_arrow(
+        schemas.PARTITION_STATUS,
+        [{"group": group, "topic": "t", "partition": 0} for group in groups],
+    )
 
 
 def events(*times: datetime) -> pa.Table:
@@ -68,9 +73,9 @@ def test_a_status_table_is_replaced_and_may_become_empty(writer: Writer) -> None
     assert writer.rows("partition_status") == 1
     writer.commit(schemas.PARTITION_STATUS, [], 3)
     assert stored(writer, schemas.PARTITION_STATUS).num_rows == 0
-    assert read_files(schemas.PARTITION_STATUS, writer.file_uris("partition_status", version))["group"].to_pylist() == [
-        "c"
-    ]
+    assert read_files(schemas.PARTITION_STATUS, writer.file_uris("partition_status", version))[
+        "group"
+    ].to_pylist() == ["c"]
 
 
 def test_rows_lie_in_the_partition_of_their_date(writer: Writer) -> None:
@@ -110,10 +115,14 @@ def test_a_column_that_an_older_file_lacks_is_unknown(writer: Writer, tmp_path: 
     assert rows.select(["group", "lag"]).to_pylist() == [{"group": "a", "lag": None}]
 
 
-def test_a_table_of_an_older_version_gets_the_new_columns_and_keeps_its_rows(tmp_path: Path) -> None:
+def test_a_table_of_an_older_version_gets_the_new_columns_and_keeps_its_rows(
+    tmp_path: Path,
+) -> None:
     path = table_uri(str(tmp_path), "group_events")
     whole = arrow_schema(schemas.GROUP_EVENTS)
-    older = pa.schema([field for field in whole if field.name not in ("records", "source_partition")])
+    older = pa.schema(
+        [field for field in whole if field.name not in ("records", "source_partition")]
+    )
     DeltaTable.create(path, older, partition_by=["date"])
     write_deltalake(path, events(NOW).select(older.names), mode="append")
 
@@ -128,18 +137,24 @@ def test_a_table_of_an_older_version_gets_the_new_columns_and_keeps_its_rows(tmp
 
 @pytest.mark.parametrize("cut", [1, 2, 3])
 @pytest.mark.parametrize("shards", [1, 2, 3])
-def test_every_group_of_the_state_is_read_by_exactly_one_task(tmp_path: Path, cut: int, shards: int) -> None:
+def test_every_group_of_the_state_is_read_by_exactly_one_task(
+    tmp_path: Path, cut: int, shards: int
+) -> None:
     groups = [f"group-{number}" for number in range(50)] + ["Ω", "part-0-of-2-x"]
     folder = table_uri(str(tmp_path / "half-of-2-of-3-"), "partition_status")
     Path(folder).mkdir(parents=True)
-    before = State(str(tmp_path), {"partition_status": _written(folder, statuses(groups), 1, 0)}, cut)
+    before = State(
+        str(tmp_path), {"partition_status": _written(folder, statuses(groups), 1, 0)}, cut
+    )
     files: list[str] = []
     for shard in range(cut):
         files += _written(folder, before.read(schemas.PARTITION_STATUS, shard), cut, shard)
 
     after = State(str(tmp_path), {"partition_status": files}, shards)
     read: list[Any] = [
-        name for shard in range(shards) for name in after.read(schemas.PARTITION_STATUS, shard)["group"].to_pylist()
+        name
+        for shard in range(shards)
+        for name in after.read(schemas.PARTITION_STATUS, shard)["group"].to_pylist()
     ]
     assert sorted(read) == sorted(groups)
 

@@ -1,4 +1,6 @@
-"""Compaction while others commit: no row is lost or doubled, whoever else compacts, deletes or appends meanwhile."""
+"""Compaction while others commit: no row is lost or doubled, whoever else compacts, deletes or
+appends meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,13 @@ def root(tmp_path: Path) -> str:
 
 def append(root: str, batch_id: int, days: int = 0) -> None:
     at = NOW + timedelta(days=days, milliseconds=batch_id)
-    row = {"date": at.date(), "cluster": "c", "group": f"g{batch_id}", "event_at": at, "batch_id": batch_id}
+    row = {
+        "date": at.date(),
+        "cluster": "c",
+        "group": f"g{batch_id}",
+        "event_at": at,
+        "batch_id": batch_id,
+    }
     Writer(root, "one").write(GROUP_EVENTS, to_arrow(GROUP_EVENTS, [row]), batch_id)
 
 
@@ -71,14 +79,28 @@ def test_rows_and_statistics_of_the_small_files_are_those_of_the_large_one(root:
     compact(root, NAME, open_table(root, NAME), (NOW + timedelta(days=1)).date().isoformat())
     table = open_table(root, NAME)
     assert batches(root) == [0, 1, 2, 3, 4]
-    [merged] = [each for each in pa.table(table.get_add_actions(flatten=True)).to_pylist() if each["num_records"] == 4]
+    [merged] = [
+        each
+        for each in pa.table(table.get_add_actions(flatten=True)).to_pylist()
+        if each["num_records"] == 4
+    ]
     assert len(table.file_uris()) == 2, "the day at hand is left alone"
-    assert (merged["min.batch_id"], merged["max.batch_id"], merged["null_count.batch_id"]) == (0, 3, 0)
-    assert (merged["min.group"], merged["max.group"], merged["null_count.member_id"]) == ("g0", "g3", 4)
+    assert (merged["min.batch_id"], merged["max.batch_id"], merged["null_count.batch_id"]) == (
+        0,
+        3,
+        0,
+    )
+    assert (merged["min.group"], merged["max.group"], merged["null_count.member_id"]) == (
+        "g0",
+        "g3",
+        4,
+    )
     assert merged["min.event_at"] == NOW.replace(microsecond=0)
     version = table.version()
     entry = Path(table_uri(root, NAME), "_delta_log", f"{version:020d}.json").read_text()
-    changes = [next(iter(json.loads(line).values())).get("dataChange") for line in entry.splitlines()]
+    changes = [
+        next(iter(json.loads(line).values())).get("dataChange") for line in entry.splitlines()
+    ]
     assert set(changes) - {None} == {False}, "a stream that follows the table sees no new rows"
 
 
@@ -125,9 +147,12 @@ def retention(root: str) -> None:
         (retention, []),
     ],
 )
-def test_of_two_that_replace_the_same_files_one_is_refused(root: str, others: object, kept: list[int]) -> None:
+def test_of_two_that_replace_the_same_files_one_is_refused(
+    root: str, others: object, kept: list[int]
+) -> None:
+    carry_out = after(root, lambda: others(root))  # type: ignore[operator]
     with pytest.raises(LaggardError, match="another process") as raised:
-        compact(root, NAME, open_table(root, NAME), LATER, after(root, lambda: others(root)))  # type: ignore[operator]
+        compact(root, NAME, open_table(root, NAME), LATER, carry_out)
     assert raised.value.exit_code == TEMPORARY
     assert batches(root) == kept
 
@@ -151,7 +176,9 @@ def test_the_removal_of_unpublished_rows_that_meets_a_compaction_is_repeated(
     assert (batches(root), others) == ([0, 1, 2], [])
 
 
-def test_another_commit_at_the_same_moment_makes_it_look_again(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_commit_at_the_same_moment_makes_it_look_again(
+    root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Between its look at the files and its commit: the library would go on and double the rows."""
     look, others = DeltaTable.update_incremental, [other_compaction]
 
@@ -171,7 +198,8 @@ def test_another_commit_at_the_same_moment_makes_it_look_again(root: str, monkey
 
 def data_files(root: str, label: str = "") -> list[Path]:
     return sorted(
-        Path(table_uri(root, NAME)).glob(f"date=*/{label}*.parquet"), key=lambda path: path.stat().st_mtime_ns
+        Path(table_uri(root, NAME)).glob(f"date=*/{label}*.parquet"),
+        key=lambda path: path.stat().st_mtime_ns,
     )
 
 
@@ -196,7 +224,9 @@ def test_a_row_group_ends_at_its_size(root: str, monkeypatch: pytest.MonkeyPatch
     assert (pq.ParquetFile(file).num_row_groups, batches(root)) == (4, [0, 1, 2, 3])
 
 
-@pytest.mark.parametrize("damage", [widen, Path.unlink, lambda path: path.write_bytes(b"PAR1 of a page")])
+@pytest.mark.parametrize(
+    "damage", [widen, Path.unlink, lambda path: path.write_bytes(b"PAR1 of a page")]
+)
 def test_a_file_that_cannot_be_merged_leaves_nothing_and_stops_no_other_date(
     root: str, damage: Callable[[Path], object]
 ) -> None:
@@ -210,7 +240,9 @@ def test_a_file_that_cannot_be_merged_leaves_nothing_and_stops_no_other_date(
     for _ in range(3):
         [outcome] = maintain(root, RETENTION, NOW + timedelta(days=9), [NAME])
         assert outcome.error
-    assert [path.parent.name for path in data_files(root, "merg")] == [f"date={NOW.date() + timedelta(days=1)}"]
+    assert [path.parent.name for path in data_files(root, "merg")] == [
+        f"date={NOW.date() + timedelta(days=1)}"
+    ]
     assert not old.exists(), "VACUUM goes on"
 
 
@@ -235,7 +267,12 @@ def test_columns_that_a_later_release_added_to_the_table_are_kept(root: str) -> 
     open_table(root, NAME).alter.add_columns([Field("of_2030", "long")])
     widen(data_files(root)[3])
     compact(root, NAME, open_table(root, NAME), LATER)
-    assert sorted(open_table(root, NAME).to_pyarrow_table()["of_2030"].to_pylist(), key=str) == [7, None, None, None]
+    assert sorted(open_table(root, NAME).to_pyarrow_table()["of_2030"].to_pylist(), key=str) == [
+        7,
+        None,
+        None,
+        None,
+    ]
     assert len(open_table(root, NAME).file_uris()) == 1
 
 
@@ -248,7 +285,9 @@ def test_columns_that_the_table_has_not_are_not_lost(root: str) -> None:
 
 
 def vacuum_of_another_process(root: str) -> None:
-    """One that does not compact itself, after this one was suspended for longer than `vacuum_hours`."""
+    """One that does not compact itself, after this one was suspended for longer than
+    `vacuum_hours`.
+    """
     [merged] = data_files(root, "merged")
     os.utime(merged, (time.time() - 2 * 3600,) * 2)
     open_table(root, NAME).vacuum(1, dry_run=False, enforce_retention_duration=False, full=True)
@@ -256,7 +295,13 @@ def vacuum_of_another_process(root: str) -> None:
 
 def test_a_new_file_that_vacuum_deleted_is_not_committed(root: str) -> None:
     with pytest.raises(LaggardError, match="VACUUM") as raised:
-        compact(root, NAME, open_table(root, NAME), LATER, after(root, lambda: vacuum_of_another_process(root)))
+        compact(
+            root,
+            NAME,
+            open_table(root, NAME),
+            LATER,
+            after(root, lambda: vacuum_of_another_process(root)),
+        )
     assert raised.value.exit_code == TEMPORARY
     assert batches(root) == [0, 1, 2, 3]
 
@@ -267,8 +312,12 @@ def test_a_new_file_that_vacuum_may_be_about_to_delete_is_not_committed(root: st
     assert batches(root) == [0, 1, 2, 3]
 
 
-def test_a_compaction_of_delta_rs_that_began_before_doubles_rows_so_it_is_forbidden(root: str) -> None:
-    """Nothing of ours can refuse it (docs/storage.md); when this fails, the library has learned to."""
+def test_a_compaction_of_delta_rs_that_began_before_doubles_rows_so_it_is_forbidden(
+    root: str,
+) -> None:
+    """Nothing of ours can refuse it (docs/storage.md); when this fails, the library
+    has learned to.
+    """
     stale = open_table(root, NAME)
     compact(root, NAME, open_table(root, NAME), LATER)
     stale.optimize.compact()
@@ -283,15 +332,21 @@ def test_a_column_that_an_older_file_lacks_is_null(root: str) -> None:
     assert open_table(root, NAME).to_pyarrow_table()["slot"].null_count == 4
 
 
-def test_files_are_packed_by_size_and_large_ones_stay(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_packed_by_size_and_large_ones_stay(
+    root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     size = max(pa.table(open_table(root, NAME).get_add_actions())["size_bytes"].to_pylist())
     monkeypatch.setattr(compaction, "_WANTED_BYTES", 2 * size)
-    assert [len(each.paths) for each in plan(root, NAME, open_table(root, NAME), LATER)[str(NOW.date())]] == [2, 2]
+    assert [
+        len(each.paths) for each in plan(root, NAME, open_table(root, NAME), LATER)[str(NOW.date())]
+    ] == [2, 2]
     monkeypatch.setattr(compaction, "_SMALL_BYTES", 10)
     assert plan(root, NAME, open_table(root, NAME), LATER) == {}
 
 
-def test_the_job_for_maintenance_compacts_and_is_refused_while_another_process_writes_to_the_disk(root: str) -> None:
+def test_the_job_for_maintenance_compacts_and_is_refused_while_another_process_writes_to_the_disk(
+    root: str,
+) -> None:
     create_tables(root)
     days = (datetime.now(timezone.utc) - NOW).days - 2  # the job has the machine's clock
     for number in range(4, 7):
@@ -304,6 +359,8 @@ def test_the_job_for_maintenance_compacts_and_is_refused_while_another_process_w
     assert len(open_table(root, NAME).file_uris()) == 7
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    dates = pa.table(open_table(root, NAME).get_add_actions(flatten=True))["partition.date"].to_pylist()
+    dates = pa.table(open_table(root, NAME).get_add_actions(flatten=True))[
+        "partition.date"
+    ].to_pylist()
     assert dates.count((NOW + timedelta(days=days)).date()) == 1
     assert batches(root)[-3:] == [4, 5, 6]

@@ -1,7 +1,7 @@
 """Who may write to a root in a bucket: one at a time, and never one whose time is over.
 
-The store is obstore's own in memory, with the conditional writes of a real one; tests/e2e/test_object_store.py runs a
-real server.
+The store is obstore's own in memory, with the conditional writes of a real one;
+tests/e2e/test_object_store.py runs a real server.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ def test_one_that_was_given_back_is_taken_at_once_under_a_higher_epoch(held: lis
     assert time.monotonic() - began < 30, "no wait for the 60 s of the first"
 
 
-def test_one_that_was_given_back_is_not_taken_again_by_a_thread_that_still_claims_the_tables(held: list[Lease]) -> None:
+def test_one_that_was_given_back_is_not_taken_again_by_a_thread_that_still_claims_the_tables(
+    held: list[Lease],
+) -> None:
     first = taken(held)
     first.give_back()
     with pytest.raises(LaggardError, match="given back") as raised:
@@ -98,7 +100,9 @@ def test_one_that_was_given_back_is_not_taken_again_by_a_thread_that_still_claim
     assert taken(held).epoch == 2, "at once"
 
 
-def test_one_that_is_not_renewed_is_over_after_its_seconds_and_its_holder_is_refused(held: list[Lease]) -> None:
+def test_one_that_is_not_renewed_is_over_after_its_seconds_and_its_holder_is_refused(
+    held: list[Lease],
+) -> None:
     first = taken(held, 0.3)
     fall_asleep(first)
     second = taken(held, 0.3)
@@ -111,7 +115,9 @@ def test_one_that_is_not_renewed_is_over_after_its_seconds_and_its_holder_is_ref
     second.check()
 
 
-def test_a_put_whose_answer_was_lost_counts_as_done(monkeypatch: pytest.MonkeyPatch, held: list[Lease]) -> None:
+def test_a_put_whose_answer_was_lost_counts_as_done(
+    monkeypatch: pytest.MonkeyPatch, held: list[Lease]
+) -> None:
     put, calls = obstore.put, []
 
     def unanswered(*given: Any, **more: Any) -> Any:
@@ -126,7 +132,9 @@ def test_a_put_whose_answer_was_lost_counts_as_done(monkeypatch: pytest.MonkeyPa
     lease.check()
 
 
-def test_a_store_that_creates_twice_is_refused(monkeypatch: pytest.MonkeyPatch, held: list[Lease]) -> None:
+def test_a_store_that_creates_twice_is_refused(
+    monkeypatch: pytest.MonkeyPatch, held: list[Lease]
+) -> None:
     put = obstore.put
     monkeypatch.setattr(obstore, "put", lambda *given, **_: put(*given, mode="overwrite"))
     with pytest.raises(LaggardError, match="conditional writes") as raised:
@@ -164,7 +172,9 @@ def test_while_the_store_does_not_answer_the_holder_is_unknown_and_afterwards_it
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"<html>not here</html>", b"[]", b'{"epoch": "x"}'])
-def test_a_damaged_one_is_named_with_the_remedy(store: MemoryStore, held: list[Lease], content: bytes) -> None:
+def test_a_damaged_one_is_named_with_the_remedy(
+    store: MemoryStore, held: list[Lease], content: bytes
+) -> None:
     obstore.put(store, NAME, content)
     with pytest.raises(LaggardError, match="lease") as raised:
         taken(held)
@@ -172,7 +182,9 @@ def test_a_damaged_one_is_named_with_the_remedy(store: MemoryStore, held: list[L
     assert "delete it" in raised.value.fix
 
 
-def test_it_is_given_back_also_while_it_is_renewed(held: list[Lease], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_given_back_also_while_it_is_renewed(
+    held: list[Lease], monkeypatch: pytest.MonkeyPatch
+) -> None:
     lease, is_inside, put = taken(held), threading.Event(), obstore.put
 
     def slowly(*given: Any, **more: Any) -> Any:
@@ -208,7 +220,8 @@ def test_two_that_start_at_once_do_not_both_get_it(held: list[Lease]) -> None:
     assert {each for each in results if isinstance(each, int)} == {REFUSED}
 
 
-# ---- the epoch in the tables: what holds when a lease was lost between the look at it and the commit
+# ---- the epoch in the tables: what holds when a lease was lost between the look at it and the
+# commit
 
 
 @pytest.fixture
@@ -218,7 +231,13 @@ def root(tmp_path: Path) -> str:
 
 
 def event(batch_id: int) -> pa.Table:
-    row = {"date": NOON.date(), "cluster": "c", "group": "g", "event_at": NOON, "batch_id": batch_id}
+    row = {
+        "date": NOON.date(),
+        "cluster": "c",
+        "group": "g",
+        "event_at": NOON,
+        "batch_id": batch_id,
+    }
     return to_arrow(EVENTS, [row])
 
 
@@ -256,7 +275,8 @@ def test_one_that_was_suspended_within_its_commit_cannot_end_it(
 ) -> None:
     writer = Writer(root, "one", sleeper)
     writer.version(EVENTS.name)
-    monkeypatch.setattr(writer, "_newest", lambda name: writer._tables[name])  # it has read the log already
+    # it has read the log already
+    monkeypatch.setattr(writer, "_newest", lambda name: writer._tables[name])
     claimed(root, held)
     with pytest.raises(LaggardError) as raised:
         writer.write(EVENTS, event(1), 1)
@@ -278,7 +298,8 @@ def test_one_that_was_suspended_within_a_change_of_a_table_cannot_end_it(
     root: str, held: list[Lease], sleeper: Lease
 ) -> None:
     behind = open_table(root, EVENTS.name)
-    behind.alter.set_table_properties({"delta.checkpointInterval": "7"})  # as an older release made it
+    # as an older release made it
+    behind.alter.set_table_properties({"delta.checkpointInterval": "7"})
     claimed(root, held)
     with pytest.raises(LaggardError) as raised:
         _set_properties(behind, EVENTS, sleeper)
@@ -290,7 +311,11 @@ def test_every_commit_of_a_new_table_carries_the_epoch(tmp_path: Path, held: lis
     lease = taken(held)
     create_tables(str(tmp_path), [schemas.LAG_WINDOWS], lease)
     entries = sorted((tmp_path / "lag_windows" / "_delta_log").glob("*.json"))
-    assert [len(entries), *('"laggard/epoch"' in entry.read_text() for entry in entries)] == [2, True, True]
+    assert [len(entries), *('"laggard/epoch"' in entry.read_text() for entry in entries)] == [
+        2,
+        True,
+        True,
+    ]
 
 
 def test_a_holder_has_its_lease_before_it_reaches_any_table(held: list[Lease]) -> None:
@@ -301,7 +326,9 @@ def test_a_holder_has_its_lease_before_it_reaches_any_table(held: list[Lease]) -
     taken(held)
 
 
-def test_the_epoch_goes_on_where_the_lease_was_deleted(root: str, held: list[Lease], store: MemoryStore) -> None:
+def test_the_epoch_goes_on_where_the_lease_was_deleted(
+    root: str, held: list[Lease], store: MemoryStore
+) -> None:
     first = claimed(root, held)
     fall_asleep(first)
     second = claimed(root, held)

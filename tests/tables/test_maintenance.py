@@ -1,4 +1,6 @@
-"""Maintenance: fewer files, old days gone, not a row lost or doubled, and Spark's own Delta reads the result alike."""
+"""Maintenance: fewer files, old days gone, not a row lost or doubled, and Spark's own Delta reads
+the result alike.
+"""
 
 from __future__ import annotations
 
@@ -60,11 +62,15 @@ def test_a_day_of_care(tmp_path: Path, spark: SparkSession) -> None:
         rows = to_arrow(schemas.PARTITION_STATUS, [{"group": "g", "partition": number}])
         writer.write(schemas.PARTITION_STATUS, rows, number)
     folder = Path(table_uri(root, "partition_status"))
-    left_by_a_failed_task = Path(table_uri(root, "group_events"), f"date={recent[0].date()}", "part-0-of-1-x.parquet")
+    left_by_a_failed_task = Path(
+        table_uri(root, "group_events"), f"date={recent[0].date()}", "part-0-of-1-x.parquet"
+    )
     left_by_a_failed_task.write_bytes(b"half a file")
     long_ago = time.time() - 200 * 3600
     os.utime(left_by_a_failed_task, (long_ago, long_ago))
-    retention = Retention(KEPT_DAYS, KEPT_DAYS, KEPT_DAYS, KEPT_DAYS, status_files_hours=0, vacuum_hours=168)
+    retention = Retention(
+        KEPT_DAYS, KEPT_DAYS, KEPT_DAYS, KEPT_DAYS, status_files_hours=0, vacuum_hours=168
+    )
 
     assert [each for each in maintain(root, retention, NOW) if each.error] == []
 
@@ -72,10 +78,16 @@ def test_a_day_of_care(tmp_path: Path, spark: SparkSession) -> None:
     assert sorted(events.to_pyarrow_table()["event_at"].to_pylist()) == sorted(recent)
     assert len(events.file_uris()) == 1
     assert spark.read.format("delta").load(table_uri(root, "group_events")).count() == len(recent)
-    followed = spark.readStream.format("delta").load(table_uri(root, "group_events")).writeStream.queryName("followed")
+    followed = (
+        spark.readStream.format("delta")
+        .load(table_uri(root, "group_events"))
+        .writeStream.queryName("followed")
+    )
     followed.format("memory").trigger(availableNow=True).start().awaitTermination()
     assert spark.table("followed").count() == len(recent)
-    assert [row["partition"] for row in DeltaTable(str(folder)).to_pyarrow_table().to_pylist()] == [2]
+    assert [row["partition"] for row in DeltaTable(str(folder)).to_pyarrow_table().to_pylist()] == [
+        2
+    ]
     assert len(list(folder.glob("*.parquet"))) == 1
     assert not left_by_a_failed_task.exists()
     event(writer, 99, NOW)  # the job goes on after it
@@ -84,10 +96,14 @@ def test_a_day_of_care(tmp_path: Path, spark: SparkSession) -> None:
 
 @pytest.mark.full  # for its compiler
 def test_a_file_just_written_is_kept_though_the_clock_was_set_forward(tmp_path: Path) -> None:
-    """A batch writes its files before it commits them; VACUUM compares their times with the machine's clock."""
+    """A batch writes its files before it commits them; VACUUM compares their times with the
+    machine's clock.
+    """
     root, clock = str(tmp_path / "tables"), Clock(tmp_path)
     create_tables(root)
-    Writer(root, "one").write(schemas.PARTITION_STATUS, to_arrow(schemas.PARTITION_STATUS, [{"group": "g"}]), 0)
+    Writer(root, "one").write(
+        schemas.PARTITION_STATUS, to_arrow(schemas.PARTITION_STATUS, [{"group": "g"}]), 0
+    )
     folder = Path(table_uri(root, "partition_status"))
     just_written, left_over = folder / "part-0-of-1-new.parquet", folder / "part-0-of-1-old.parquet"
     just_written.write_bytes(b"of the batch at hand")

@@ -1,4 +1,6 @@
-"""Maintenance keeps what the newest `batches` row names, however old it is, and whatever was committed after it."""
+"""Maintenance keeps what the newest `batches` row names, however old it is, and whatever was
+committed after it.
+"""
 
 from __future__ import annotations
 
@@ -18,24 +20,30 @@ from laggard.tables.published import newest_batch
 from laggard.tables.readers import read_table, table_uri
 from tables.fixtures import NOW
 
-AT_ONCE = Retention(30, 30, 30, 30, status_files_hours=0, vacuum_hours=0)  # what nobody names is removed now
+# what nobody names is removed now
+AT_ONCE = Retention(30, 30, 30, 30, status_files_hours=0, vacuum_hours=0)
 KEPT = Retention(30, 30, 30, 30, status_files_hours=1, vacuum_hours=168)
 YESTERDAY = NOW - timedelta(days=1)
 
 
 def write_tick(writer: Writer, batch_id: int, at: datetime, *, is_published: bool = True) -> None:
-    """A batch with one row of each kind of table; one that is not published lacks its `batches` row."""
+    """A batch with one row of each kind of table; one that is not published lacks its `batches`
+    row.
+    """
     status = {"group": "g", "partition": batch_id, "batch_id": batch_id}
     event = {"date": at.date(), "group": "g", "event_at": at, "batch_id": batch_id}
     versions = {
         "partition_status": writer.write(
             schemas.PARTITION_STATUS, to_arrow(schemas.PARTITION_STATUS, [status]), batch_id
         ),
-        "group_events": writer.write(schemas.GROUP_EVENTS, to_arrow(schemas.GROUP_EVENTS, [event]), batch_id),
+        "group_events": writer.write(
+            schemas.GROUP_EVENTS, to_arrow(schemas.GROUP_EVENTS, [event]), batch_id
+        ),
     }
     if is_published:
         row = {
-            "date": at.date(), "batch_id": batch_id, "kind": "tick", "polled_at": at, "table_versions": versions,
+            "date": at.date(), "batch_id": batch_id, "kind": "tick", "polled_at": at,
+            "table_versions": versions,
         }  # fmt: skip
         writer.write(schemas.BATCHES, to_arrow(schemas.BATCHES, [row]), batch_id)
 
@@ -54,13 +62,19 @@ def make_old(root: Path) -> None:
 def named_partitions(root: Path) -> list[int]:
     batch = newest_batch(str(root))
     assert batch is not None
-    rows = read_table(str(root), "partition_status", batch.table_versions["partition_status"], ["partition"])
-    events = read_table(str(root), "group_events", batch.table_versions["group_events"], ["batch_id"])
+    rows = read_table(
+        str(root), "partition_status", batch.table_versions["partition_status"], ["partition"]
+    )
+    events = read_table(
+        str(root), "group_events", batch.table_versions["group_events"], ["batch_id"]
+    )
     assert sorted(events["batch_id"].to_pylist()) == list(range(batch.batch_id + 1))
     return list(rows["partition"].to_pylist())
 
 
-def test_the_named_version_outlives_a_kill_between_two_commits_and_a_long_pause(tmp_path: Path) -> None:
+def test_the_named_version_outlives_a_kill_between_two_commits_and_a_long_pause(
+    tmp_path: Path,
+) -> None:
     create_tables(str(tmp_path))
     writer = Writer(str(tmp_path), "one")
     for batch_id in range(4):
@@ -71,12 +85,15 @@ def test_the_named_version_outlives_a_kill_between_two_commits_and_a_long_pause(
     assert [each for each in care(tmp_path) if each.error] == []
 
     assert named_partitions(tmp_path) == [3]
-    assert len(list(Path(tmp_path, "partition_status").glob("*.parquet"))) == 2  # the named one and the newest
+    # the named one and the newest
+    assert len(list(Path(tmp_path, "partition_status").glob("*.parquet"))) == 2
     write_tick(Writer(str(tmp_path), "one"), 4, NOW)  # the same batch again
     assert named_partitions(tmp_path) == [4]
 
 
-def test_an_append_table_stays_readable_at_the_version_before_its_compaction(tmp_path: Path) -> None:
+def test_an_append_table_stays_readable_at_the_version_before_its_compaction(
+    tmp_path: Path,
+) -> None:
     create_tables(str(tmp_path))
     writer = Writer(str(tmp_path), "one")
     for batch_id in range(4):
@@ -90,7 +107,9 @@ def test_an_append_table_stays_readable_at_the_version_before_its_compaction(tmp
 def test_the_log_of_a_version_is_kept_while_it_is_named(tmp_path: Path) -> None:
     create_tables(str(tmp_path))
     for name in ("partition_status", "group_events"):
-        DeltaTable(table_uri(str(tmp_path), name)).alter.set_table_properties({"delta.checkpointInterval": "5"})
+        DeltaTable(table_uri(str(tmp_path), name)).alter.set_table_properties(
+            {"delta.checkpointInterval": "5"}
+        )
     writer = Writer(str(tmp_path), "one")
     for batch_id in range(6):
         write_tick(writer, batch_id, YESTERDAY + timedelta(seconds=10 * batch_id))
@@ -104,7 +123,9 @@ def test_the_log_of_a_version_is_kept_while_it_is_named(tmp_path: Path) -> None:
 
 def test_the_log_is_short_once_nothing_in_it_is_named(tmp_path: Path) -> None:
     create_tables(str(tmp_path))
-    DeltaTable(table_uri(str(tmp_path), "batches")).alter.set_table_properties({"delta.checkpointInterval": "5"})
+    DeltaTable(table_uri(str(tmp_path), "batches")).alter.set_table_properties(
+        {"delta.checkpointInterval": "5"}
+    )
     writer = Writer(str(tmp_path), "one")
     for batch_id in range(12):
         write_tick(writer, batch_id, NOW)
@@ -120,7 +141,10 @@ def test_files_of_the_day_at_hand_are_compacted_where_each_tick_adds_one(tmp_pat
     for batch_id in range(3):
         write_tick(writer, batch_id, NOW)
     assert [each for each in maintain(str(tmp_path), KEPT, NOW) if each.error] == []
-    files = {name: len(DeltaTable(table_uri(str(tmp_path), name)).file_uris()) for name in ("batches", "group_events")}
+    files = {
+        name: len(DeltaTable(table_uri(str(tmp_path), name)).file_uris())
+        for name in ("batches", "group_events")
+    }
     assert files == {"batches": 1, "group_events": 3}
     assert named_partitions(tmp_path) == [2]
 
@@ -134,7 +158,8 @@ def test_a_damaged_table_stops_only_itself(tmp_path: Path, bad: str) -> None:
     outcomes = care(tmp_path)
     failed = {each.table for each in outcomes if each.error}
     assert [each.table for each in outcomes] == list(schemas.TABLES)
-    # without `batches` it is unknown which versions are in use: only tables that it does not name are done
+    # without `batches` it is unknown which versions are in use: only tables that it does not name
+    # are done
     evaluated = {name for name, table in schemas.TABLES.items() if table.is_of_diagnosis}
     assert failed == (set(schemas.TABLES) - evaluated if bad == "batches" else {bad})
     assert set(read_done(str(tmp_path))) == set(schemas.TABLES) - failed

@@ -1,4 +1,6 @@
-"""A table root may have any name: every part of laggard finds the same folder by it, batch after batch."""
+"""A table root may have any name: every part of laggard finds the same folder by it, batch after
+batch.
+"""
 
 from __future__ import annotations
 
@@ -48,12 +50,16 @@ def live_in(root: str) -> None:
     create_tables(root)
     writer = Writer(root, "one")
     for batch_id in range(3):
-        rows = to_arrow(schemas.PARTITION_STATUS, [{"group": "g", "partition": batch_id, "batch_id": batch_id}])
+        rows = to_arrow(
+            schemas.PARTITION_STATUS, [{"group": "g", "partition": batch_id, "batch_id": batch_id}]
+        )
         version = writer.write(schemas.PARTITION_STATUS, rows, batch_id)
         state = read_files(schemas.PARTITION_STATUS, writer.file_uris("partition_status", version))
         assert state["partition"].to_pylist() == [batch_id]
         event = {"date": NOW.date(), "group": "g", "event_at": NOW, "batch_id": batch_id}
-        events = writer.write(schemas.GROUP_EVENTS, to_arrow(schemas.GROUP_EVENTS, [event]), batch_id)
+        events = writer.write(
+            schemas.GROUP_EVENTS, to_arrow(schemas.GROUP_EVENTS, [event]), batch_id
+        )
         row = {
             "date": NOW.date(), "batch_id": batch_id, "kind": "tick", "polled_at": NOW,
             "table_versions": {"partition_status": version, "group_events": events},
@@ -69,7 +75,9 @@ def check(root: str) -> None:
     assert batch is not None
     assert batch.batch_id == 2
     version = batch.table_versions["partition_status"]
-    assert read_table(root, "partition_status", version, ["partition"]).to_pylist() == [{"partition": 2}]
+    assert read_table(root, "partition_status", version, ["partition"]).to_pylist() == [
+        {"partition": 2}
+    ]
     assert run_query(root, "select count(*) as n from group_events").to_pylist() == [{"n": 3}]
 
 
@@ -82,7 +90,12 @@ def test_a_root_may_have_any_name(tmp_path: Path, name: str) -> None:
 
 
 @settings(max_examples=8, deadline=None)
-@given(st.text(st.characters(codec="utf-8", exclude_characters="/\\\x7f%", exclude_categories=["C"]), min_size=1))
+@given(
+    st.text(
+        st.characters(codec="utf-8", exclude_characters="/\\\x7f%", exclude_categories=["C"]),
+        min_size=1,
+    )
+)
 def test_so_may_any_text_that_is_a_name(name: str) -> None:
     if name in (".", "..") or len(name.encode()) > 200:
         return
@@ -93,13 +106,19 @@ def test_so_may_any_text_that_is_a_name(name: str) -> None:
         for number in range(2):
             rows = to_arrow(schemas.PARTITION_STATUS, [{"group": name, "partition": number}])
             version = writer.write(schemas.PARTITION_STATUS, rows, number)
-            state = read_files(schemas.PARTITION_STATUS, writer.file_uris("partition_status", version))
+            state = read_files(
+                schemas.PARTITION_STATUS, writer.file_uris("partition_status", version)
+            )
             assert state["group"].to_pylist() == [name]
         assert [each.name for each in Path(folder).iterdir()] == [f"x{name}"]
 
 
-@pytest.mark.parametrize("write", ["file:{}", "file://{}", "file://localhost{}", "{}/", "{}//", "{}/../tables"])
-def test_a_root_may_be_written_in_other_ways(tmp_path: Path, write: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "write", ["file:{}", "file://{}", "file://localhost{}", "{}/", "{}//", "{}/../tables"]
+)
+def test_a_root_may_be_written_in_other_ways(
+    tmp_path: Path, write: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     live_in(write.format(f"{tmp_path}/tables"))
     assert [each.name for each in tmp_path.iterdir()] == ["tables"]
@@ -111,13 +130,17 @@ def test_a_url_is_decoded_and_a_path_is_not(tmp_path: Path) -> None:
     assert files.locate(f"{tmp_path}/a%b#c?d") == f"{tmp_path}/a%b#c?d"
 
 
-def test_a_relative_root_is_below_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_root_is_below_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     live_in("./a b/x:y")
     assert (tmp_path / "a b" / "x:y" / "batches" / "_delta_log").is_dir()
 
 
-def test_a_tilde_is_the_home_folder_alone_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tilde_is_the_home_folder_alone_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     assert files.locate("~/tables") == f"{tmp_path}/tables"
     assert files.locate("/x/~/tables") == "/x/~/tables"
@@ -140,7 +163,9 @@ def test_what_delta_would_take_for_another_folder_is_refused(tmp_path: Path, nam
 
 
 @pytest.mark.parametrize("url", ["s3:/bucket/x", "file://host/x", "dbfs:/x"])
-def test_a_url_that_names_no_place_is_refused(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_url_that_names_no_place_is_refused(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(LaggardError) as refused:
         create_tables(url)

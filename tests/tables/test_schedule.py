@@ -1,4 +1,6 @@
-"""Maintenance runs beside the ticks, when it is due by what is recorded, and goes on after whatever stopped it."""
+"""Maintenance runs beside the ticks, when it is due by what is recorded, and goes on after whatever
+stopped it.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,9 @@ def event(writer: Writer, batch_id: int, at: datetime) -> None:
         (AT_THREE - 30 * HOUR, list(schemas.TABLES)),  # or by more: what is recorded means nothing
     ],
 )
-def test_what_is_due_is_decided_by_what_is_recorded(new: type, now: datetime, expected: list[str]) -> None:
+def test_what_is_due_is_decided_by_what_is_recorded(
+    new: type, now: datetime, expected: list[str]
+) -> None:
     assert due(new(), now) == expected
 
 
@@ -104,14 +108,18 @@ def test_new_tables_are_due_from_their_first_tick_on(root: str, new: type) -> No
     assert due(new(), NOW + 2 * HOUR) == HOURLY
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "3", '{"batches": 3}', '{"batches": "yesterday"}'])
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "3", '{"batches": 3}', '{"batches": "yesterday"}']
+)
 def test_a_damaged_record_is_as_none(root: str, new: type, content: str) -> None:
     Path(root, "_laggard", "maintained.json").write_text(content)
     assert due(new(), NOW) == []
     assert set(read_done(root)) == set(schemas.TABLES)
 
 
-def test_status_tables_are_cleaned_hourly_by_processes_that_live_for_minutes(root: str, new: type) -> None:
+def test_status_tables_are_cleaned_hourly_by_processes_that_live_for_minutes(
+    root: str, new: type
+) -> None:
     cleaned = []
     for minutes in range(0, 150, 10):
         started, now = new(), AT_THREE + timedelta(minutes=minutes)
@@ -156,7 +164,9 @@ def test_a_table_that_fails_is_tried_again_and_logged_once(
         run(started, now)
     assert due(started, now) == []
     (line,) = [record.getMessage() for record in caplog.records]
-    assert line.startswith("maintenance of lag_windows failed and is tried again every 10 minutes: cannot read the")
+    assert line.startswith(
+        "maintenance of lag_windows failed and is tried again every 10 minutes: cannot read the"
+    )
 
 
 def test_a_failure_waits_for_its_time(root: str, new: type) -> None:
@@ -195,11 +205,21 @@ def test_a_stop_ends_it_at_once(new: type) -> None:
 
 
 def test_it_does_not_outlive_a_job_that_is_killed() -> None:
-    code = "import time, laggard.tables.schedule as s; s.maintain = lambda *a, **b: time.sleep(600); s.run_child()"
+    code = (
+        "import time, laggard.tables.schedule as s; s.maintain = lambda *a, **b: time.sleep(600);"
+        " s.run_child()"
+    )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, env=environment)
-    request = {"root": "/nowhere", "retention": asdict(RETENTION), "now": str(NOW), "names": [], "optimize": True}
-    child.communicate(json.dumps(request).encode() + b"\n", timeout=LIMIT_SECONDS)  # the pipe ends as when the job dies
+    request = {
+        "root": "/nowhere",
+        "retention": asdict(RETENTION),
+        "now": str(NOW),
+        "names": [],
+        "optimize": True,
+    }
+    # the pipe ends as when the job dies
+    child.communicate(json.dumps(request).encode() + b"\n", timeout=LIMIT_SECONDS)
     assert child.returncode == 1
 
 
@@ -222,4 +242,7 @@ def test_no_table_starves_behind_one_at_which_the_process_dies_each_time(
         with pytest.raises(SystemExit):
             maintenance.maintain(root, RETENTION, now, left)
     assert begun[:4] == ["partition_status", "group_status", "lag_windows", "group_history"]
-    assert sorted(name for name, at in read_done(root).items() if at != now) == ["lag_windows", "rebalances"]
+    assert sorted(name for name, at in read_done(root).items() if at != now) == [
+        "lag_windows",
+        "rebalances",
+    ]

@@ -41,13 +41,25 @@ def test_spark_sql_reads_what_the_job_wrote(tmp_path: Path) -> None:
         try:
             create_tables("s3://lags/prod", [LAG_WINDOWS])
             writer = Writer("s3://lags/prod", "one")
-            for number, (topic, lag) in enumerate([("orders", 7), ("orders", 9), ("payments", 0), ("emails", None)]):
+            for number, (topic, lag) in enumerate(
+                [("orders", 7), ("orders", 9), ("payments", 0), ("emails", None)]
+            ):
                 at = NOW + timedelta(minutes=number)
-                row = {"date": at.date(), "group": "g", "topic": topic, "window_start": at, "lag": lag}
+                row = {
+                    "date": at.date(),
+                    "group": "g",
+                    "topic": topic,
+                    "window_start": at,
+                    "lag": lag,
+                }
                 writer.write(LAG_WINDOWS, to_arrow(LAG_WINDOWS, [row]), number)
         finally:
             storage.use(before)
-        settings = of_page("properties").replace("http://minio:9000", server.endpoint).replace("eu-west-1", "us-east-1")
+        settings = (
+            of_page("properties")
+            .replace("http://minio:9000", server.endpoint)
+            .replace("eu-west-1", "us-east-1")
+        )
         (tmp_path / "bucket.conf").write_text(settings)
         (tmp_path / ".jars").symlink_to(jars_dir())
         command = of_page("sh").replace("\\\n", " ").splitlines()[-1]

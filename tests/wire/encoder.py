@@ -1,4 +1,6 @@
-"""Records of every type and consumer protocol blobs as bytes, written from the format's description alone."""
+"""Records of every type and consumer protocol blobs as bytes, written from the format's description
+alone.
+"""
 
 import base64
 import struct
@@ -77,7 +79,8 @@ def pieces(  # noqa: C901, PLR0912  one case per kind of the format
 ) -> Iterator[Piece]:
     """Encode a value as pieces: number, length, content, count, marker, tags, tag and size.
 
-    `extra` are unknown tags for every struct; with `all_tags` known ones are written at their defaults too.
+    `extra` are unknown tags for every struct; with `all_tags` known ones are written at their
+    defaults too.
     """
 
     def inner(kind: Kind, value: Any) -> Iterator[Piece]:
@@ -116,7 +119,9 @@ def pieces(  # noqa: C901, PLR0912  one case per kind of the format
                     for name, tag in known.items()
                     if all_tags or value[name] != tag.default
                 ]
-                yield from _tag_section([*written, *((number, [("content", content)]) for number, content in extra)])
+                yield from _tag_section(
+                    [*written, *((number, [("content", content)]) for number, content in extra)]
+                )
 
 
 def _tagged(inner: Any, kind: Kind, value: Any) -> Iterator[Piece]:
@@ -137,10 +142,18 @@ def key_pieces(record_type: int, fields: dict[str, Any]) -> Iterator[Piece]:
 
 
 def value_pieces(
-    record_type: int, version: int, fields: dict[str, Any], unknown_tags: Tags = (), *, all_tags: bool = False
+    record_type: int,
+    version: int,
+    fields: dict[str, Any],
+    unknown_tags: Tags = (),
+    *,
+    all_tags: bool = False,
 ) -> Iterator[Piece]:
     yield "version", i16(version)
-    layout, flexible = layouts.VALUES[record_type, version], layouts.is_flexible(record_type, version)
+    layout, flexible = (
+        layouts.VALUES[record_type, version],
+        layouts.is_flexible(record_type, version),
+    )
     yield from pieces(layout, fields, flexible=flexible, extra=unknown_tags, all_tags=all_tags)
 
 
@@ -149,7 +162,12 @@ def record_key(record_type: int, fields: dict[str, Any]) -> bytes:
 
 
 def record_value(
-    record_type: int, version: int, fields: dict[str, Any], unknown_tags: Tags = (), *, all_tags: bool = False
+    record_type: int,
+    version: int,
+    fields: dict[str, Any],
+    unknown_tags: Tags = (),
+    *,
+    all_tags: bool = False,
 ) -> bytes:
     return joined(value_pieces(record_type, version, fields, unknown_tags, all_tags=all_tags))
 
@@ -171,12 +189,18 @@ def group_value(version: int, group: dict[str, Any], unknown_tags: Tags = ()) ->
 
 
 def _topic_partitions(owned: Sequence[dict[str, Any]]) -> bytes:
-    return array([string(each["topic"]) + array([i32(p) for p in each["partitions"]]) for each in owned])
+    return array(
+        [string(each["topic"]) + array([i32(p) for p in each["partitions"]]) for each in owned]
+    )
 
 
 def subscription(wanted: dict[str, Any]) -> bytes:
     version = wanted["version"]
-    parts = [i16(version), array([string(topic) for topic in wanted["topics"]]), blob(wanted["user_data"])]
+    parts = [
+        i16(version),
+        array([string(topic) for topic in wanted["topics"]]),
+        blob(wanted["user_data"]),
+    ]
     if version >= 1:
         parts.append(_topic_partitions(wanted["owned_partitions"]))
     if version >= 2:
@@ -187,13 +211,17 @@ def subscription(wanted: dict[str, Any]) -> bytes:
 
 
 def assignment(got: dict[str, Any]) -> bytes:
-    return i16(got["version"]) + _topic_partitions(got["assigned_partitions"]) + blob(got["user_data"])
+    return (
+        i16(got["version"]) + _topic_partitions(got["assigned_partitions"]) + blob(got["user_data"])
+    )
 
 
 def _connector_tasks(held: Sequence[dict[str, Any]] | None) -> bytes:
     if held is None:
         return i32(-1)
-    return array([string(each["connector"]) + array([i32(task) for task in each["tasks"]]) for each in held])
+    return array(
+        [string(each["connector"]) + array([i32(task) for task in each["tasks"]]) for each in held]
+    )
 
 
 def worker_state(state: dict[str, Any]) -> bytes:
@@ -202,7 +230,12 @@ def worker_state(state: dict[str, Any]) -> bytes:
 
 
 def worker_assignment(got: dict[str, Any]) -> bytes:
-    parts = [i16(got["version"]), i16(got["error_code"]), string(got["leader"]), string(got["leader_url"])]
+    parts = [
+        i16(got["version"]),
+        i16(got["error_code"]),
+        string(got["leader"]),
+        string(got["leader_url"]),
+    ]
     parts += [i64(got["config_offset"]), _connector_tasks(got["assigned"])]
     if got["version"] >= 1:
         parts += [_connector_tasks(got["revoked"]), i32(got["scheduled_delay_ms"])]

@@ -1,8 +1,9 @@
 """Damaged records by the million: python tests/wire/fuzz.py --records 1000000 --seed 7.
 
-Mutations know the structure: lengths, counts, markers, tags and sizes of the vectors are replaced by hostile ones,
-parts are dropped, doubled, swapped and spliced, keys meet values of other types. Every record must have one outcome, in
-the pure decoder and in the columnar one alike, and the memory must stay where it was.
+Mutations know the structure: lengths, counts, markers, tags and sizes of the vectors are replaced
+by hostile ones, parts are dropped, doubled, swapped and spliced, keys meet values of other types.
+Every record must have one outcome, in the pure decoder and in the columnar one alike, and the
+memory must stay where it was.
 """
 
 import argparse
@@ -34,10 +35,37 @@ MEMORY_LIMIT_MB = 16
 SAMPLES = 5
 SAMPLE_BYTES = 200
 PROGRESS_SECONDS = 5
-NAMES = {"record": "decoded", "tombstone": "tombstones", "unsupported": "unknown", "malformed": "dead"}
-NUMBERS = (-(2**31), -(2**15), -129, -128, -2, -1, 0, 1, 2, 3, 127, 128, 255, 16_383, 32_767, 32_768, 65_535, 2**31 - 1)
+NAMES = {
+    "record": "decoded",
+    "tombstone": "tombstones",
+    "unsupported": "unknown",
+    "malformed": "dead",
+}
+NUMBERS = (
+    -(2**31),
+    -(2**15),
+    -129,
+    -128,
+    -2,
+    -1,
+    0,
+    1,
+    2,
+    3,
+    127,
+    128,
+    255,
+    16_383,
+    32_767,
+    32_768,
+    65_535,
+    2**31 - 1,
+)
 VARINTS: tuple[bytes, ...] = (
-    *(encoder.uvarint(number) for number in (*NUMBERS[6:], 16_384, 2**31, 2**32 - 1, 2**32, 2**35 - 1)),
+    *(
+        encoder.uvarint(number)
+        for number in (*NUMBERS[6:], 16_384, 2**31, 2**32 - 1, 2**32, 2**35 - 1)
+    ),
     b"\x80\x00",
     b"\x83\x80\x80\x00",
     b"\xff\xff\xff\xff\xff\x01",
@@ -46,7 +74,9 @@ CONTENTS = (b"", b"\xff", b"\xc3(", b"\xed\xa0\x80", b"\0", b"x" * 32_767, b"x" 
 
 
 def corpus() -> list[Parts]:
-    """Key and value of every vector in pieces, or in one piece where it is no record; also with more tags."""
+    """Key and value of every vector in pieces, or in one piece where it is no record; also with
+    more tags.
+    """
     found: list[Parts] = []
     for vector in vectors.RECORDS:
         known = decode(vector.key, vector.value)
@@ -78,10 +108,14 @@ def mutants(seed: int) -> Iterator[Record]:
         if rng.random() < 0.1:
             value = rng.choice(whole)[1]
         damaged_key = _damage(rng, key, whole) if rng.random() < 0.2 else key
-        damaged_value = _damage(rng, value, whole) if value is not None and rng.random() < 0.85 else value
+        damaged_value = (
+            _damage(rng, value, whole) if value is not None and rng.random() < 0.85 else value
+        )
         yield (
             None if rng.random() < 0.01 else _bytes(rng, damaged_key, 0.03),
-            None if damaged_value is None or rng.random() < 0.02 else _bytes(rng, damaged_value, 0.15),
+            None
+            if damaged_value is None or rng.random() < 0.02
+            else _bytes(rng, damaged_value, 0.15),
         )
 
 
@@ -109,7 +143,8 @@ def _damage(rng: random.Random, pieces: list[Piece], whole: list[Parts]) -> list
 
 def _hostile(rng: random.Random, role: str, part: bytes) -> bytes:
     if role in ("raw", "content"):
-        contents = CONTENTS if rng.random() < 0.05 else CONTENTS[:-2]  # the last two cost time and memory
+        # the last two cost time and memory
+        contents = CONTENTS if rng.random() < 0.05 else CONTENTS[:-2]
         return rng.choice([*contents, part[1:], part + b"x", rng.randbytes(3)])
     if len(part) in (2, 4, 8) and rng.random() < 0.7:
         number = int.from_bytes(part, "big", signed=True)
@@ -156,12 +191,15 @@ class Report:
 
     @property
     def is_good(self) -> bool:
-        return not self.crashes and not self.problems and self.records == sum(self.outcomes.values())
+        return (
+            not self.crashes and not self.problems and self.records == sum(self.outcomes.values())
+        )
 
     def __str__(self) -> str:
         parts = " + ".join(f"{self.outcomes[name]} {name}" for name in NAMES.values())
         return (
-            f"{self.records} records = {parts}; {self.crashes} crashes; {len(self.errors)} kinds of error; "
+            f"{self.records} records = {parts}; {self.crashes} crashes; {len(self.errors)} kinds "
+            "of error; "
             f"{self.growth_mb:.1f} MB more; slowest {self.slowest_ms:.1f} ms; "
             f"{self.records / max(self.seconds, 1e-9):,.0f} records/s"
         )
@@ -191,7 +229,9 @@ def _decode(record: Record, report: Report) -> Outcome | None:
 
 
 def _shown(record: Record) -> str:
-    return " ".join("null" if part is None else part[:SAMPLE_BYTES].hex() or "empty" for part in record)
+    return " ".join(
+        "null" if part is None else part[:SAMPLE_BYTES].hex() or "empty" for part in record
+    )
 
 
 def _columnar_counts(batch: list[Record]) -> Counter[Count]:
@@ -220,8 +260,11 @@ def _check(batch: list[Record], report: Report) -> None:
         if error is not None:
             report.errors[error] += number
     if counts != _columnar_counts(batch):
-        report.problem(f"the columnar path counts otherwise in the batch before record {report.records}")
-    columnar._known_key.cache_clear()  # a bounded number of keys is kept on purpose; nothing else may stay
+        report.problem(
+            f"the columnar path counts otherwise in the batch before record {report.records}"
+        )
+    # a bounded number of keys is kept on purpose; nothing else may stay
+    columnar._known_key.cache_clear()
 
 
 def _peak_mb() -> float:

@@ -1,7 +1,9 @@
-"""The records of the offsets topic as the format's description gives them, for the encoder and made-up values.
+"""The records of the offsets topic as the format's description gives them, for the encoder and
+made-up values.
 
-Written a second time and not taken from the decoder's tables, so that a slip in one of the two shows. A kind is the
-name of a primitive, `[kind]` an array, a dict a struct by field; a name that ends in ? may be null.
+Written a second time and not taken from the decoder's tables, so that a slip in one of the two
+shows. A kind is the name of a primitive, `[kind]` an array, a dict a struct by field; a name that
+ends in ? may be null.
 """
 
 from dataclasses import dataclass
@@ -72,8 +74,16 @@ KEY_VALUE = {"key": "string", "value": "string"}
 TASKS = {"subtopology_id": "string", "partitions": ["int32"]}
 ROLES = ("active_tasks", "standby_tasks", "warmup_tasks")
 NAMED_TOPIC = {"topic_id": "uuid", "topic_name": "string"}
-TOPIC_INFO = {"name": "string", "partitions": "int32", "replication_factor": "int16", "topic_configs": [KEY_VALUE]}
-CLASSIC_MEMBER = {"session_timeout_ms": "int32", "supported_protocols": [{"name": "string", "metadata": "bytes"}]}
+TOPIC_INFO = {
+    "name": "string",
+    "partitions": "int32",
+    "replication_factor": "int16",
+    "topic_configs": [KEY_VALUE],
+}
+CLASSIC_MEMBER = {
+    "session_timeout_ms": "int32",
+    "supported_protocols": [{"name": "string", "metadata": "bytes"}],
+}
 SUBTOPOLOGY = {
     "subtopology_id": "string",
     "source_topics": ["string"],
@@ -82,7 +92,11 @@ SUBTOPOLOGY = {
     "repartition_sink_topics": ["string"],
     "repartition_source_topics": [TOPIC_INFO],
     "copartition_groups": [
-        {"source_topics": ["int16"], "source_topic_regex": ["int16"], "repartition_source_topics": ["int16"]}
+        {
+            "source_topics": ["int16"],
+            "source_topic_regex": ["int16"],
+            "repartition_source_topics": ["int16"],
+        }
     ],
 }
 
@@ -93,7 +107,10 @@ VALUES: dict[tuple[int, int], Kind] = {
     (4, 0): {
         "topics": [
             NAMED_TOPIC
-            | {"num_partitions": "int32", "partition_metadata": [{"partition": "int32", "racks": ["string"]}]}
+            | {
+                "num_partitions": "int32",
+                "partition_metadata": [{"partition": "int32", "racks": ["string"]}],
+            }
         ]
     },
     (5, 0): {
@@ -151,7 +168,12 @@ VALUES: dict[tuple[int, int], Kind] = {
     },
     (20, 0): TARGET_EPOCH,
     (21, 0): {role: [TASKS] for role in ROLES},
-    (22, 0): CURRENT | {role + pending: [TASKS | EPOCHS] for pending in ("", "_pending_revocation") for role in ROLES},
+    (22, 0): CURRENT
+    | {
+        role + pending: [TASKS | EPOCHS]
+        for pending in ("", "_pending_revocation")
+        for role in ROLES
+    },
     (23, 0): {"epoch": "int32", "subtopologies": [SUBTOPOLOGY]},
     (24, 0): {
         "assignment_epoch": "int32",

@@ -10,7 +10,9 @@ from layouts import Kind, Nullable, Tag
 EDGE_TEXT = st.sampled_from([126, 127, 128, 16_383, 16_384]).map(lambda length: "x" * length)
 TEXT = st.text(max_size=12) | st.sampled_from(["", "a:b:1", "ä-группа-群組", "😀grp"]) | EDGE_TEXT
 BLOB = st.binary(max_size=12) | EDGE_TEXT.map(str.encode)
-UUID = st.sampled_from(["MKXx1fIkQy2J9jXHhK8m1w", "jxTkX87qRn-mscDeEqs0zQ", "_____________________w"])
+UUID = st.sampled_from(
+    ["MKXx1fIkQy2J9jXHhK8m1w", "jxTkX87qRn-mscDeEqs0zQ", "_____________________w"]
+)
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 PRIMITIVES: dict[str, st.SearchStrategy[Any]] = {
     "string": TEXT,

@@ -28,13 +28,19 @@ LONG_METADATA = ("x" * 16_382, "x" * 16_383, "x" * 16_384, "x" * 32_767)
 
 
 def columns_of(rows: Sequence[Row], kind: pa.DataType) -> CommitColumns:
-    return decode_columns(pa.array([key for key, _ in rows], kind), pa.array([value for _, value in rows], kind))
+    return decode_columns(
+        pa.array([key for key, _ in rows], kind), pa.array([value for _, value in rows], kind)
+    )
 
 
 def assert_agree(columns: CommitColumns, rows: Sequence[Row]) -> None:
-    """Compare every output column, outcome and error with what the pure decoder says of each row."""
+    """Compare every output column, outcome and error with what the pure decoder
+    says of each row.
+    """
     assert len(columns.key_index) == len(rows)
-    assert columns.others.keys() == set(np.flatnonzero(~(columns.is_commit | columns.is_tombstone)).tolist())
+    assert columns.others.keys() == set(
+        np.flatnonzero(~(columns.is_commit | columns.is_tombstone)).tolist()
+    )
     for row, (key, value) in enumerate(rows):
         pure = decode(key, value)
         is_of_commit = pure.record_type in (0, 1)
@@ -91,7 +97,9 @@ def damaged(rng: random.Random, value: bytes) -> bytes:
 
 
 def a_row(rng: random.Random) -> Row:
-    key: bytes | None = encoder.commit_key(f"g{rng.randrange(3)}", rng.choice("ab"), 0, rng.randrange(2))
+    key: bytes | None = encoder.commit_key(
+        f"g{rng.randrange(3)}", rng.choice("ab"), 0, rng.randrange(2)
+    )
     value: bytes | None = a_value(rng)
     kind = rng.random()
     if kind < 0.1:
@@ -99,7 +107,18 @@ def a_row(rng: random.Random) -> Row:
     elif kind < 0.5:
         value = damaged(rng, value or b"")
     if rng.random() < 0.15:
-        key = rng.choice((None, b"", b"\0", KEY + b"x", KEY[:-1], encoder.group_key("g"), b"\0\3\0\1g", b"\0\x19"))
+        key = rng.choice(
+            (
+                None,
+                b"",
+                b"\0",
+                KEY + b"x",
+                KEY[:-1],
+                encoder.group_key("g"),
+                b"\0\3\0\1g",
+                b"\0\x19",
+            )
+        )
     if rng.random() < 0.03:
         other = rng.choice(vectors.RECORDS)
         key, value = other.key, other.value
@@ -109,7 +128,9 @@ def a_row(rng: random.Random) -> Row:
 @pytest.mark.parametrize("kind", TYPES)
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32), st.integers(0, 30), st.integers(0, 4), st.integers(0, 4))
-def test_mixed_and_sliced_batches_agree(kind: pa.DataType, seed: int, size: int, before: int, after: int) -> None:
+def test_mixed_and_sliced_batches_agree(
+    kind: pa.DataType, seed: int, size: int, before: int, after: int
+) -> None:
     rng = random.Random(seed)
     rows = [a_row(rng) for _ in range(before + size + after)]
     keys = pa.array([key for key, _ in rows], kind).slice(before, size)
@@ -142,7 +163,13 @@ def test_metadata_of_any_length_agrees() -> None:
 
 
 def test_every_cut_and_every_changed_byte_of_a_commit_agrees() -> None:
-    commit = {"offset": 5, "leader_epoch": 1, "metadata": "md", "commit_timestamp": 9, "expire_timestamp": 7}
+    commit = {
+        "offset": 5,
+        "leader_epoch": 1,
+        "metadata": "md",
+        "commit_timestamp": 9,
+        "expire_timestamp": 7,
+    }
     rows: list[Row] = []
     for version in range(5):
         for topic_id in (None, TOPIC_ID):
@@ -154,7 +181,9 @@ def test_every_cut_and_every_changed_byte_of_a_commit_agrees() -> None:
     assert_agree(columns_of(rows, pa.binary()), rows)
 
 
-@pytest.mark.parametrize("length_bytes", [b"\x80\x00", b"\x81\x00", b"\x83\x00", b"\x83\x80\x00", b"\x80\x80\x00"])
+@pytest.mark.parametrize(
+    "length_bytes", [b"\x80\x00", b"\x81\x00", b"\x83\x00", b"\x83\x80\x00", b"\x80\x80\x00"]
+)
 def test_overlong_metadata_lengths_agree(length_bytes: bytes) -> None:
     head = encoder.i16(4) + encoder.i64(5) + encoder.i32(1)
     rows = [(KEY, head + length_bytes + b"md"[:size] + encoder.i64(9) + b"\0") for size in range(3)]
@@ -164,7 +193,9 @@ def test_overlong_metadata_lengths_agree(length_bytes: bytes) -> None:
 def test_null_metadata_of_just_the_size_that_its_length_asks_for_agrees() -> None:
     by_version = {1: b"\xff\xff", 3: bytes(4) + b"\xff\xff", 4: bytes(4) + b"\0"}
     sizes = {1: 27, 3: 23, 4: 23}  # as if the metadata had a length of -1
-    values = [encoder.i16(version) + encoder.i64(5) + middle for version, middle in by_version.items()]
+    values = [
+        encoder.i16(version) + encoder.i64(5) + middle for version, middle in by_version.items()
+    ]
     rows = [(KEY, value.ljust(sizes[value[1]], b"\0")) for value in values]
     assert_agree(columns_of(rows, pa.binary()), rows)
 
@@ -172,24 +203,35 @@ def test_null_metadata_of_just_the_size_that_its_length_asks_for_agrees() -> Non
 def test_a_metadata_length_of_three_bytes_is_not_read_as_one_of_two() -> None:
     numbers = {"offset": 5, "leader_epoch": 1, "commit_timestamp": 256, "topic_id": None}
     whole = encoder.commit_value(4, {**numbers, "metadata": "x" * 16_383})
-    rows = [(KEY, whole), (KEY, whole[:-1])]  # the last byte of the timestamp passes for an empty tag section
+    # the last byte of the timestamp passes for an empty tag section
+    rows = [(KEY, whole), (KEY, whole[:-1])]
     assert_agree(columns_of(rows, pa.binary()), rows)
 
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_batches_of_nothing_but_nulls_and_empty_batches_agree(kind: pa.DataType) -> None:
-    batches: list[list[Row]] = [[], [(None, None)] * 3, [(KEY, None)] * 3, [(None, b"")] * 3, [(KEY, b"")] * 3]
+    batches: list[list[Row]] = [
+        [],
+        [(None, None)] * 3,
+        [(KEY, None)] * 3,
+        [(None, b"")] * 3,
+        [(KEY, b"")] * 3,
+    ]
     for rows in batches:
         assert_agree(columns_of(rows, kind), rows)
     assert_agree(decode_columns(pa.nulls(2, kind), pa.nulls(2, kind)), [(None, None)] * 2)
 
 
 def test_bytes_under_a_null_are_never_read() -> None:
-    value = encoder.commit_value(3, {"offset": 5, "leader_epoch": 1, "metadata": "", "commit_timestamp": 9})
+    value = encoder.commit_value(
+        3, {"offset": 5, "leader_epoch": 1, "metadata": "", "commit_timestamp": 9}
+    )
     full = pa.array([value, value], pa.binary())
     validity = pa.py_buffer(b"\x02")  # the first row is null although its bytes are there
     values = pa.Array.from_buffers(pa.binary(), 2, [validity, *full.buffers()[1:]])
-    assert_agree(decode_columns(pa.array([KEY, KEY], pa.binary()), values), [(KEY, None), (KEY, value)])
+    assert_agree(
+        decode_columns(pa.array([KEY, KEY], pa.binary()), values), [(KEY, None), (KEY, value)]
+    )
 
 
 def test_null_keys_share_one_entry_that_says_so() -> None:

@@ -1,4 +1,6 @@
-"""What Connect workers say and get, and what a group record shows of members of any protocol type."""
+"""What Connect workers say and get, and what a group record shows of members of any
+protocol type.
+"""
 
 from typing import Any
 
@@ -14,7 +16,9 @@ from laggard.wire.member_blobs import decode_member, decode_worker_assignment, d
 I32 = st.integers(-(2**31), 2**31 - 1)
 I64 = st.integers(-(2**63), 2**63 - 1)
 TEXT = st.text(max_size=8)
-HELD = st.lists(st.fixed_dictionaries({"connector": TEXT, "tasks": st.lists(I32, max_size=4)}), max_size=3)
+HELD = st.lists(
+    st.fixed_dictionaries({"connector": TEXT, "tasks": st.lists(I32, max_size=4)}), max_size=3
+)
 STATE = st.fixed_dictionaries(
     {
         "version": st.integers(0, 3),
@@ -52,19 +56,28 @@ REST = {"revoked": [], "scheduled_delay_ms": 0}
 @given(STATE, st.binary(max_size=3))
 def test_what_a_worker_says_reads_back(state: dict[str, Any], left_over: bytes) -> None:
     absent = {"allocation": None} if state["version"] < 1 else {}
-    assert {**state, **absent, "partial": False} == decode_worker_state(encoder.worker_state(state) + left_over)
+    assert {**state, **absent, "partial": False} == decode_worker_state(
+        encoder.worker_state(state) + left_over
+    )
 
 
 @settings(max_examples=100, deadline=None)
 @given(ASSIGNMENT, st.binary(max_size=3))
 def test_what_a_worker_gets_reads_back(got: dict[str, Any], left_over: bytes) -> None:
     absent = REST if got["version"] < 1 else {}
-    assert {**got, **absent, "partial": False} == decode_worker_assignment(encoder.worker_assignment(got) + left_over)
+    assert {**got, **absent, "partial": False} == decode_worker_assignment(
+        encoder.worker_assignment(got) + left_over
+    )
 
 
 def test_null_lists_are_empty() -> None:
     blob = encoder.worker_assignment({**GOT, "assigned": None, "revoked": None})
-    assert decode_worker_assignment(blob) == {**GOT, "assigned": [], "revoked": [], "partial": False}
+    assert decode_worker_assignment(blob) == {
+        **GOT,
+        "assigned": [],
+        "revoked": [],
+        "partial": False,
+    }
 
 
 def test_a_cut_inside_the_first_version_is_an_error_and_one_after_it_is_not() -> None:
@@ -88,8 +101,14 @@ def test_a_negative_version_is_its_own_error(decode_blob: Any) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.sampled_from(["consumer", "connect", "sr", ""]), st.binary(max_size=40), st.binary(max_size=40))
-def test_any_bytes_of_a_member_give_fields_or_an_error_or_a_length(kind: str, asked: bytes, got: bytes) -> None:
+@given(
+    st.sampled_from(["consumer", "connect", "sr", ""]),
+    st.binary(max_size=40),
+    st.binary(max_size=40),
+)
+def test_any_bytes_of_a_member_give_fields_or_an_error_or_a_length(
+    kind: str, asked: bytes, got: bytes
+) -> None:
     blobs = decode_member(kind, {"subscription": asked, "assignment": got})
     if kind in ("sr", ""):
         assert blobs == ({"bytes": len(asked)}, {"bytes": len(got)})
@@ -98,7 +117,9 @@ def test_any_bytes_of_a_member_give_fields_or_an_error_or_a_length(kind: str, as
 
 
 def test_the_worker_of_a_group_record_is_shown() -> None:
-    vector = next(each for each in vectors.RECORDS if each.name == "group_metadata_v3_connect_worker")
+    vector = next(
+        each for each in vectors.RECORDS if each.name == "group_metadata_v3_connect_worker"
+    )
     value = decode(vector.key, vector.value).value
     assert value is not None
     asked, got = decode_member(value["protocol_type"], value["members"][0])

@@ -10,9 +10,13 @@ from hypothesis import strategies as st
 import encoder
 from laggard.wire.member_blobs import decode_assignment, decode_subscription
 
-with warnings.catch_warnings():  # kafka-python loads its schemas with a deprecated call of importlib
+# kafka-python loads its schemas with a deprecated call of importlib
+with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+    from kafka.protocol.consumer.metadata import (
+        ConsumerProtocolAssignment,
+        ConsumerProtocolSubscription,
+    )
 
 I32 = st.integers(-(2**31), 2**31 - 1)
 TOPIC = st.text(max_size=8)
@@ -53,13 +57,17 @@ def as_of(wanted: dict[str, Any]) -> dict[str, Any]:
 
 @settings(max_examples=120, deadline=None)
 @given(SUBSCRIPTION, st.binary(max_size=3))
-def test_a_subscription_reads_back_whatever_follows_it(wanted: dict[str, Any], left_over: bytes) -> None:
+def test_a_subscription_reads_back_whatever_follows_it(
+    wanted: dict[str, Any], left_over: bytes
+) -> None:
     assert as_of(wanted) == decode_subscription(encoder.subscription(wanted) + left_over)
 
 
 @settings(max_examples=120, deadline=None)
 @given(ASSIGNMENT, st.binary(max_size=3))
-def test_an_assignment_reads_back_whatever_follows_it(got: dict[str, Any], left_over: bytes) -> None:
+def test_an_assignment_reads_back_whatever_follows_it(
+    got: dict[str, Any], left_over: bytes
+) -> None:
     assert got == decode_assignment(encoder.assignment(got) + left_over)
 
 
@@ -70,7 +78,9 @@ def test_kafka_python_reads_and_writes_the_same_subscription(wanted: dict[str, A
     theirs = ConsumerProtocolSubscription(**fields).encode(version=wanted["version"])
     ours = decode_subscription(theirs)
     assert as_of(wanted) == ours
-    read_by_them = ConsumerProtocolSubscription.decode(encoder.subscription(wanted)).to_dict(json=False)
+    read_by_them = ConsumerProtocolSubscription.decode(encoder.subscription(wanted)).to_dict(
+        json=False
+    )
     assert read_by_them == {name: ours[name] for name in read_by_them}
 
 
@@ -78,7 +88,9 @@ def test_kafka_python_reads_and_writes_the_same_subscription(wanted: dict[str, A
 @given(ASSIGNMENT)
 def test_kafka_python_reads_and_writes_the_same_assignment(got: dict[str, Any]) -> None:
     fields = {name: value for name, value in got.items() if name != "version"}
-    assert got == decode_assignment(ConsumerProtocolAssignment(**fields).encode(version=got["version"]))
+    assert got == decode_assignment(
+        ConsumerProtocolAssignment(**fields).encode(version=got["version"])
+    )
     assert fields == ConsumerProtocolAssignment.decode(encoder.assignment(got)).to_dict(json=False)
 
 
@@ -92,7 +104,9 @@ def test_a_cut_after_the_prefix_leaves_all_later_fields_at_their_defaults() -> N
 def test_a_cut_inside_the_prefix_is_an_error() -> None:
     prefix = len(encoder.subscription({**COOPERATIVE, "version": 0}))
     for size in range(prefix):
-        assert decode_subscription(encoder.subscription(COOPERATIVE)[:size]) == {"error": "truncated"}
+        assert decode_subscription(encoder.subscription(COOPERATIVE)[:size]) == {
+            "error": "truncated"
+        }
 
 
 def test_a_cut_assignment_is_an_error_unless_nothing_is_left() -> None:

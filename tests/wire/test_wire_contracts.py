@@ -66,10 +66,22 @@ EXAMPLES: list[tuple[Reader[Any], bytes, Any]] = [
     (primitives.read_nullable_bytes, encoder.blob(None), None),
     (primitives.read_compact_bytes, encoder.blob(b"ab", compact=True), b"ab"),
     (primitives.read_compact_bytes, encoder.blob(b"", compact=True), b""),
-    (primitives.array_of(primitives.read_int32), encoder.array([encoder.i32(7), encoder.i32(8)]), [7, 8]),
-    (primitives.compact_array_of(primitives.read_int8), encoder.array([b"\1", b"\2"], compact=True), [1, 2]),
+    (
+        primitives.array_of(primitives.read_int32),
+        encoder.array([encoder.i32(7), encoder.i32(8)]),
+        [7, 8],
+    ),
+    (
+        primitives.compact_array_of(primitives.read_int8),
+        encoder.array([b"\1", b"\2"], compact=True),
+        [1, 2],
+    ),
     (primitives.array_of(primitives.read_int16), encoder.array([encoder.i16(-1)]), [-1]),
-    (primitives.compact_array_of(primitives.read_int32), encoder.array([encoder.i32(-1)], compact=True), [-1]),
+    (
+        primitives.compact_array_of(primitives.read_int32),
+        encoder.array([encoder.i32(-1)], compact=True),
+        [-1],
+    ),
     (primitives.nullable_array_of(primitives.read_int32), encoder.i32(-1), None),
     (primitives.compact_nullable_array_of(primitives.read_int32), b"\0", None),
     (primitives.compact_nullable_array_of(primitives.read_int32), b"\1", []),
@@ -113,12 +125,16 @@ FAULTS: list[tuple[Reader[Any], bytes, str]] = [
 
 
 @pytest.mark.parametrize(("reader", "encoded", "value"), EXAMPLES)
-def test_a_reader_gives_value_and_size_wherever_it_starts(reader: Reader[Any], encoded: bytes, value: object) -> None:
+def test_a_reader_gives_value_and_size_wherever_it_starts(
+    reader: Reader[Any], encoded: bytes, value: object
+) -> None:
     assert (value, len(encoded)) == reader(b"before" + encoded + b"after", 6)
 
 
 @pytest.mark.parametrize(("reader", "encoded", "value"), EXAMPLES)
-def test_a_reader_cut_at_any_byte_is_truncated(reader: Reader[Any], encoded: bytes, value: object) -> None:
+def test_a_reader_cut_at_any_byte_is_truncated(
+    reader: Reader[Any], encoded: bytes, value: object
+) -> None:
     assert reader(encoded, 0)[0] == value
     for size in range(len(encoded)):
         with pytest.raises(WireError) as caught:
@@ -136,7 +152,10 @@ def test_a_fault_has_its_own_kind(reader: Reader[Any], encoded: bytes, kind: str
 @pytest.mark.parametrize("length", LENGTHS)
 def test_every_length_up_to_the_limit_survives_both_string_encodings(length: int) -> None:
     text = "x" * length
-    for reader, compact in ((primitives.read_string, False), (primitives.read_compact_string, True)):
+    for reader, compact in (
+        (primitives.read_string, False),
+        (primitives.read_compact_string, True),
+    ):
         encoded = encoder.string(text, compact=compact)
         assert (text, len(encoded)) == reader(encoded + b"next", 0)
 
@@ -155,7 +174,9 @@ def test_a_count_of_two_billion_fails_before_anything_is_read() -> None:
 
 
 def test_an_absent_list_is_empty_and_shared_with_no_other_struct() -> None:
-    reader = struct_reader((Field("configs", primitives.read_int8, default=(), tag=0),), 0, is_flexible=True)
+    reader = struct_reader(
+        (Field("configs", primitives.read_int8, default=(), tag=0),), 0, is_flexible=True
+    )
     first, _ = reader(b"\0", 0)
     first["configs"].append("changed")
     assert reader(b"\0", 0)[0] == {"configs": []}
@@ -192,7 +213,9 @@ def cut_in_second_member(version: int) -> bytes:
         (GROUP_KEY, cut_in_second_member(4), ("truncated", "members.assignment")),
     ],
 )
-def test_an_error_names_the_field_that_failed(key: bytes | None, value: bytes | None, fault: tuple[str, str]) -> None:
+def test_an_error_names_the_field_that_failed(
+    key: bytes | None, value: bytes | None, fault: tuple[str, str]
+) -> None:
     outcome = decode(key, value)
     assert fault == (outcome.error, outcome.field)
 
@@ -205,8 +228,14 @@ def test_a_fault_in_the_key_comes_before_one_in_the_value() -> None:
 @pytest.mark.parametrize("version", range(5))
 @pytest.mark.parametrize("record_type", [0, 1])
 def test_a_legacy_key_takes_every_value_version(version: int, record_type: int) -> None:
-    outcome = decode(encoder.commit_key("g", "t", 0, record_type), encoder.commit_value(version, COMMIT))
-    assert ("record", record_type, version) == (outcome.outcome, outcome.record_type, outcome.value_version)
+    outcome = decode(
+        encoder.commit_key("g", "t", 0, record_type), encoder.commit_value(version, COMMIT)
+    )
+    assert ("record", record_type, version) == (
+        outcome.outcome,
+        outcome.record_type,
+        outcome.value_version,
+    )
 
 
 def total(key: bytes | None, value: bytes | None) -> Outcome:
@@ -224,7 +253,9 @@ def mutated(draw: st.DrawFn, encoded: bytes) -> bytes:
 
 
 @st.composite
-def damaged(draw: st.DrawFn, make: Callable[[int, dict[str, Any]], bytes], fields: dict[str, Any]) -> bytes:
+def damaged(
+    draw: st.DrawFn, make: Callable[[int, dict[str, Any]], bytes], fields: dict[str, Any]
+) -> bytes:
     return mutated(draw, make(draw(st.integers(0, 4)), fields))
 
 
@@ -233,7 +264,9 @@ def damaged(draw: st.DrawFn, make: Callable[[int, dict[str, Any]], bytes], field
     st.none() | st.binary(max_size=40) | st.just(KEY) | st.just(GROUP_KEY),
     st.none()
     | st.binary(max_size=60)
-    | damaged(encoder.commit_value, COMMIT | {"topic_id": "AQIDBAUGBwgJCgsMDQ4PEA", "metadata": "é"})
+    | damaged(
+        encoder.commit_value, COMMIT | {"topic_id": "AQIDBAUGBwgJCgsMDQ4PEA", "metadata": "é"}
+    )
     | damaged(encoder.group_value, GROUP),
 )
 def test_any_bytes_have_exactly_one_outcome(key: bytes | None, value: bytes | None) -> None:

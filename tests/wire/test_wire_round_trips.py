@@ -15,7 +15,9 @@ from laggard.wire.structs import struct_reader
 
 PLACES = sorted(layouts.VALUES)
 FLEXIBLE = [place for place in PLACES if layouts.is_flexible(*place)]
-UNKNOWN_TAGS = st.dictionaries(st.integers(4, 300), made_up.BLOB, max_size=2).map(lambda tags: sorted(tags.items()))
+UNKNOWN_TAGS = st.dictionaries(st.integers(4, 300), made_up.BLOB, max_size=2).map(
+    lambda tags: sorted(tags.items())
+)
 
 
 def rounds(examples: int = 40) -> settings:
@@ -23,7 +25,9 @@ def rounds(examples: int = 40) -> settings:
 
 
 def a_key(record_type: int) -> bytes:
-    return encoder.record_key(record_type, dict.fromkeys(layouts.KEYS[record_type], "k") | {"partition": 0})
+    return encoder.record_key(
+        record_type, dict.fromkeys(layouts.KEYS[record_type], "k") | {"partition": 0}
+    )
 
 
 def decoded(record_type: int, value: bytes) -> Any:
@@ -35,7 +39,11 @@ def in_place(place: tuple[int, int]) -> str:
 
 
 def test_the_layouts_hold_every_type_and_version_of_the_tables() -> None:
-    known = {(number, version) for number, record in RECORD_TYPES.items() for version in range(record.newest + 1)}
+    known = {
+        (number, version)
+        for number, record in RECORD_TYPES.items()
+        for version in range(record.newest + 1)
+    }
     assert known == layouts.VALUES.keys()
     assert set(range(25)) - {9, 18} == RECORD_TYPES.keys() == layouts.KEYS.keys()
     assert len({record.name for record in RECORD_TYPES.values()}) == len(RECORD_TYPES)
@@ -74,10 +82,14 @@ def test_unknown_tags_in_every_struct_change_nothing(
 @pytest.mark.parametrize("place", PLACES, ids=in_place)
 @rounds(15)
 @given(st.data())
-def test_two_values_in_a_row_are_read_one_after_the_other(place: tuple[int, int], data: st.DataObject) -> None:
+def test_two_values_in_a_row_are_read_one_after_the_other(
+    place: tuple[int, int], data: st.DataObject
+) -> None:
     values = [data.draw(made_up.VALUES[place]) for _ in range(2)]
     encoded = [encoder.record_value(*place, value)[2:] for value in values]
-    reader = struct_reader(RECORD_TYPES[place[0]].value, place[1], is_flexible=layouts.is_flexible(*place))
+    reader = struct_reader(
+        RECORD_TYPES[place[0]].value, place[1], is_flexible=layouts.is_flexible(*place)
+    )
     first, size = reader(b"".join(encoded), 0)
     second, rest = reader(b"".join(encoded), size)
     assert [made_up.with_defaults(place[0], value) for value in values] == [first, second]
@@ -97,7 +109,9 @@ def test_a_value_cut_anywhere_is_truncated(place: tuple[int, int], data: st.Data
 @pytest.mark.parametrize("place", PLACES, ids=in_place)
 @rounds()
 @given(st.data(), st.binary(min_size=1, max_size=3))
-def test_a_changed_byte_has_exactly_one_outcome(place: tuple[int, int], data: st.DataObject, other: bytes) -> None:
+def test_a_changed_byte_has_exactly_one_outcome(
+    place: tuple[int, int], data: st.DataObject, other: bytes
+) -> None:
     encoded = encoder.record_value(*place, data.draw(made_up.VALUES[place]))
     at = data.draw(st.integers(0, len(encoded) - 1))
     outcome = decode(a_key(place[0]), encoded[:at] + other + encoded[at + 1 :])
@@ -107,7 +121,13 @@ def test_a_changed_byte_has_exactly_one_outcome(place: tuple[int, int], data: st
 
 @pytest.mark.parametrize("version", range(5))
 def test_absent_fields_are_present_with_their_defaults(version: int) -> None:
-    commit = {"offset": 1, "leader_epoch": 2, "metadata": "", "commit_timestamp": 3, "expire_timestamp": 4}
+    commit = {
+        "offset": 1,
+        "leader_epoch": 2,
+        "metadata": "",
+        "commit_timestamp": 3,
+        "expire_timestamp": 4,
+    }
     value = decoded(1, encoder.commit_value(version, {**commit, "topic_id": None}))
     assert (2 if version >= 3 else -1, 4 if version == 1 else -1, None) == (
         value["leader_epoch"],
@@ -117,5 +137,11 @@ def test_absent_fields_are_present_with_their_defaults(version: int) -> None:
 
 
 def test_a_topic_id_at_its_default_is_accepted_when_written() -> None:
-    commit = {"offset": 1, "leader_epoch": 2, "metadata": "m", "commit_timestamp": 3, "topic_id": "A" * 22}
+    commit = {
+        "offset": 1,
+        "leader_epoch": 2,
+        "metadata": "m",
+        "commit_timestamp": 3,
+        "topic_id": "A" * 22,
+    }
     assert decoded(1, encoder.commit_value(4, commit))["topic_id"] is None

@@ -27,9 +27,14 @@ def test_a_record_decodes_to_exactly_what_the_vector_expects(vector: vectors.Vec
 
 
 @pytest.mark.parametrize("vector", vectors.RECORDS, ids=by_name)
-def test_record_type_and_value_version_are_given_whenever_they_are_readable(vector: vectors.Vector) -> None:
+def test_record_type_and_value_version_are_given_whenever_they_are_readable(
+    vector: vectors.Vector,
+) -> None:
     outcome = decode(vector.key, vector.value)
-    assert (vector.record_type, vector.value_version) == (outcome.record_type, outcome.value_version)
+    assert (vector.record_type, vector.value_version) == (
+        outcome.record_type,
+        outcome.value_version,
+    )
 
 
 @pytest.mark.parametrize("vector", vectors.VALID, ids=by_name)
@@ -60,7 +65,9 @@ def test_a_value_cut_anywhere_is_malformed_and_keeps_its_key(vector: vectors.Vec
 
 
 @pytest.mark.parametrize("vector", vectors.RECORDS, ids=by_name)
-def test_any_cut_of_any_vector_has_one_outcome_and_a_reason_unless_it_is_a_whole_record(vector: vectors.Vector) -> None:
+def test_any_cut_of_any_vector_has_one_outcome_and_a_reason_unless_it_is_a_whole_record(
+    vector: vectors.Vector,
+) -> None:
     whole = decode(vector.key, vector.value)
     may_be_whole = whole.error == "trailing_bytes"  # only there a shorter record can be a good one
     for key, value in cuts(vector):
@@ -90,7 +97,9 @@ def test_a_blob_decodes_to_exactly_what_the_vector_expects(vector: dict[str, Any
     assert vector["expect"] == json.loads(json.dumps(with_hex(decoded)))
 
 
-@pytest.mark.parametrize("case", vectors.VECTORS["coordinator_partition"], ids=lambda case: f"{case['group']!r}")
+@pytest.mark.parametrize(
+    "case", vectors.VECTORS["coordinator_partition"], ids=lambda case: f"{case['group']!r}"
+)
 def test_a_group_is_on_the_partition_that_a_broker_chooses(case: dict[str, Any]) -> None:
     assert case["hash"] == java_hash(case["group"])
     assert case["expect"] == coordinator_partition(case["group"], case["partitions"])
@@ -98,7 +107,9 @@ def test_a_group_is_on_the_partition_that_a_broker_chooses(case: dict[str, Any])
 
 def test_every_record_type_has_a_record_and_a_tombstone_among_the_vectors() -> None:
     outcomes = {(vector.record_type, vector.expect["outcome"]) for vector in vectors.VALID}
-    assert {(number, outcome) for number in layouts.KEYS for outcome in ("record", "tombstone")} == outcomes
+    assert {
+        (number, outcome) for number in layouts.KEYS for outcome in ("record", "tombstone")
+    } == outcomes
 
 
 # the encoder writes the shortest varint, valid text, and no tags that it does not know
@@ -111,24 +122,40 @@ def test_the_encoder_writes_the_bytes_of_the_vector(vector: vectors.Vector) -> N
     assert decoded.record_type is not None
     assert decoded.key is not None
     assert encoder.record_key(decoded.record_type, decoded.key) == vector.key
-    if decoded.value is None or decoded.value_version is None or vector.name.endswith(tuple(NOT_WRITTEN)):
+    if (
+        decoded.value is None
+        or decoded.value_version is None
+        or vector.name.endswith(tuple(NOT_WRITTEN))
+    ):
         return
     place = (decoded.record_type, decoded.value_version)
-    assert vector.value in [encoder.record_value(*place, decoded.value, all_tags=written) for written in (False, True)]
+    assert vector.value in [
+        encoder.record_value(*place, decoded.value, all_tags=written) for written in (False, True)
+    ]
 
 
 @pytest.mark.parametrize("number", [-32_768, -1, 9, 18, 25, 99, 32_767])
 @pytest.mark.parametrize("value", [None, b"", b"\0", b"\0\0\0", b"\xff" * 40])
-def test_an_unknown_record_type_is_unsupported_whatever_follows(number: int, value: bytes | None) -> None:
+def test_an_unknown_record_type_is_unsupported_whatever_follows(
+    number: int, value: bytes | None
+) -> None:
     for rest in (b"", b"\0", encoder.string("g")):
         outcome = decode(encoder.i16(number) + rest, value)
-        assert ("unsupported", "unknown_record_type", number) == (outcome.outcome, outcome.error, outcome.record_type)
+        assert ("unsupported", "unknown_record_type", number) == (
+            outcome.outcome,
+            outcome.error,
+            outcome.record_type,
+        )
 
 
-@pytest.mark.parametrize("vector", [v for v in vectors.VALID if v.expect["outcome"] == "tombstone"], ids=by_name)
+@pytest.mark.parametrize(
+    "vector", [v for v in vectors.VALID if v.expect["outcome"] == "tombstone"], ids=by_name
+)
 def test_an_unknown_value_version_is_unsupported_and_keeps_the_key(vector: vectors.Vector) -> None:
     assert vector.record_type is not None
-    known = {version for record_type, version in layouts.VALUES if record_type == vector.record_type}
+    known = {
+        version for record_type, version in layouts.VALUES if record_type == vector.record_type
+    }
     for version in {-32_768, -1, *range(10), 32_767} - known:
         outcome = decode(vector.key, encoder.i16(version) + bytes(30))
         assert (outcome.outcome, outcome.error) == ("unsupported", "unknown_value_version")

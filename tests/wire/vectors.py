@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-VECTORS = json.loads((Path(__file__).parent.parent / "data" / "vectors.json").read_text(encoding="utf-8"))
+VECTORS = json.loads(
+    (Path(__file__).parent.parent / "data" / "vectors.json").read_text(encoding="utf-8")
+)
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,4 @@
-"""Are the rows right? Invariants of the tables, checked on the tables themselves without a JVM; nothing is written."""
+"""Invariants of the tables, checked on the tables without a JVM; nothing is written.
+
+They answer the question: are the rows right?
+"""

@@ -1,4 +1,4 @@
-"""Reasons why a window may be missing: time that was not watched, quarantine, and offsets that were deleted."""
+"""Reasons for a missing window: time without watching, quarantine, and deleted offsets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 
 from laggard.tables.batch_tables import CLOCK, JOB_DOWN, TICK_LATE
 
-ENDS = ("group_deleted", "offset_deleted", "topic_recreated")  # kinds of group_events after which rows may end
+# kinds of group_events after which rows may end
+ENDS = ("group_deleted", "offset_deleted", "topic_recreated")
 QUARANTINED, RECOVERED = "quarantined", "quarantine_ended"
 FIRST, LAST = datetime.min.replace(tzinfo=timezone.utc), datetime.max.replace(tzinfo=timezone.utc)
 _ALL = "all"
@@ -24,10 +25,13 @@ class Excuses:
     `since`: poll of the oldest row of `batches`; what was not watched before is not known.
     """
 
-    def __init__(self, gaps: Collection[Row], events: Iterable[Row], since: datetime = FIRST) -> None:
+    def __init__(
+        self, gaps: Collection[Row], events: Iterable[Row], since: datetime = FIRST
+    ) -> None:
         self._ends: dict[str, list[Row]] = defaultdict(list)
         self._dark = _dark_spans(gaps)
-        spans: dict[tuple[str, str], list[Span]] = defaultdict(list)  # ("gap", its scope) or ("group", name)
+        # ("gap", its scope) or ("group", name)
+        spans: dict[tuple[str, str], list[Span]] = defaultdict(list)
         for gap in gaps:
             spans["gap", gap["gap_scope"]].append((gap["gap_from"], gap["gap_to"]))
         spans["gap", _ALL].append((FIRST, since))
@@ -42,18 +46,27 @@ class Excuses:
         self._spans = {key: merge_spans(each) for key, each in spans.items()}
 
     def gaps(self, row: Row, begin: datetime, end: datetime) -> list[Span]:
-        """Return spans between two moments in which the offsets partition of a row of `lag_windows` was not watched."""
+        """Return spans without watch of the row's offsets partition between two moments.
+
+        The row is one of `lag_windows`.
+        """
         scope = f"offsets partition {row.get('commit_source_partition')}"
-        return [*self._between(("gap", _ALL), begin, end), *self._between(("gap", scope), begin, end)]
+        return [
+            *self._between(("gap", _ALL), begin, end),
+            *self._between(("gap", scope), begin, end),
+        ]
 
     def cut_short(self, row: Row) -> bool:
-        """Return True if a window may have ended before its last tick, so that what came after it is in no window.
+        """Return True if a window may have ended before its last tick.
+
+        Then the data after that end is in no window.
 
         `row`: of `lag_windows` or `topic_windows`.
         """
         begin, end = row["window_start"], row["window_end"]
         return bool(self.gaps(row, begin, end)) or any(
-            begin - (end - begin) <= event["event_at"] <= end and event["topic"] in (None, row["topic"])
+            begin - (end - begin) <= event["event_at"] <= end
+            and event["topic"] in (None, row["topic"])
             for event in self._ends.get(row.get("group", ""), ())
         )
 
@@ -62,13 +75,17 @@ class Excuses:
         return any(since < begin and end <= until for since, until in self._dark)
 
     def covers(self, row: Row, end: datetime) -> bool:
-        """Return True if each window missing after `row`, the last one of its partition, is explained up to `end`."""
+        """Return True if each missing window after `row` is explained up to `end`.
+
+        `row` is the last row of its partition.
+        """
         moment, window = row["window_end"], row["window_end"] - row["window_start"]
         spans = self.gaps(row, moment, end)
         # the tick that failed first would have written the window before it
         held = self._between(("group", row["group"]), moment, end + window)
         spans += [(begin - window, until) for begin, until in held]
-        # a window in which the offset was deleted may have a row; a group that ended unseen takes the one before along
+        # a window in which the offset was deleted may have a row; a group that ended unseen takes
+        # the one before along
         spans += [
             (event["event_at"] - window * (event["kind"] == "group_deleted"), end)
             for event in self._ends.get(row["group"], ())
@@ -80,7 +97,8 @@ class Excuses:
             if since >= moment + window:
                 break
             if until > moment:
-                moment -= (moment - min(until, end)) // window * window  # whole windows, the last one included
+                # whole windows, the last one included
+                moment -= (moment - min(until, end)) // window * window
         return bool(moment >= end)
 
     def _between(self, key: tuple[str, str], begin: datetime, end: datetime) -> list[Span]:
@@ -91,8 +109,13 @@ class Excuses:
 
 def _dark_spans(gaps: Collection[Row]) -> list[Span]:
     """Return spans in which no tick was; not merged, as the tick between two gaps saw something."""
-    jumps = {gap["gap_from"] for gap in gaps if gap["gap_reason"] == CLOCK}  # time before a jump is moved with it
-    late = [gap for gap in gaps if gap["gap_reason"] in (JOB_DOWN, TICK_LATE) and gap["gap_to"] not in jumps]
+    # time before a jump is moved with it
+    jumps = {gap["gap_from"] for gap in gaps if gap["gap_reason"] == CLOCK}
+    late = [
+        gap
+        for gap in gaps
+        if gap["gap_reason"] in (JOB_DOWN, TICK_LATE) and gap["gap_to"] not in jumps
+    ]
     return [(gap["gap_from"], gap["gap_to"]) for gap in late]
 
 

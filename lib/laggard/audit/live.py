@@ -1,4 +1,7 @@
-"""I10: ask the coordinators for the offsets of some groups, and compare those that rest with the tables."""
+"""I10: compare offsets from the coordinators of some groups with the tables.
+
+Only offsets that rest are compared.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +33,23 @@ Place = tuple[str, str, int]
 
 
 def check_coordinators(
-    reader: Reader, brokers: Brokers, seconds: float, patience: float, tally: Tally, groups: int = GROUPS
+    reader: Reader,
+    brokers: Brokers,
+    seconds: float,
+    patience: float,
+    tally: Tally,
+    groups: int = GROUPS,
 ) -> None:
-    """Compare offsets that are the same in the batch before the question and in one polled after it.
+    """Compare offsets that are equal in the batch before the question and in one polled after it.
 
-    `seconds`: for the answers; `patience`: for each of the two batches after them, in seconds. The first may have been
-    polled before them; no clock is compared, as the job may run on another machine.
+    `seconds`: for the answers; `patience`: for each of the two batches after them, in seconds. The
+    first may have been polled before them; no clock is compared, as the job may run on another
+    machine.
     """
     before = _rows(reader)
     names = sorted({group for group, _, _ in before})
-    chosen = Random(reader.batch.batch_id).sample(names, min(groups, len(names)))  # noqa: S311 - no secret
+    # no secret
+    chosen = Random(reader.batch.batch_id).sample(names, min(groups, len(names)))  # noqa: S311
     if not chosen:
         tally.unchecked = "no group has an offset that was read to the end"
         return
@@ -48,7 +58,9 @@ def check_coordinators(
     known = newest_batch(reader.root) or reader.batch
     later = _wait(lambda: newest_batch(reader.root), known.batch_id + 2, 2 * patience)
     if later is None:
-        tally.unchecked = f"the job did not publish two batches in the {2 * patience:.0f} s after the answers"
+        tally.unchecked = (
+            f"the job did not publish two batches in the {2 * patience:.0f} s after the answers"
+        )
     elif not answered:
         tally.unchecked = f"no coordinator answered: {', '.join(sorted(set(failed.values())))}"
     else:
@@ -58,21 +70,33 @@ def check_coordinators(
 
 
 def _rows(reader: Reader, answered_since: datetime = FIRST) -> dict[Place, tuple[Any, ...]]:
-    """Return committed offsets read to the end and their places in the offsets topic, by group, topic and partition.
+    """Return committed offsets read to the end and their places in the offsets topic.
+
+    The keys are group, topic and partition.
 
     `answered_since`: of rows that a coordinator's answer gave only those answered then or later.
     """
     kept = column("committed_offset").is_valid() & column("status").isin(("ok", "below_log_start"))
-    kept &= column("answered_at").is_null() | (column("answered_at") >= pa.scalar(answered_since, TIMESTAMP))
-    rows = reader.whole(PARTITION_STATUS, (*_COLUMNS, "status", "answered_at")).filter(kept).to_pylist()
+    kept &= column("answered_at").is_null() | (
+        column("answered_at") >= pa.scalar(answered_since, TIMESTAMP)
+    )
+    rows = (
+        reader.whole(PARTITION_STATUS, (*_COLUMNS, "status", "answered_at"))
+        .filter(kept)
+        .to_pylist()
+    )
     return {
-        (row["group"], row["topic"], row["partition"]): tuple(row[name] for name in _COLUMNS[len(_KEY) :])
+        (row["group"], row["topic"], row["partition"]): tuple(
+            row[name] for name in _COLUMNS[len(_KEY) :]
+        )
         for row in rows
     }
 
 
-def _ask(brokers: Brokers, groups: Sequence[str], seconds: float) -> tuple[dict[Place, int | None], dict[str, str]]:
-    """Give the offsets that coordinators hold, None for an error, and the errors of whole groups."""
+def _ask(
+    brokers: Brokers, groups: Sequence[str], seconds: float
+) -> tuple[dict[Place, int | None], dict[str, str]]:
+    """Return the coordinators' offsets, None for an error, and the errors of whole groups."""
     brokers.begin()
     ids = [each["node_id"] for each in brokers.metadata([])["brokers"]]
     names = NameFilter(tuple(glob.escape(group) for group in groups), topics_ignore=())
@@ -80,7 +104,9 @@ def _ask(brokers: Brokers, groups: Sequence[str], seconds: float) -> tuple[dict[
     errors = {row["group"]: row["error"] for row in found.answers.to_pylist() if row["is_asked"]}
     failed = {group: errors.get(group, "no answer in time") for group in groups}
     offsets = {
-        (row["group"], row["topic"], row["partition"]): row["committed_offset"] if row["error"] is None else None
+        (row["group"], row["topic"], row["partition"]): row["committed_offset"]
+        if row["error"] is None
+        else None
         for row in found.committed.to_pylist()
     }
     return offsets, {group: error for group, error in failed.items() if error is not None}
@@ -106,8 +132,8 @@ def _compare(
 ) -> None:
     """Compare offsets of groups that answered.
 
-    A coordinator leaves out what was deleted, and without a word topics that the asker may not describe: where it gave
-    none of a topic, it is not known which.
+    A coordinator leaves out what was deleted, and without a word topics that the asker may not
+    describe: where it gave none of a topic, it is not known which.
     """
     topics = {(group, topic) for group, topic, _ in asked}
     for place, values in before.items():
@@ -116,4 +142,6 @@ def _compare(
             tally.checked += 1
             if asked.get(place) != values[1]:
                 key = dict(zip(_KEY, place, strict=True))
-                tally.refute(PARTITION_STATUS.name, key, "committed_offset", asked.get(place), values[1])
+                tally.refute(
+                    PARTITION_STATUS.name, key, "committed_offset", asked.get(place), values[1]
+                )

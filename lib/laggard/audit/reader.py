@@ -15,7 +15,14 @@ from pyarrow.dataset import field as column
 from laggard.audit.excuses import Span
 from laggard.tables.arrow import arrow_type
 from laggard.tables.published import Batch
-from laggard.tables.readers import Scan, TableMissing, open_table, read_declared, scan_known, table_uri
+from laggard.tables.readers import (
+    Scan,
+    TableMissing,
+    open_table,
+    read_declared,
+    scan_known,
+    table_uri,
+)
 from laggard.tables.schemas import BATCHES, Table
 
 ROWS = 50_000  # of windows at a time
@@ -31,14 +38,18 @@ class Reader:
     batch: Batch
     begin: datetime
     end: datetime
-    _opened: dict[tuple[str, int | None], DeltaTable | None] = field(default_factory=dict, init=False, compare=False)
+    _opened: dict[tuple[str, int | None], DeltaTable | None] = field(
+        default_factory=dict, init=False, compare=False
+    )
 
     def lacks(self, table: Table) -> bool:
         """Return True if a table is missing although the batch names a version of it."""
         return self._open(table) is None and table.name in self.batch.table_versions
 
-    def rows(self, table: Table, columns: Sequence[str], begin: datetime, end: datetime) -> pa.Table:
-        """Return rows whose time lies between two moments, the end not included; none if the table is missing."""
+    def rows(
+        self, table: Table, columns: Sequence[str], begin: datetime, end: datetime
+    ) -> pa.Table:
+        """Return rows from `begin` to before `end`; none if the table is missing."""
         found = self.scan(table, columns, (max(begin, self.begin), min(end, self.end)))
         if found is None:
             return _empty(table, columns)
@@ -48,7 +59,9 @@ class Reader:
         return rows.select(list(columns))
 
     def scan(self, table: Table, columns: Sequence[str], span: Span | None) -> Scan | None:
-        """Return the rows in batches, without columns that an older job did not write; None if the table is missing.
+        """Return the rows in batches; None if the table is missing.
+
+        Columns that an older job did not write are left out.
 
         `span`: two moments; without it all rows, also those whose time is outside the calendar.
         """
@@ -63,19 +76,28 @@ class Reader:
         return scan_known(delta, table_uri(self.root, table.name), columns, condition, files)
 
     def counts(self, table: Table) -> dict[str, int]:
-        """Return the number of rows by date, from file statistics; an overwritten table has one empty date."""
+        """Return the number of rows by date, from file statistics.
+
+        An overwritten table has one empty date.
+        """
         delta = self._open(table)
         found = pa.table(delta.get_add_actions(flatten=True)) if delta else pa.table({})
         if not found.num_rows:
             return {}
-        dates = [""] * found.num_rows if table.overwritten else map(str, found["partition.date"].to_pylist())
+        dates = (
+            [""] * found.num_rows
+            if table.overwritten
+            else map(str, found["partition.date"].to_pylist())
+        )
         counts: Counter[str] = Counter()
         for day, rows in zip(dates, found["num_records"].to_pylist(), strict=True):
             counts[day] += rows or 0
         return counts
 
     def spans(self, table: Table) -> list[Span]:
-        """Return the days of the range that have rows, cut into parts of about `ROWS` rows that keep a window whole.
+        """Return the range's days that have rows, in parts of about `ROWS` rows.
+
+        A part keeps a window whole.
 
         All rows of a window have the same time, so none is cut.
         """
@@ -84,16 +106,27 @@ class Reader:
             day = datetime.combine(date.fromisoformat(name), time(), timezone.utc)
             parts = min(-(-rows // ROWS) or 1, MINUTES)
             edges = [day + DAY * part / parts for part in range(parts + 1)]
-            found += [each for each in pairwise(edges) if each[1] > self.begin and each[0] < self.end]
+            found += [
+                each for each in pairwise(edges) if each[1] > self.begin and each[0] < self.end
+            ]
         return found
 
     def whole(self, table: Table, columns: Sequence[str], version: int | None = None) -> pa.Table:
-        """Return all rows of any time, at this batch's version or a given one; none if the table is missing."""
+        """Return all rows of any time, at this batch's version or a given one.
+
+        There are none if the table is missing.
+        """
         delta = self._open(table, version)
-        return read_declared(delta, self.root, table.name, columns) if delta else _empty(table, columns)
+        return (
+            read_declared(delta, self.root, table.name, columns)
+            if delta
+            else _empty(table, columns)
+        )
 
     def _open(self, table: Table, version: int | None = None) -> DeltaTable | None:
-        named = self.batch.version if table is BATCHES else self.batch.table_versions.get(table.name)
+        named = (
+            self.batch.version if table is BATCHES else self.batch.table_versions.get(table.name)
+        )
         key = table.name, named if version is None else version
         if key not in self._opened:  # in a bucket, opening takes longer than reading
             try:

@@ -1,4 +1,4 @@
-"""Count what was checked of each invariant, keep examples of rows that break it, and facts beside them."""
+"""Count the checked rows of each invariant, keep examples of violations, and related facts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ INVARIANTS = {  # code to what has to hold
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A row that breaks an invariant: its key, what is wrong, the value that it should have and the one it has."""
+    """A row that breaks an invariant: its key, the fault, the expected and the actual value."""
 
     table: str
     key: Mapping[str, Any]
@@ -47,7 +47,14 @@ class Tally:
     unchecked: str = ""
 
     def add(
-        self, rows: pa.Table, bad: Any, table: str, key: Sequence[str], what: str, expected: Any, found: Any
+        self,
+        rows: pa.Table,
+        bad: Any,
+        table: str,
+        key: Sequence[str],
+        what: str,
+        expected: Any,
+        found: Any,
     ) -> None:
         """Count the rows where `bad` is true and keep the first of them; null is not bad.
 
@@ -61,13 +68,17 @@ class Tally:
         shown = pc.indices_nonzero(mask)[: SAMPLES - len(self.samples)]
         keys = rows.select(list(key)).take(shown).to_pylist()
         sides = [
-            each.take(shown).to_pylist() if isinstance(each, (pa.Array, pa.ChunkedArray)) else [each] * len(keys)
+            each.take(shown).to_pylist()
+            if isinstance(each, (pa.Array, pa.ChunkedArray))
+            else [each] * len(keys)
             for each in (expected, found)
         ]
         for named, *values in zip(keys, *sides, strict=True):
             self.samples.append(Violation(table, named, what, *values))
 
-    def refute(self, table: str, key: Mapping[str, Any], what: str, expected: Any, found: Any) -> None:
+    def refute(
+        self, table: str, key: Mapping[str, Any], what: str, expected: Any, found: Any
+    ) -> None:
         """Count one violation."""
         self.violations += 1
         if len(self.samples) < SAMPLES:
@@ -82,7 +93,8 @@ class Totals:
     records: int = 0
     unknown_records: int = 0
     reconciled: int = 0
-    gaps_known_since: datetime | None = None  # if `lag_windows` is older than the oldest row of `batches`
+    # if `lag_windows` is older than the oldest row of `batches`
+    gaps_known_since: datetime | None = None
     ahead: int = 0  # rows of lag_windows whose commit is newer than the poll
     gap_seconds: Counter[str] = field(default_factory=Counter)
     gaps: Counter[str] = field(default_factory=Counter)
@@ -99,6 +111,9 @@ def new_tallies() -> dict[str, Tally]:
 
 
 def differ(one: Any, other: Any) -> Any:
-    """Return a mask of rows in which two columns differ; null equals null, and differs from every value."""
+    """Return a mask of rows in which two columns differ.
+
+    Null equals null, and differs from every value.
+    """
     is_one_null = pc.xor(pc.is_null(one), pc.is_null(other))
     return pc.or_(is_one_null, pc.fill_null(pc.not_equal(one, other), False))

@@ -27,35 +27,63 @@ _KEY = ("group", "topic", "partition")
 
 
 def check_exporter(ask: Ask, reader: Reader, tally: Tally) -> None:
-    """Compare lag by group and topic, and by partition, in `/metrics` with `partition_status` of the same batch."""
+    """Compare lag in `/metrics` with `partition_status` of the same batch.
+
+    The lag is by group and topic, and by partition.
+    """
     status, body = ask("/metrics")
     if status != 200:
-        raise LaggardError("the exporter serves no metrics", cause=f"it answers {status}", exit_code=UNREACHABLE)
+        raise LaggardError(
+            "the exporter serves no metrics", cause=f"it answers {status}", exit_code=UNREACHABLE
+        )
     found, cluster = _read(body), escape_label(reader.batch.cluster)
     named = found[fam.BATCH_ID.name].get((cluster,))
     if named is None:
-        tally.unchecked = f"the exporter serves no data of cluster {cluster}; laggard doctor --url says why"
+        tally.unchecked = (
+            f"the exporter serves no data of cluster {cluster}; laggard doctor --url says why"
+        )
         return
     versions = _versions(reader, int(named))
-    if versions is None and (newest := newest_batch(reader.root)):  # a tick that was published since the audit began
+    # a tick that was published since the audit began
+    if versions is None and (newest := newest_batch(reader.root)):
         versions = _versions(replace(reader, batch=newest), int(named))
     if versions is None:
-        tally.unchecked = f"the exporter shows batch {named:.0f}, which these tables do not have: is it another root?"
+        tally.unchecked = (
+            f"the exporter shows batch {named:.0f}, which these tables do not have: is it "
+            "another root?"
+        )
         return
     rows = reader.whole(PARTITION_STATUS, PARTITION_COLUMNS, versions[PARTITION_STATUS.name])
-    rows = sift_columns(rows, PARTITION_STATUS.name, _KEY, Skipped())  # what cannot be shown is unknown there
+    # what cannot be shown is unknown there
+    rows = sift_columns(rows, PARTITION_STATUS.name, _KEY, Skipped())
     groups = reader.whole(GROUP_STATUS, ("group", "shed_keys"), versions[GROUP_STATUS.name])
-    shed = groups.filter(pc.greater(groups["shed_keys"], 0))["group"]  # some of its partitions have no row
+    # some of its partitions have no row
+    shed = groups.filter(pc.greater(groups["shed_keys"], 0))["group"]
     withheld = {level for (level,), number in found[fam.SERIES_WITHHELD.name].items() if number}
-    is_whole = not withheld & {fam.GROUP_LAG.level, "groups"}  # the last level leaves out whole groups
-    _compare(_sums(rows, shed, cluster), found[fam.GROUP_LAG.name], fam.GROUP_LAG, tally, is_whole=is_whole)
-    _compare(_lags(rows, cluster), found[fam.PARTITION_LAG.name], fam.PARTITION_LAG, tally, is_whole=False)
+    # the last level leaves out whole groups
+    is_whole = not withheld & {fam.GROUP_LAG.level, "groups"}
+    _compare(
+        _sums(rows, shed, cluster),
+        found[fam.GROUP_LAG.name],
+        fam.GROUP_LAG,
+        tally,
+        is_whole=is_whole,
+    )
+    _compare(
+        _lags(rows, cluster),
+        found[fam.PARTITION_LAG.name],
+        fam.PARTITION_LAG,
+        tally,
+        is_whole=False,
+    )
 
 
 def _read(body: bytes) -> dict[str, Served]:
     """Return the samples of the families that are compared."""
     names = tuple(family.name for family in _READ)
-    lines = [line for line in body.decode("utf-8", "replace").splitlines() if line.startswith(names)]
+    lines = [
+        line for line in body.decode("utf-8", "replace").splitlines() if line.startswith(names)
+    ]
     found: dict[str, Served] = {name: {} for name in names}
     labels = {family.name: family.labels for family in _READ}
     for family in text_string_to_metric_families("\n".join([*lines, ""])):
@@ -69,12 +97,19 @@ def _read(body: bytes) -> dict[str, Served]:
 def _versions(reader: Reader, batch: int) -> dict[str, int] | None:
     """Return the versions of the tables that a batch names; None if the batch is not there."""
     rows = reader.whole(BATCHES, ("batch_id", "table_versions"))
-    kept = rows.filter(pc.and_(pc.equal(rows["batch_id"], batch), pc.is_valid(rows["table_versions"])))
+    kept = rows.filter(
+        pc.and_(pc.equal(rows["batch_id"], batch), pc.is_valid(rows["table_versions"]))
+    )
     return dict(kept["table_versions"][0].as_py()) if kept.num_rows else None
 
 
-def _sums(rows: pa.Table, shed: pa.ChunkedArray, cluster: str) -> dict[tuple[str, ...], float | None]:
-    """Return the lag by group and topic; None for shed groups, or if a partition with a commit has unknown lag."""
+def _sums(
+    rows: pa.Table, shed: pa.ChunkedArray, cluster: str
+) -> dict[tuple[str, ...], float | None]:
+    """Return the lag by group and topic; None if it is unknown.
+
+    That is so for shed groups, and if a partition with a commit has unknown lag.
+    """
     is_whole = pc.invert(pc.is_in(rows["group"], shed.combine_chunks()))
     is_known = pc.and_(is_whole, pc.is_in(rows["status"], pa.array(KNOWN_STATUSES)))
     known = rows.append_column("is_known", is_known)
@@ -89,15 +124,28 @@ def _sums(rows: pa.Table, shed: pa.ChunkedArray, cluster: str) -> dict[tuple[str
 
 def _lags(rows: pa.Table, cluster: str) -> dict[tuple[str, ...], float | None]:
     return {
-        (cluster, escape_label(row["group"]), escape_label(row["topic"]), str(row["partition"])): row["lag"]
+        (
+            cluster,
+            escape_label(row["group"]),
+            escape_label(row["topic"]),
+            str(row["partition"]),
+        ): row["lag"]
         for row in rows.to_pylist()
     }
 
 
 def _compare(
-    expected: dict[tuple[str, ...], float | None], served: Served, family: fam.Family, tally: Tally, *, is_whole: bool
+    expected: dict[tuple[str, ...], float | None],
+    served: Served,
+    family: fam.Family,
+    tally: Tally,
+    *,
+    is_whole: bool,
 ) -> None:
-    """Check that each served value is the expected one and, if the family is whole, that each known one is served."""
+    """Check that each served value is the expected value.
+
+    If the family is whole, check also that each known value is served.
+    """
     for key in served if not is_whole else served.keys() | expected.keys():
         tally.checked += 1
         if served.get(key) != expected.get(key):

@@ -1,4 +1,7 @@
-"""Walk over the tables of one root, oldest first and a part at a time: memory does not grow with the history."""
+"""Walk over the tables of one root, oldest first and a part at a time.
+
+So memory does not grow with the history.
+"""
 
 from __future__ import annotations
 
@@ -35,19 +38,29 @@ HASHES = 4_000_000  # of keys at a time
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits well mixed: 2^64 by the golden ratio
 GAP = "gap"
 _OF_BATCHES = (
-    "batch_id", "kind", "polled_at", "source_from", "source_to", "records", "decoded", "tombstones", "unknown", "dead",
-    "dead_letters_total", "reconcile_corrections_total", "gap_scope", "gap_from", "gap_to", "gap_reason",
+    "batch_id", "kind", "polled_at", "source_from", "source_to", "records", "decoded", "tombstones",
+    "unknown", "dead",
+    "dead_letters_total", "reconcile_corrections_total", "gap_scope", "gap_from", "gap_to",
+    "gap_reason",
     "gap_from_offset",
 )  # fmt: skip
 _OUTCOMES = ("decoded", "tombstones", "unknown", "dead")
 _MOVING = (*TOPIC_WINDOWS.key, "window_end", "log_end_offset", "produced")
 _HISTORY = (
-    "status", "lag", "lag_known", "partitions_total", "partitions_ok", "partitions_no_commit", "partitions_unknown",
+    "status", "lag", "lag_known", "partitions_total", "partitions_ok", "partitions_no_commit",
+    "partitions_unknown",
 )  # fmt: skip
 _EVALUATED = (*_HISTORY[2:], "lag_max", "commits", "noop_commits")
 _OF_WINDOWS = (LAG_WINDOWS, GROUP_HISTORY, GROUP_EVENTS, PARTITION_STATUS)  # read together
 _OF_STATUS = (PARTITION_STATUS, GROUP_STATUS)
-_STATUS = ("status", "committed_offset", "log_end_offset", "log_start_offset", "ahead_records", "lag")
+_STATUS = (
+    "status",
+    "committed_offset",
+    "log_end_offset",
+    "log_start_offset",
+    "ahead_records",
+    "lag",
+)
 Row = Mapping[str, Any]
 
 
@@ -60,12 +73,16 @@ class Audit:
 
 
 def audit_tables(reader: Reader, tables: Sequence[Table]) -> Iterator[Audit]:
-    """Check the invariants of these tables; gives the same audit after each of `count_steps`, complete at the last."""
+    """Check the invariants of these tables and yield the audit after each of `count_steps`.
+
+    It is the same audit each time, complete at the last.
+    """
     audit, comparisons = Audit(), _comparisons(tables)
     needed = [*tables, *(table for each in comparisons for table in each.needs)]
     missing = _missing(reader, needed, audit.tallies["I1"])
     for table in tables:
-        if table not in (LAG_WINDOWS, TOPIC_WINDOWS):  # their rows are compared with their neighbours
+        # their rows are compared with their neighbours
+        if table not in (LAG_WINDOWS, TOPIC_WINDOWS):
             _check_keys(reader, table, audit.tallies["I1"])
         yield audit
     for each in comparisons:
@@ -85,7 +102,8 @@ def _missing(reader: Reader, needed: Sequence[Table], tally: Tally) -> list[Tabl
     if missing:
         names = ", ".join(table.name for table in missing)
         tally.unchecked = (
-            f"batch {reader.batch.batch_id} names a version of tables that are missing, and what is compared with them"
+            f"batch {reader.batch.batch_id} names a version of tables that are missing, and what "
+            "is compared with them"
             f" is not checked either: {names}"
         )
     return missing
@@ -93,7 +111,9 @@ def _missing(reader: Reader, needed: Sequence[Table], tally: Tally) -> list[Tabl
 
 def _check_keys(reader: Reader, table: Table, tally: Tally) -> None:
     """Check I1 by a hash of each key, as the keys of all rows may be more than memory holds."""
-    scan = reader.scan(table, table.key, (reader.begin, reader.end) if table.time_column in table.key else None)
+    scan = reader.scan(
+        table, table.key, (reader.begin, reader.end) if table.time_column in table.key else None
+    )
     if scan is None:
         return
     parts = 1 + sum(reader.counts(table).values()) // HASHES
@@ -104,7 +124,10 @@ def _check_keys(reader: Reader, table: Table, tally: Tally) -> None:
         hashes.sort()
         doubled = hashes[1:][hashes[1:] == hashes[:-1]]
         if len(doubled):
-            kept = [each.filter(pa.array(np.isin(_hash_rows(each), doubled))) for each in scan.to_batches()]
+            kept = [
+                each.filter(pa.array(np.isin(_hash_rows(each), doubled)))
+                for each in scan.to_batches()
+            ]
             _check_unique(pa.Table.from_batches(kept), table, tally)
 
 
@@ -122,7 +145,10 @@ def _hash_rows(rows: pa.RecordBatch) -> npt.NDArray[np.uint64]:
 
 
 def _check_unique(rows: pa.Table, table: Table, tally: Tally) -> None:
-    """Check I1: no key occurs twice in these rows, which have key columns only and were counted before."""
+    """Check I1: no key occurs twice in these rows.
+
+    The rows have key columns only and were counted before.
+    """
     (codes,) = key_codes([rows], rows.column_names)
     _, first, times = np.unique(codes, return_index=True, return_counts=True)
     doubled = rows.take(pa.array(first[times > 1]))
@@ -138,8 +164,10 @@ def _check_batches(reader: Reader, audit: Audit) -> Iterator[Audit]:
         yield audit
 
 
-def _check_rows_of_batches(rows: Iterable[Row], before: Row | None, tally: Tally, totals: Totals) -> Row | None:
-    """Check the rows of some time in the order of their batches; gives the last one that read records.
+def _check_rows_of_batches(
+    rows: Iterable[Row], before: Row | None, tally: Tally, totals: Totals
+) -> Row | None:
+    """Check the rows of one time in batch order; return the last row that read records.
 
     `before`: the result of the call for the time before.
     """
@@ -162,11 +190,13 @@ def _check_outcomes(row: Row, tally: Tally) -> None:
     tally.checked += 1
     counted = sum(row[name] or 0 for name in _OUTCOMES)
     if counted != (row["records"] or 0):
-        tally.refute(BATCHES.name, {"batch_id": row["batch_id"]}, "records", counted, row["records"])
+        tally.refute(
+            BATCHES.name, {"batch_id": row["batch_id"]}, "records", counted, row["records"]
+        )
 
 
 def _check_follows(before: Row | None, row: Row, tally: Tally) -> None:
-    """Check that no offset lies between the end of a batch and the start of the next one, per offsets partition."""
+    """Check that no offset lies between a batch's end and the next start, per offsets partition."""
     ends = dict((before or {}).get("source_to") or ())
     for partition, begin in row["source_from"] or ():
         if (end := ends.get(partition)) is not None and begin > end:
@@ -200,7 +230,9 @@ def _check_status(reader: Reader, audit: Audit) -> Iterator[Audit]:
     rows = reader.whole(PARTITION_STATUS, (*PARTITION_STATUS.key, *_STATUS))
     windows.check_rows(rows, PARTITION_STATUS, audit.tallies)
     by = GROUP_STATUS.key
-    windows.check_sums(rows, reader.whole(GROUP_STATUS, (*by, *_HISTORY)), by, GROUP_STATUS, audit.tallies["I6"])
+    windows.check_sums(
+        rows, reader.whole(GROUP_STATUS, (*by, *_HISTORY)), by, GROUP_STATUS, audit.tallies["I6"]
+    )
     yield from ()
 
 
@@ -217,10 +249,15 @@ def _check_windows(reader: Reader, audit: Audit) -> Iterator[Audit]:
     for begin, end in reader.spans(LAG_WINDOWS):
         rows = reader.rows(LAG_WINDOWS, windows.COLUMNS, begin, end)
         windows.check_rows(rows, LAG_WINDOWS, tallies)
-        before, earlier, later = windows.check_neighbours(before, rows, LAG_WINDOWS, tallies, excuses)
+        before, earlier, later = windows.check_neighbours(
+            before, rows, LAG_WINDOWS, tallies, excuses
+        )
         windows.check_order(earlier, later, tallies, excuses)
         windows.check_source(rows, tallies["I4"], _read_to(reader, rows, begin, end))
-        for table, columns in ((GROUP_HISTORY, (*_HISTORY, "sampled_at")), (GROUP_WINDOWS, _EVALUATED)):
+        for table, columns in (
+            (GROUP_HISTORY, (*_HISTORY, "sampled_at")),
+            (GROUP_WINDOWS, _EVALUATED),
+        ):
             stored = reader.rows(table, (*table.key, *columns), begin, end)
             by = (*table.key, *({"sampled_at"} & {*columns}))
             windows.check_sums(rows, stored, by, table, tallies["I6"])
@@ -237,7 +274,9 @@ def _excuses(reader: Reader, totals: Totals) -> Excuses:
     columns = ("kind", "polled_at", "gap_scope", "gap_from", "gap_to", "gap_reason")
     rows = reader.whole(BATCHES, columns)
     oldest = pc.min(rows["polled_at"]).as_py() or reader.begin
-    kept = rows.filter((column("kind") == GAP) & column("gap_from").is_valid() & column("gap_to").is_valid())
+    kept = rows.filter(
+        (column("kind") == GAP) & column("gap_from").is_valid() & column("gap_to").is_valid()
+    )
     if (spans := reader.spans(LAG_WINDOWS)) and spans[0][0].date() < oldest.date():
         totals.gaps_known_since = oldest
     events = reader.whole(GROUP_EVENTS, ("group", "kind", "event_at", "topic", "partition"))
@@ -245,8 +284,13 @@ def _excuses(reader: Reader, totals: Totals) -> Excuses:
     return Excuses(kept.to_pylist(), events.filter(column("kind").isin(kinds)).to_pylist(), oldest)
 
 
-def _read_to(reader: Reader, rows: pa.Table, begin: datetime, end: datetime) -> Callable[[int, int], int | None]:
-    """Return positions by the batches that wrote these rows; a window is written by the first batch after it."""
+def _read_to(
+    reader: Reader, rows: pa.Table, begin: datetime, end: datetime
+) -> Callable[[int, int], int | None]:
+    """Return positions by the batches that wrote these rows.
+
+    A window is written by the first batch after it.
+    """
     kept = reader.rows(BATCHES, ("batch_id", "kind", "source_to"), begin, end + DAY).filter(
         (column("kind") != GAP) & column("batch_id").isin(pc.unique(rows["batch_id"]))
     )
@@ -256,7 +300,10 @@ def _read_to(reader: Reader, rows: pa.Table, begin: datetime, end: datetime) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """Rows compared with one another: done if one of the tables is asked for, and none that it needs is missing."""
+    """Comparison of rows with one another.
+
+    It is done if one of the tables is asked for, and none that it needs is missing.
+    """
 
     asked: Sequence[Table]
     check: Callable[[Reader, Audit], Iterator[Audit]]
@@ -268,7 +315,12 @@ _COMPARISONS = (
     _Comparison((BATCHES,), _check_batches, walked=BATCHES),
     _Comparison(_OF_STATUS, _check_status, needs=_OF_STATUS),
     _Comparison((TOPIC_WINDOWS,), _check_topics, walked=TOPIC_WINDOWS),
-    _Comparison((LAG_WINDOWS, GROUP_HISTORY, GROUP_WINDOWS), _check_windows, needs=_OF_WINDOWS, walked=LAG_WINDOWS),
+    _Comparison(
+        (LAG_WINDOWS, GROUP_HISTORY, GROUP_WINDOWS),
+        _check_windows,
+        needs=_OF_WINDOWS,
+        walked=LAG_WINDOWS,
+    ),
 )
 
 

@@ -1,4 +1,7 @@
-"""Check rows of partitions by themselves, beside the next window of the same partition, and against sums of them."""
+"""Checks of partition rows by themselves, beside the next window, and against their sums.
+
+The next window is the one of the same partition.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,10 @@ from laggard.tables.schemas import GROUP_STATUS, LAG_WINDOWS, PARTITION_STATUS, 
 
 COLUMNS = (
     *LAG_WINDOWS.key, "window_end", "status", "batch_id", "sampled_at", "commit_source_partition",
-    "commit_source_offset", "committed_offset", "log_end_offset", "log_start_offset", "ahead_records", "ticks",
-    "ok_ticks", "lag", "lag_min", "lag_max", "produced", "consumed", "commits", "noop_commits", "headroom_records",
+    "commit_source_offset", "committed_offset", "log_end_offset", "log_start_offset",
+    "ahead_records", "ticks",
+    "ok_ticks", "lag", "lag_min", "lag_max", "produced", "consumed", "commits", "noop_commits",
+    "headroom_records",
     "matured_records", "late_records",
 )  # fmt: skip
 _ORDERED = (  # pairs of columns, the first at most the second
@@ -33,22 +38,37 @@ _MOVES = (("produced", "log_end_offset"), ("consumed", "committed_offset"))
 _COMMIT = ("commit_source_partition", "commit_source_offset")
 TOTAL = "partitions_total"
 _PARTITIONS = " of partitions"
-SourceTo = Callable[[int, int], "int | None"]  # batch and offsets partition to the position that was read up to
+# batch and offsets partition to the position that was read up to
+SourceTo = Callable[[int, int], "int | None"]
 
 
 def check_rows(rows: pa.Table, table: Table, tallies: Tallies) -> None:
-    """Check I5 and I8: compare columns of each row of `lag_windows` or `partition_status` with one another."""
+    """Check I5 and I8: compare columns within each row of `lag_windows` or `partition_status`."""
 
     def unequal(tally: Tally, what: str, expected: Any) -> None:
-        tally.add(rows, differ(rows[what], expected), table.name, table.key, what, expected, rows[what])
+        tally.add(
+            rows, differ(rows[what], expected), table.name, table.key, what, expected, rows[what]
+        )
 
     is_ok = pc.equal(rows["status"], "ok")
-    committed, end, start = rows["committed_offset"], rows["log_end_offset"], rows["log_start_offset"]
+    committed, end, start = (
+        rows["committed_offset"],
+        rows["log_end_offset"],
+        rows["log_start_offset"],
+    )
     behind = pc.max_element_wise(pc.subtract(end, committed), 0, skip_nulls=False)
     lag, derived = tallies["I5"], tallies["I8"]
     lag.checked += rows.num_rows
     unequal(lag, "lag", where(is_ok, behind))
-    lag.add(rows, pc.and_(is_ok, pc.is_null(behind)), table.name, table.key, "status", "not ok: no offset", "ok")
+    lag.add(
+        rows,
+        pc.and_(is_ok, pc.is_null(behind)),
+        table.name,
+        table.key,
+        "status",
+        "not ok: no offset",
+        "ok",
+    )
     derived.checked += rows.num_rows
     ahead = pc.max_element_wise(pc.subtract(committed, end), 0, skip_nulls=False)
     is_stale = pc.equal(rows["status"], "stale")  # nothing of it is computed
@@ -60,7 +80,9 @@ def check_rows(rows: pa.Table, table: Table, tallies: Tallies) -> None:
     for less, more in _ORDERED:
         if {less, more} <= set(rows.column_names):
             bad = pc.greater(rows[less], rows[more])
-            derived.add(rows, bad, table.name, table.key, f"{less}, at most {more}", rows[more], rows[less])
+            derived.add(
+                rows, bad, table.name, table.key, f"{less}, at most {more}", rows[more], rows[less]
+            )
 
 
 def check_neighbours(
@@ -68,10 +90,15 @@ def check_neighbours(
 ) -> tuple[pa.Table, pa.Table, pa.Table]:
     """Check I1 and I3 between rows of one key in the order of their windows.
 
-    `before`: the last row of each key so far. Gives the same after these rows, and the pairs as two parallel tables.
+    `before`: the last row of each key so far. Gives the same after these rows, and the pairs as two
+    parallel tables.
     """
     kept = rows.select(
-        [name for name in (*table.key, "window_end", *_COMMIT, *np.ravel(_MOVES)) if name in rows.column_names]
+        [
+            name
+            for name in (*table.key, "window_end", *_COMMIT, *np.ravel(_MOVES))
+            if name in rows.column_names
+        ]
     )
     if before is not None:
         kept = pa.concat_tables([before, kept])
@@ -80,7 +107,8 @@ def check_neighbours(
     is_double = pc.equal(later["window_start"], earlier["window_start"])
     tallies["I1"].add(later, is_double, table.name, table.key, "rows", 1, "2 or more")
     follows = pc.equal(later["window_start"], earlier["window_end"])
-    if "committed_offset" in kept.column_names:  # a row without an offset ends with the subscription, and may return
+    # a row without an offset ends with the subscription, and may return
+    if "committed_offset" in kept.column_names:
         follows = pc.and_(follows, pc.is_valid(earlier["committed_offset"]))
     for column, offset in _MOVES:
         if column in kept.column_names:
@@ -90,24 +118,36 @@ def check_neighbours(
             bad = pc.fill_null(pc.and_(follows, pc.invert(is_equal)), False).to_numpy().copy()
             for place in np.flatnonzero(bad).tolist():
                 bad[place] = not excuses.cut_short(_row(earlier, place))
-            tallies["I3"].add(later, pa.array(bad), table.name, table.key, column, moved, later[column])
+            tallies["I3"].add(
+                later, pa.array(bad), table.name, table.key, column, moved, later[column]
+            )
             loose = later.filter(pc.and_(pc.invert(follows), pc.is_valid(later[column])))
             _check_unknown(loose, table, column, tallies["I3"], excuses)
     falls = pc.less(rows["produced"], 0)
-    tallies["I3"].add(rows, falls, table.name, table.key, "produced", "0 or more, or unknown", rows["produced"])
+    tallies["I3"].add(
+        rows, falls, table.name, table.key, "produced", "0 or more, or unknown", rows["produced"]
+    )
     return last, earlier, later
 
 
 def _pairs(rows: pa.Table, table: Table) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """Give the last row of each key but its time, and rows of one key that follow each other, as parallel tables."""
+    """Return the last row of each key but its time, and consecutive rows as parallel tables.
+
+    Consecutive rows are rows of one key that follow each other.
+    """
     (codes,) = key_codes([rows], [name for name in table.key if name != "window_start"])
     order = np.lexsort((pc.cast(rows["window_start"], pa.int64()).to_numpy(), codes))
     is_pair = codes[order][1:] == codes[order][:-1]
     is_last = np.append(~is_pair, True)[: len(order)]  # of no rows there is none
-    return tuple(rows.take(pa.array(each)) for each in (order[is_last], order[:-1][is_pair], order[1:][is_pair]))
+    return tuple(
+        rows.take(pa.array(each))
+        for each in (order[is_last], order[:-1][is_pair], order[1:][is_pair])
+    )
 
 
-def _check_unknown(rows: pa.Table, table: Table, column: str, tally: Tally, excuses: Excuses) -> None:
+def _check_unknown(
+    rows: pa.Table, table: Table, column: str, tally: Tally, excuses: Excuses
+) -> None:
     """Check I3: after a hole, `column` is null in a row if no tick was in the window before it."""
     for row in rows.to_pylist():
         end = row["window_start"]
@@ -117,7 +157,10 @@ def _check_unknown(rows: pa.Table, table: Table, column: str, tally: Tally, excu
 
 
 def check_order(earlier: pa.Table, later: pa.Table, tallies: Tallies, excuses: Excuses) -> None:
-    """Check I2 and I4 between consecutive windows of `lag_windows`: no hole, and no commit that goes back."""
+    """Check I2 and I4 between consecutive windows of `lag_windows`.
+
+    There is no hole, and no commit that goes back.
+    """
     check_holes(earlier, later["window_start"], tallies["I2"], excuses)
     falls = pc.and_(
         pc.less(later["commit_source_offset"], earlier["commit_source_offset"]),
@@ -132,46 +175,75 @@ def check_order(earlier: pa.Table, later: pa.Table, tallies: Tallies, excuses: E
             tallies["I4"].refute(LAG_WINDOWS.name, named, "commit_source_offset, at least", *sides)
 
 
-def check_newest(last: pa.Table, living: pa.Table, closed_to: datetime, tally: Tally, excuses: Excuses) -> None:
-    """Check I2: partitions with a row in `partition_status` have windows up to the one that begins at `closed_to`."""
+def check_newest(
+    last: pa.Table, living: pa.Table, closed_to: datetime, tally: Tally, excuses: Excuses
+) -> None:
+    """Check I2: partitions in `partition_status` have windows up to `closed_to`.
+
+    The last of these windows begins at `closed_to`.
+    """
     codes, alive = key_codes([last, living], PARTITION_STATUS.key)
     order = np.lexsort((pc.cast(last["window_start"], pa.int64()).to_numpy(), codes))
-    is_last = np.append(codes[order][1:] != codes[order][:-1], True)  # of two topics of one name the one of now
+    # of two topics of one name the one of now
+    is_last = np.append(codes[order][1:] != codes[order][:-1], True)
     kept = last.take(pa.array(order[is_last & np.isin(codes[order], alive)]))
     lengths = pc.subtract(kept["window_end"], kept["window_start"])
-    check_holes(kept, pc.add(pa.scalar(closed_to, kept["window_start"].type), lengths), tally, excuses)
+    check_holes(
+        kept, pc.add(pa.scalar(closed_to, kept["window_start"].type), lengths), tally, excuses
+    )
 
 
 def check_holes(rows: pa.Table, ends: Any, tally: Tally, excuses: Excuses) -> None:
-    """Check I2: no window between a row of `lag_windows` and its moment in `ends` is missing without a reason."""
+    """Check I2: no window is missing without a reason.
+
+    The windows are those between a row of `lag_windows` and its moment in `ends`.
+    """
     tally.checked += rows.num_rows
     # a row without an offset lasts as long as the partition is assigned or subscribed
     is_hole = pc.and_(pc.greater(ends, rows["window_end"]), pc.is_valid(rows["committed_offset"]))
     for place in pc.indices_nonzero(is_hole).to_pylist():
         row, end = _row(rows, place), ends[place].as_py()
         if not excuses.covers(row, end):
-            named = {name: row[name] for name in LAG_WINDOWS.key} | {"window_start": row["window_end"]}
-            tally.refute(LAG_WINDOWS.name, named, "windows", f"each up to {end}", "none, and no recorded reason")
+            named = {name: row[name] for name in LAG_WINDOWS.key} | {
+                "window_start": row["window_end"]
+            }
+            tally.refute(
+                LAG_WINDOWS.name,
+                named,
+                "windows",
+                f"each up to {end}",
+                "none, and no recorded reason",
+            )
 
 
 def check_source(rows: pa.Table, tally: Tally, read_to: SourceTo) -> None:
     """Check I4: a commit lies before the position up to which the batch of its row had read."""
-    wanted = rows.filter(pc.is_valid(rows["commit_source_partition"])).select(["batch_id", *_COMMIT])
-    newest = wanted.group_by(["batch_id", "commit_source_partition"]).aggregate([("commit_source_offset", "max")])
+    wanted = rows.filter(pc.is_valid(rows["commit_source_partition"])).select(
+        ["batch_id", *_COMMIT]
+    )
+    newest = wanted.group_by(["batch_id", "commit_source_partition"]).aggregate(
+        [("commit_source_offset", "max")]
+    )
     for row in newest.to_pylist():
-        end, found = read_to(row["batch_id"], row["commit_source_partition"]), row["commit_source_offset_max"]
+        end, found = (
+            read_to(row["batch_id"], row["commit_source_partition"]),
+            row["commit_source_offset_max"],
+        )
         if end is not None and found is not None and found >= end:
             key = {name: row[name] for name in ("batch_id", "commit_source_partition")}
             tally.refute(LAG_WINDOWS.name, key, "commit_source_offset, below", end, found)
 
 
-def check_sums(partitions: pa.Table, stored: pa.Table, by: Sequence[str], table: Table, tally: Tally) -> None:
-    """Compare each sum that a table of groups or topics stores with the fold of its partitions, grouped by `by` (I6).
+def check_sums(
+    partitions: pa.Table, stored: pa.Table, by: Sequence[str], table: Table, tally: Tally
+) -> None:
+    """Compare each stored sum of groups or topics with the fold of its partitions by `by` (I6).
 
-    Rows of `partition_status` are all that a group has. A partition joins `lag_windows` with its first whole window,
-    so the row of a window may count more of them than there are, and then no sum is compared. Nor are two topics of one
-    name, one of them recreated, which are one row of `group_windows`. `by` holds `sampled_at` where a partition that
-    ended in the window is not in the row of its group.
+    Rows of `partition_status` are all that a group has. A partition joins `lag_windows` with its
+    first whole window, so the row of a window may count more of them than there are, and then no
+    sum is compared. Nor are two topics of one name, one of them recreated, which are one row of
+    `group_windows`. `by` holds `sampled_at` where a partition that ended in the window is not in
+    the row of its group.
     """
     is_whole = table is GROUP_STATUS
     join = "full outer" if is_whole else "inner"
@@ -203,14 +275,23 @@ def _folded(rows: pa.Table, by: Sequence[str]) -> pa.Table:
         "lag_max": (lag, "max"),
         "partitions_ok": (pc.cast(is_ok, pa.int64()), "sum"),
         "partitions_no_commit": (pc.cast(no_commit, pa.int64()), "sum"),
-        "partitions_unknown": (pc.cast(pc.and_(pc.invert(is_ok), pc.invert(no_commit)), pa.int64()), "sum"),
+        "partitions_unknown": (
+            pc.cast(pc.and_(pc.invert(is_ok), pc.invert(no_commit)), pa.int64()),
+            "sum",
+        ),
         TOTAL: (pa.array([1] * rows.num_rows, pa.int64()), "sum"),
-        **{name: (rows[name], "sum") for name in ("commits", "noop_commits") if name in rows.column_names},
+        **{
+            name: (rows[name], "sum")
+            for name in ("commits", "noop_commits")
+            if name in rows.column_names
+        },
     }
     # of a row per topic, the ids of its name; of a row per group 1
     ids = rows["topic_id"] if "topic" in by else pa.array([""] * rows.num_rows)
     table = pa.table(
-        {name: rows[name] for name in by} | {name: each for name, (each, _) in columns.items()} | {"ids": ids}
+        {name: rows[name] for name in by}
+        | {name: each for name, (each, _) in columns.items()}
+        | {"ids": ids}
     )
     found = table.group_by(list(by)).aggregate(
         [(name, how) for name, (_, how) in columns.items()] + [("ids", "count_distinct")]

@@ -1,4 +1,7 @@
-"""`laggard audit`: are the rows right? Check invariants of the tables, and print the rows that break them."""
+"""`laggard audit`: check invariants of the tables and print the rows that break them.
+
+It answers the question: are the rows right?
+"""
 
 from __future__ import annotations
 
@@ -32,11 +35,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "audit",
         help="are the rows right? checks the tables, and says which rows are not",
-        description="Check invariants of the tables. Nothing is written. Exit 0: all hold; 1: a row breaks one, and is"
+        description="Check invariants of the tables. Nothing is written. Exit 0: all hold; 1: a "
+        "row "
+        "breaks one, and is"
         " printed; 2: something that was asked for could not be checked.",
     )
     accept_spans(parser)
-    parser.add_argument("--since", type=when, metavar="TIME", help=f"only rows since then: {HELP} (default: all)")
+    parser.add_argument(
+        "--since", type=when, metavar="TIME", help=f"only rows since then: {HELP} (default: all)"
+    )
     parser.add_argument(
         "--table",
         action="append",
@@ -46,9 +53,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="only this table; repeatable",
     )
     parser.add_argument(
-        "--live", action="store_true", help="also ask the coordinators of up to 100 groups for their offsets"
+        "--live",
+        action="store_true",
+        help="also ask the coordinators of up to 100 groups for their offsets",
     )
-    add_address(parser.add_argument_group("also a running exporter: does it show what the tables say?"))
+    add_address(
+        parser.add_argument_group("also a running exporter: does it show what the tables say?")
+    )
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
@@ -61,10 +72,18 @@ def run(args: argparse.Namespace, config: Config) -> int:
         raise
     code = exit_code(audit.tallies)
     if args.json:
-        print(printable_json({"v": 1, "ok": code == OK, "data": to_data(reader, audit)}, datetime.isoformat))
+        print(
+            printable_json(
+                {"v": 1, "ok": code == OK, "data": to_data(reader, audit)}, datetime.isoformat
+            )
+        )
         return code
     style = terminal.STYLES.get
-    terminal.show_lines(page_lines(reader, audit), lambda line: style(line.split(" ")[0], ""), no_color=args.no_color)
+    terminal.show_lines(
+        page_lines(reader, audit),
+        lambda line: style(line.split(" ")[0], ""),
+        no_color=args.no_color,
+    )
     return code
 
 
@@ -84,7 +103,8 @@ def _audit(args: argparse.Namespace, config: Config) -> tuple[Reader, Audit]:
         )
     if args.live:
         require_brokers(config)
-    # rows of a window are written by the first batch after it; events may have the time of a client's clock
+    # rows of a window are written by the first batch after it; events may have the time of a
+    # client's clock
     reader = Reader(config.job.tables, batch, begin, batch.polled_at + timedelta(days=1))
     tables = chosen_tables(args.table)
     steps = terminal.progress(
@@ -104,7 +124,10 @@ def _audit(args: argparse.Namespace, config: Config) -> tuple[Reader, Audit]:
 
 @contextmanager
 def _unchecked(tally: Tally) -> Iterator[None]:
-    """Let what cannot be reached be a line of the page: what the tables say is printed all the same."""
+    """Print a failure to reach a source as a line of the page.
+
+    The results of the tables are printed all the same.
+    """
     try:
         yield
     except LaggardError as error:
@@ -136,19 +159,29 @@ def to_data(reader: Reader, audit: Audit) -> dict[str, Any]:
 
     from laggard.audit.result import INVARIANTS
 
-    checked = [{"code": code, "rule": INVARIANTS[code], **asdict(tally)} for code, tally in audit.tallies.items()]
+    checked = [
+        {"code": code, "rule": INVARIANTS[code], **asdict(tally)}
+        for code, tally in audit.tallies.items()
+    ]
     since = None if reader.begin == _EPOCH else reader.begin
     head = {"cluster": reader.batch.cluster, "batch_id": reader.batch.batch_id, "since": since}
-    facts = {each.name: getattr(audit.totals, each.name) for each in fields(audit.totals)}  # asdict breaks counters
+    # asdict breaks counters
+    facts = {each.name: getattr(audit.totals, each.name) for each in fields(audit.totals)}
     return head | {"invariants": checked, "facts": facts}
 
 
 def page_lines(reader: Reader, audit: Audit) -> Iterator[str]:
-    """Yield a line per invariant, with examples of rows that break it; then a summary, and what else was counted."""
+    """Yield a line per invariant with examples of violating rows.
+
+    Then yield a summary, and the other counts.
+    """
     from laggard.audit.result import INVARIANTS
 
     since = "all rows" if reader.begin == _EPOCH else f"rows since {moment(reader.begin)}"
-    yield f"{reader.batch.cluster}: batch {reader.batch.batch_id}, {moment(reader.batch.polled_at)}; {since}"
+    yield (
+        f"{reader.batch.cluster}: batch {reader.batch.batch_id}, "
+        f"{moment(reader.batch.polled_at)}; {since}"
+    )
     for code, tally in audit.tallies.items():
         yield from _tally_lines(f"{code:<4}{INVARIANTS[code]}", tally)
     for fact in _facts(audit.totals):
@@ -165,7 +198,10 @@ def _tally_lines(rule: str, tally: Tally) -> Iterator[str]:
         yield f"fail  {rule}: not in {tally.violations:,} of {tally.checked:,}"
     for each in tally.samples[:_SHOWN]:
         key = " ".join(f"{name}={_shown(value)}" for name, value in each.key.items())
-        yield f"      {each.table} {key}: {each.what}: expected {_shown(each.expected)}, found {_shown(each.found)}"
+        yield (
+            f"      {each.table} {key}: {each.what}: expected {_shown(each.expected)}, found "
+            f"{_shown(each.found)}"
+        )
     if tally.unchecked:
         yield from paragraph(f"{rule}: not checked: {tally.unchecked}", "warn  ", "      ")
     elif tally.checked and not tally.violations:
@@ -173,21 +209,37 @@ def _tally_lines(rule: str, tally: Tally) -> Iterator[str]:
 
 
 def _facts(totals: Totals) -> Iterator[str]:
-    """Yield facts that are not violations: time that was not watched, statuses, odd records, corrections."""
-    yield from (f"not watched: {reason} {duration(seconds)}" for reason, seconds in totals.gap_seconds.items())
+    """Yield facts that are not violations.
+
+    They are time that was not watched, statuses, odd records and corrections.
+    """
+    yield from (
+        f"not watched: {reason} {duration(seconds)}"
+        for reason, seconds in totals.gap_seconds.items()
+    )
     for reason, number in totals.gaps.items():
         if reason not in totals.gap_seconds:
             yield f"gap {reason}: {number:,}"
-    yield from (f"dead letters, {reason}: {number:,}" for reason, number in totals.dead_letters.items())
+    yield from (
+        f"dead letters, {reason}: {number:,}" for reason, number in totals.dead_letters.items()
+    )
     if totals.gaps_known_since:
-        yield f"not looked for: missing windows before {moment(totals.gaps_known_since)}, as batches has no row"
+        yield (
+            f"not looked for: missing windows before {moment(totals.gaps_known_since)}, as "
+            "batches has no row"
+        )
     if totals.unknown_records:
         yield f"records of unknown types: {totals.unknown_records:,} of {totals.records:,}"
     if totals.reconciled:
         yield f"corrections after asking the coordinators: {totals.reconciled:,}"
     if rows := totals.statuses.total():
-        shares = [f"{status} {percent(number / rows)}" for status, number in totals.statuses.most_common()]
-        yield f"rows of lag_windows by status: {', '.join(shares)}; ahead of the poll: {percent(totals.ahead / rows)}"
+        shares = [
+            f"{status} {percent(number / rows)}" for status, number in totals.statuses.most_common()
+        ]
+        yield (
+            f"rows of lag_windows by status: {', '.join(shares)}; ahead of the poll: "
+            f"{percent(totals.ahead / rows)}"
+        )
 
 
 def _shown(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""laggard config: what is in force and where it came from; whether it is right; what there is to set; policies."""
+"""laggard config: settings in force with their origin, validity, available settings, policies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "config",
         help="show, check, sample, policy",
-        description="Show what is in force, check it, print a sample, or say what is declared about a group.",
+        description="Show what is in force, check it, print a sample, or say what is declared "
+        "about a "
+        "group.",
     )
     actions = {
         "show": "every key with its value and where it came from",
@@ -33,13 +35,19 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     }
     sentences = "; ".join(f"{name}: {sentence}" for name, sentence in actions.items())
     parser.add_argument("action", choices=tuple(actions), help=sentences)
-    parser.add_argument("group", nargs="?", metavar="GROUP", help="with policy: the group, of cluster.name")
+    parser.add_argument(
+        "group", nargs="?", metavar="GROUP", help="with policy: the group, of cluster.name"
+    )
 
 
 def run(args: argparse.Namespace, _: Config) -> int:
     """Load the configuration itself, since `sample` helps most when it cannot be loaded."""
     if (args.action == "policy") != (args.group is not None):
-        raise LaggardError("only the action policy takes a group", fix="laggard config policy GROUP", exit_code=USAGE)
+        raise LaggardError(
+            "only the action policy takes a group",
+            fix="laggard config policy GROUP",
+            exit_code=USAGE,
+        )
     if args.action == "sample":
         sample = conf_file("reference.toml").read_text(encoding="utf-8")
         print(_answer({"toml": sample}) if args.json else sample.rstrip("\n"))
@@ -80,15 +88,23 @@ def _check(config: Config, *, is_json: bool) -> None:
 
 
 def _policy(config: Config, group: str, now: datetime, *, is_json: bool) -> None:
-    """Print the rules that match a group, and the policy that follows, each key with the rule that sets it."""
+    """Print the rules that match a group, and the resulting policy.
+
+    Each key of the policy is shown with the rule that sets it.
+    """
     cluster = config.cluster.name
     rules = config.policies.matching(cluster, group)
     origins = {name: rule.place for rule in rules for name in rule.values}
     values = asdict(config.policies.of(cluster, group, now))
-    rows = {name: {"value": value, "origin": origins.get(name, "default")} for name, value in values.items()}
+    rows = {
+        name: {"value": value, "origin": origins.get(name, "default")}
+        for name, value in values.items()
+    }
     rows["in_maintenance"]["origin"] = "now"
     if is_json:
-        matched = [{"place": rule.place, "match": rule.match, "cluster": rule.cluster} for rule in rules]
+        matched = [
+            {"place": rule.place, "match": rule.match, "cluster": rule.cluster} for rule in rules
+        ]
         print(_answer({"cluster": cluster, "group": group, "rules": matched, "policy": rows}))
         return
     for rule in rules:
@@ -107,5 +123,9 @@ def _answer(data: Mapping[str, Any]) -> str:
 def _toml(value: Any) -> str:
     """Return the value as TOML text for the configuration file."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{json.dumps(name)} = {json.dumps(each)}" for name, each in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{json.dumps(name)} = {json.dumps(each)}" for name, each in value.items())
+            + "}"
+        )
     return json.dumps(value, ensure_ascii=False)

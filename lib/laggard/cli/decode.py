@@ -22,12 +22,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the verb, which has no options of its own."""
     shape = '{"key_hex": "0001...", "value_hex": "0003..."}, null for no bytes'
     subparsers.add_parser(
-        "decode", help="decode records", description=f"Decode records from standard input, one a line: {shape}."
+        "decode",
+        help="decode records",
+        description=f"Decode records from standard input, one a line: {shape}.",
     )
 
 
 def run(args: argparse.Namespace, _config: Config) -> int:
-    """Answer every line; one that is no record in hex costs exit code 65 and not the lines after it."""
+    """Print an answer for every line; a line that is no record in hex gives exit code 65.
+
+    The lines after it are still answered.
+    """
     code, found = OK, []
     for answer in answers(sys.stdin.buffer):
         if answer["outcome"] == "invalid_input":

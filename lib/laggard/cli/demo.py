@@ -23,9 +23,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "demo",
         help="see all of it at work",
-        description="A real broker with five groups, the job, the exporter, and a live view; until Ctrl-C.\n"
-        "A drill has one group in trouble instead, and ends with what `laggard explain` says of it:\n\n"
-        + "\n".join(f"  {name:15} {drill.help}" for name, drill in DRILLS.items()),
+        description="A real broker with five groups, the job, the exporter, and a live view; until "
+        "Ctrl-C.\n"
+        "A drill has one group in trouble instead, and ends with what `laggard explain` says of "
+        "it:\n\n" + "\n".join(f"  {name:15} {drill.help}" for name, drill in DRILLS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
@@ -40,12 +41,20 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=_seconds,
         default=0,
         metavar="N",
-        help="end after N seconds, but not before there is something to show (default: 0, until Ctrl-C)",
+        help="end after N seconds, but not before there is something to show (default: 0, until "
+        "Ctrl-C)",
     )
-    parser.add_argument("--work", type=Path, metavar="DIR", help="keep all files here (default: a temporary folder)")
-    parser.add_argument("--keep", action="store_true", help="do not remove the temporary folder; --work implies it")
     parser.add_argument(
-        "--listen", type=address, metavar="HOST:PORT", help="of the exporter (default: 127.0.0.1:8917, or a free port)"
+        "--work", type=Path, metavar="DIR", help="keep all files here (default: a temporary folder)"
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="do not remove the temporary folder; --work implies it"
+    )
+    parser.add_argument(
+        "--listen",
+        type=address,
+        metavar="HOST:PORT",
+        help="of the exporter (default: 127.0.0.1:8917, or a free port)",
     )
 
 
@@ -76,12 +85,16 @@ def run(args: argparse.Namespace, _: Config) -> int:
 
         def lines_of(snapshot: Snapshot) -> list[str]:
             config = load_config(str(folder / "laggard.toml"), [], {})
-            healths = read_health(config.job.tables, snapshot.batch.polled_at, config.job.window_seconds)
+            healths = read_health(
+                config.job.tables, snapshot.batch.polled_at, config.job.window_seconds
+            )
             return status_lines(snapshot, healths=healths)
 
         def worst_group(snapshot: Snapshot) -> str:
             config = load_config(str(folder / "laggard.toml"), [], {})
-            healths = read_health(config.job.tables, snapshot.batch.polled_at, config.job.window_seconds)
+            healths = read_health(
+                config.job.tables, snapshot.batch.polled_at, config.job.window_seconds
+            )
             return group_lines(snapshot, healths)[0].group
 
         return Answers(

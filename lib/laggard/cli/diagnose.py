@@ -1,4 +1,7 @@
-"""`laggard diagnose`: evaluate a past range again, as they are or with other thresholds, without Spark."""
+"""`laggard diagnose`: evaluate a past range again without Spark.
+
+The thresholds are the present ones or others.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +37,19 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "diagnose",
         help="evaluate a past range again, also with other thresholds",
-        description="Evaluate the windows of a past range again and print the findings as they would be. Nothing that"
+        description="Evaluate the windows of a past range again and print the findings as they "
+        "would be. "
+        "Nothing that"
         " is stored changes.",
     )
     accept_spans(parser)
     parser.add_argument(
-        "--from", dest="begin", type=when, required=True, metavar="TIME", help=f"begin of the range: {HELP}"
+        "--from",
+        dest="begin",
+        type=when,
+        required=True,
+        metavar="TIME",
+        help=f"begin of the range: {HELP}",
     )
     parser.add_argument(
         "--to",
@@ -49,14 +59,24 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="TIME",
         help="end of the range, exclusive (default: the newest tick)",
     )
-    parser.add_argument("--group", metavar="GLOB", default="*", help="only findings of groups whose name matches")
     parser.add_argument(
-        "--param", action="append", default=[], metavar="K=V", help="another threshold, by its key in [diagnosis]"
+        "--group", metavar="GLOB", default="*", help="only findings of groups whose name matches"
     )
     parser.add_argument(
-        "--compare", action="store_true", help="compare with the stored findings; exit with 1 if they differ"
+        "--param",
+        action="append",
+        default=[],
+        metavar="K=V",
+        help="another threshold, by its key in [diagnosis]",
     )
-    parser.add_argument("--output", metavar="DIR", help="write group_windows and findings to this new place")
+    parser.add_argument(
+        "--compare",
+        action="store_true",
+        help="compare with the stored findings; exit with 1 if they differ",
+    )
+    parser.add_argument(
+        "--output", metavar="DIR", help="write group_windows and findings to this new place"
+    )
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
@@ -70,7 +90,11 @@ def run(args: argparse.Namespace, config: Config) -> int:
     findings = [*chain.from_iterable(step.findings for step in steps)]
     if steps:
         refuse_empty(args.group, [*findings, *chain.from_iterable(step.windows for step in steps)])
-    compared = compare(stored_findings(root, begin_ms, end_ms, seconds, args.group), findings) if args.compare else None
+    compared = (
+        compare(stored_findings(root, begin_ms, end_ms, seconds, args.group), findings)
+        if args.compare
+        else None
+    )
     if args.output:
         _write(args.output, steps)
     if args.json:
@@ -101,7 +125,10 @@ def _asked_windows(args: argparse.Namespace, root: str, seconds: int) -> tuple[i
 def _replayed(
     args: argparse.Namespace, config: Config, begin_ms: int, end_ms: int
 ) -> tuple[list[Step], datetime | None]:
-    """Evaluate the windows again; gives also the end of the one whose memory they begin with, None: from nothing."""
+    """Evaluate the windows again; return also the end of the window of their initial memory.
+
+    That end is None if they begin from nothing.
+    """
     from laggard.stream.reading import Options
     from laggard.stream.replay import memory_before, replay
 
@@ -110,7 +137,10 @@ def _replayed(
     remembered = memory_before(root, begin_ms)
     total = (end_ms - begin_ms) // (1000 * seconds) + 1
     replayed = replay(root, begin_ms, end_ms, remembered, options)
-    steps = [_only(step, args.group) for step in progress(replayed, total, "windows", no_color=args.no_color)]
+    steps = [
+        _only(step, args.group)
+        for step in progress(replayed, total, "windows", no_color=args.no_color)
+    ]
     start = remembered.window_start
     return steps, None if start is None else start + timedelta(seconds=seconds)
 
@@ -130,21 +160,34 @@ def window_range(begin: datetime, end: datetime, seconds: int) -> tuple[int, int
 
 
 def _only(step: Step, glob: str) -> Step:
-    """Return the rows of a step that belong to the requested groups; rows of the cluster only if all are requested."""
+    """Return the rows of a step that belong to the requested groups.
+
+    Rows of the cluster are returned only if all groups are requested.
+    """
     from laggard.stream.replay import Step
 
-    return Step(step.window, *([row for row in rows if is_asked(row, glob)] for rows in (step.windows, step.findings)))
+    return Step(
+        step.window,
+        *([row for row in rows if is_asked(row, glob)] for rows in (step.windows, step.findings)),
+    )
 
 
 def _lines(
-    findings: Sequence[Row], windows: int, before: datetime | None, compared: Comparison | None, output: str | None
+    findings: Sequence[Row],
+    windows: int,
+    before: datetime | None,
+    compared: Comparison | None,
+    output: str | None,
 ) -> list[str]:
     began = (
-        "without earlier state, as no window before it was evaluated: findings that were open then are not known"
+        "without earlier state, as no window before it was evaluated: findings that were open "
+        "then are not known"
         if before is None
         else f"with the state stored at {moment(before)}"
     )
-    lines = [f"{count(windows, 'window')} evaluated, {began}; {count(len(findings), 'row')} of findings"]
+    lines = [
+        f"{count(windows, 'window')} evaluated, {began}; {count(len(findings), 'row')} of findings"
+    ]
     if findings:
         lines += aligned([_TITLES, *map(_cells, findings)], [name in _RIGHT for name in _TITLES])
     if compared is not None:
@@ -167,12 +210,19 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _data(
-    findings: Sequence[Row], windows: int, before: datetime | None, compared: Comparison | None, output: str | None
+    findings: Sequence[Row],
+    windows: int,
+    before: datetime | None,
+    compared: Comparison | None,
+    output: str | None,
 ) -> dict[str, Any]:
     return {
         "windows_evaluated": windows,
         "remembered_at": before,
-        "findings": [finite({name: value for name, value in row.items() if name != "date"}) for row in findings],
+        "findings": [
+            finite({name: value for name, value in row.items() if name != "date"})
+            for row in findings
+        ],
         "comparison": None if compared is None else compared.to_data(),
         "output": output,
     }

@@ -1,4 +1,7 @@
-"""Verdicts and findings in plain words: what a code means comes from its rule, numbers get their units."""
+"""Verdicts and findings in plain words.
+
+The meaning of a code comes from its rule, and numbers get their units.
+"""
 
 from __future__ import annotations
 
@@ -31,25 +34,39 @@ _NO = "adding consumers would NOT help"
 SENTENCES = {
     "UNKNOWN_INPUT": "Not known: too little of the group can be seen.",
     "NOT_NEEDED": "No: its consumers are enough.",
-    "NO_MEMBERS": "No: the group has no member. Start it; how many it needs is not the question yet.",
-    "NO_REBALANCE_FIRST": "No: its rebalances come first. Each stops partitions, and more members mean more of them.",
-    "NO_STALLED": "No: {stalled_lag_ratio} of the worst topic's lag is on partitions that are stalled or belong to"
+    "NO_MEMBERS": "No: the group has no member. Start it; how many it needs is not the question "
+    "yet.",
+    "NO_REBALANCE_FIRST": "No: its rebalances come first. Each stops partitions, and more members "
+    "mean more of "
+    "them.",
+    "NO_STALLED": "No: {stalled_lag_ratio} of the worst topic's lag is on partitions that are "
+    "stalled or "
+    "belong to"
     " nobody.",
     "NO_BROKER": "No: {explained_ratio} of the lag is on the broker's side.",
-    "NO_HOT_PARTITION": "No: one partition gets {hot_arrival_rate}, the best member does {best_capacity_rate}, and a"
-    " partition has one owner. With a member for each partition {residual_records} would still be unread after the"
+    "NO_HOT_PARTITION": "No: one partition gets {hot_arrival_rate}, the best member does "
+    "{best_capacity_rate}, "
+    "and a"
+    " partition has one owner. With a member for each partition {residual_records} would still "
+    "be unread after the"
     " drain target.",
-    "NO_COSTLY_PARTITION": "No: {explained_ratio} of the lag is on partitions whose records take longer with every"
+    "NO_COSTLY_PARTITION": "No: {explained_ratio} of the lag is on partitions whose records take "
+    "longer with every"
     " owner, and a partition has one owner.",
-    "NO_UNHEALTHY_MEMBER": "No: a member or a host is slow, and only {busy_others_ratio} of the others are busy. Repair"
+    "NO_UNHEALTHY_MEMBER": "No: a member or a host is slow, and only {busy_others_ratio} of the "
+    "others are busy. "
+    "Repair"
     " or replace it.",
     "NOT_NEEDED_DRAINING": "No: the lag falls and drains in {drain_seconds}.",
     "NO_IDLE": "No: {members} members, and no more than {members_ceiling} can get a partition.",
     "NO_DOWNSTREAM": "No: more members did not do more work, so what limits them is shared.",
     "UNKNOWN": "Not known: {missing}.",
-    "YES_PARTIAL": "In part: {members} → {members_desired} members, the most that can get a partition, which misses the"
+    "YES_PARTIAL": "In part: {members} → {members_desired} members, the most that can get a "
+    "partition, "
+    "which misses the"
     " target. Drain time with them: {drain_at_desired_seconds}.",
-    "YES": "Yes: {members} → {members_desired} members. Drain time with them: {drain_at_desired_seconds}.",
+    "YES": "Yes: {members} → {members_desired} members. Drain time with them: "
+    "{drain_at_desired_seconds}.",
 }
 _NOTHING = "No: there was nothing to read."  # of a group without members
 # the cause that a verdict names, before the finding of it opens
@@ -81,18 +98,33 @@ _SPOKEN = {
     "mtbr": "mean time between rebalances",
 }
 _GERUNDS = {"adding": "add", "changing": "change", "mixing": "mix", "scaling": "scale"}
-_HELD = "No: {hidden_lag_ratio} of the worst topic's lag waits for a transaction that is still open."
+_HELD = (
+    "No: {hidden_lag_ratio} of the worst topic's lag waits for a transaction that is still open."
+)
 _WANDERS = (
-    "No: one after the other, {hot_partitions} partitions got more than the best member does, which is"
+    "No: one after the other, {hot_partitions} partitions got more than the best member does, "
+    "which is"
     " {best_capacity_rate}, and a partition has one owner."
 )
-_BALANCE = "No: {members_desired} members are enough for this load, {members} are there. Look at how it is balanced."
-_LITTLE = "Not so far: hardly more is unread than arrives in a window. How many consumers it needs is not known yet."
+_BALANCE = (
+    "No: {members_desired} members are enough for this load, {members} are there. Look at how it "
+    "is balanced."
+)
+_LITTLE = (
+    "Not so far: hardly more is unread than arrives in a window. How many consumers it needs is "
+    "not known yet."
+)
 _TOO_FEW_PARTITIONS = (
-    "No: not even {members_ceiling} members, the most that can get a partition, can read what arrives. Make each"
+    "No: not even {members_ceiling} members, the most that can get a partition, can read what "
+    "arrives. Make each"
     " faster."
 )
-_PLAIN_UNITS = {"record_seconds": "records × s", "_rate": "records/s", "records": "records", "_hours": "h"}
+_PLAIN_UNITS = {
+    "record_seconds": "records × s",
+    "_rate": "records/s",
+    "records": "records",
+    "_hours": "h",
+}
 _UNITS = ("_seconds", "_ratio", "_share", "_rate", "_records", "_hours", "_ms")
 
 
@@ -105,7 +137,11 @@ def clause(verdict: str | None, numbers: Mapping[str, float] | None = None) -> s
     """Return the last clause of the headline, which states the verdict."""
     if verdict == "NOT_NEEDED" and (numbers or {}).get("size_known") == 0:
         return "no more consumers are needed so far"
-    return CLAUSES["UNKNOWN"] if verdict is None else CLAUSES.get(verdict, _NO if verdict[:3] == "NO_" else verdict)
+    return (
+        CLAUSES["UNKNOWN"]
+        if verdict is None
+        else CLAUSES.get(verdict, _NO if verdict[:3] == "NO_" else verdict)
+    )
 
 
 def is_help(window: Row) -> bool:
@@ -114,7 +150,10 @@ def is_help(window: Row) -> bool:
 
 
 def verdict_sentence(row: Row) -> str:
-    """Return the answer to "Would adding consumers help?" with its reason, for a row of `group_windows`."""
+    """Return the answer to "Would adding consumers help?" with its reason.
+
+    `row` is a row of `group_windows`.
+    """
     numbers = row["scale_reason"] or {}
     members = {"members": row["members"], "members_desired": row["members_desired"]}
     values = numbers | {name: float(value) for name, value in members.items() if value is not None}
@@ -127,7 +166,10 @@ def verdict_sentence(row: Row) -> str:
 
 
 def _sentences(row: Row, numbers: Mapping[str, float]) -> str:
-    """Choose the text of a verdict by its code, and by the numbers where one code has several reasons."""
+    """Choose the text of a verdict by its code.
+
+    If a code has several reasons, the numbers decide.
+    """
     code = row["scale_verdict"]
     text = SENTENCES.get(code, f"{code}.")
     if code == "NOT_NEEDED" and numbers.get("row") == ENOUGH_MEMBERS.row:
@@ -159,10 +201,15 @@ def missing(numbers: Mapping[str, float]) -> Iterator[str]:
     if numbers.get("members_known") == 0:
         yield "offsets are committed, but the readers are not recorded"
     if numbers.get("shape_known") == 0:
-        yield "the distribution of the lag over the partitions has not lasted long enough to be named"
+        yield (
+            "the distribution of the lag over the partitions has not lasted long enough to be named"
+        )
     if "arrival_windows_needed" in numbers:
         windows = round(numbers["arrival_windows_needed"])
-        yield f"whether one partition gets more than a member can do shows only after {count(windows, 'window')}"
+        yield (
+            "whether one partition gets more than a member can do shows only after "
+            f"{count(windows, 'window')}"
+        )
     if numbers.get("capacity_known") == 0:
         yield "what one member can do differs too much between them"
     if "busy_windows_needed" in numbers and "capacity_rate" not in numbers:
@@ -176,7 +223,13 @@ def quantity(name: str, value: float) -> str:
         if name.endswith(ending):
             return f"{plain(value)} {unit}"
     if name.endswith("seconds"):
-        return NEVER if math.isinf(value) else duration(value) if value >= 60 else short_duration(max(value, 0.0))
+        return (
+            NEVER
+            if math.isinf(value)
+            else duration(value)
+            if value >= 60
+            else short_duration(max(value, 0.0))
+        )
     if name.endswith(("_ratio", "share")) and value <= 1:
         return percent(value)
     return plain(value)
@@ -190,7 +243,7 @@ def plain(value: float) -> str:
 
 
 def evidence_words(row: Row, limit: int = 0) -> str:
-    """Return the numbers and names that are a finding's evidence; with a limit only the first few."""
+    """Return the numbers and names of a finding's evidence; with a limit only the first few."""
     numbers = [f"{_label(name)} {quantity(name, value)}" for name, value in row["evidence"].items()]
     texts = [
         f"{_label(name)} {_text(value)}"
@@ -247,7 +300,10 @@ def _guards(row: Row, state: str) -> list[str]:
 
 
 def where(row: Row) -> str:
-    """Return the subject of a finding: topic and partitions, member, host or broker; "" for the whole group."""
+    """Return the subject of a finding; "" for the whole group.
+
+    The subject is topic and partitions, member, host or broker.
+    """
     topic, partitions = row["topic"], row["partitions"] or ()
     held = ranges((topic, number) for number in partitions) if topic and partitions else topic or ""
     return ", ".join(short(each) for each in (held, row["subject"] or "") if each)
@@ -274,7 +330,10 @@ def advice(row: Row, window: Row) -> list[str]:
 
 
 def _is_fitting(text: str, window: Row) -> bool:
-    """Return False for advice to add members against the verdict, or to wait for a drain that does not end."""
+    """Return False for advice that the window contradicts.
+
+    That is to add members against the verdict, or to wait for a drain that does not end.
+    """
     if "members_desired" in text and not is_help(window):
         return False
     drain = window.get("drain_seconds")
@@ -282,7 +341,10 @@ def _is_fitting(text: str, window: Row) -> bool:
 
 
 def _of_kind(texts: Iterable[str], kind: str | None) -> Iterator[str]:
-    """Yield the texts without those for another kind of the finding; all of them if the kind is not known."""
+    """Yield the texts without those for another kind of the finding.
+
+    If the kind is not known, yield all of them.
+    """
     for text in texts:
         meant, _, rest = text.partition(": ")
         if kind is None or meant not in KINDS:
@@ -292,9 +354,12 @@ def _of_kind(texts: Iterable[str], kind: str | None) -> Iterator[str]:
 
 
 def avoid(row: Row, window: Row) -> list[str]:
-    """Return the mistakes to avoid; where the verdict is that more members help, none that it contradicts.
+    """Return the mistakes to avoid.
 
-    What a finding forbids for its own partitions or host is none, as long as the window shows the finding.
+    If the verdict is that more members help, mistakes that it contradicts are left out.
+
+    What a finding forbids for its own partitions or host is none, as long as the window shows the
+    finding.
     """
     rule = rule_of(row)
     if rule is None:
@@ -316,7 +381,9 @@ def _filled(text: str, window: Row) -> str:
     for name in ("members_desired", "members_ceiling", "drain_seconds"):
         value = window.get(name)
         if name in text:
-            text = text.replace(name, f"{name} (unknown)" if value is None else quantity(name, float(value)))
+            text = text.replace(
+                name, f"{name} (unknown)" if value is None else quantity(name, float(value))
+            )
     return _sentence(text)
 
 
@@ -325,7 +392,9 @@ def _forbidden(text: str) -> str:
     first, _, rest = text.partition(" ")
     if text.lower().startswith("do not "):
         return _sentence(text)
-    return _sentence(f"do not {_GERUNDS[first]} {rest}" if first in _GERUNDS else f"do not use {text}")
+    return _sentence(
+        f"do not {_GERUNDS[first]} {rest}" if first in _GERUNDS else f"do not use {text}"
+    )
 
 
 def _sentence(text: str) -> str:

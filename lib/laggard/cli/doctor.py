@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from laggard.doctor.result import Check, Result
 
 RUNS = ("laggard can run here", "laggard cannot run here yet")  # without a failure, and with one
-_NOT_OF_JOB = ("exporter.listen", "exporter.tables", "newest batch", "maintenance")  # nothing that a start needs
+# nothing that a start needs
+_NOT_OF_JOB = ("exporter.listen", "exporter.tables", "newest batch", "maintenance")
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -28,19 +29,31 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "doctor",
         help="can it run here, and what to do if not",
-        description="Check machine, configuration, cluster and tables; exit 0 ok, 1 warnings or not yet, 2 failures.",
+        description="Check machine, configuration, cluster and tables; exit 0 ok, 1 warnings or "
+        "not yet, "
+        "2 failures.",
     )
-    parser.add_argument("--trial", action="store_true", help="also run one batch of Spark's source (half a minute)")
     parser.add_argument(
-        "--repair", action="store_true", help="give the tables a new checkpoint if theirs is damaged or missing"
+        "--trial", action="store_true", help="also run one batch of Spark's source (half a minute)"
     )
-    parser.add_argument("--all", action="store_true", help="a line for each check, also for those that are all right")
+    parser.add_argument(
+        "--repair",
+        action="store_true",
+        help="give the tables a new checkpoint if theirs is damaged or missing",
+    )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="a line for each check, also for those that are all right",
+    )
     parser.add_argument("--yes", action="store_true", help="repair without asking")
-    add_address(parser.add_argument_group("a running exporter, in place of this machine and its cluster"))
+    add_address(
+        parser.add_argument_group("a running exporter, in place of this machine and its cluster")
+    )
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
-    """Print what is wrong, what is still to come and a summary; the worst result is the exit code."""
+    """Print failures, pending results and a summary; the worst result is the exit code."""
     if args.url and (args.repair or args.trial):
         raise LaggardError(
             f"--url and {'--repair' if args.repair else '--trial'} exclude each other",
@@ -49,7 +62,9 @@ def run(args: argparse.Namespace, config: Config) -> int:
             exit_code=USAGE,
         )
     if args.repair and args.json:
-        raise LaggardError("--repair has no answer in JSON", fix="laggard doctor --repair --yes", exit_code=USAGE)
+        raise LaggardError(
+            "--repair has no answer in JSON", fix="laggard doctor --repair --yes", exit_code=USAGE
+        )
     if args.repair:
         return _repair(config, is_agreed=args.yes)
     from laggard.doctor.result import exit_code, run_checks
@@ -69,7 +84,10 @@ def served(args: argparse.Namespace) -> Iterator[tuple[str, Check]]:
 
 
 def dry_run(args: argparse.Namespace, config: Config) -> int:
-    """Check what the job needs and say what its start would make; gives the exit code of the first failure."""
+    """Check the job's needs and print what its start would make.
+
+    Return the exit code of the first failure.
+    """
     from laggard.doctor.result import run_checks, run_code
     from laggard.doctor.start import CHECK
 
@@ -92,17 +110,28 @@ def show(
     from laggard.doctor.result import to_data
 
     if args.json:
-        print(printable_json({"v": 1, "ok": is_ok, "data": [to_data(result) for result in results]}))
+        print(
+            printable_json({"v": 1, "ok": is_ok, "data": [to_data(result) for result in results]})
+        )
         return
-    lines = [line for result in results for line in _lines(result)] if with_all else report_lines(results, shown)
+    lines = (
+        [line for result in results for line in _lines(result)]
+        if with_all
+        else report_lines(results, shown)
+    )
     style = terminal.STYLES.get
     terminal.show_lines(
-        [*lines, summary(results, verdicts)], lambda line: style(line.split(" ")[0], ""), no_color=args.no_color
+        [*lines, summary(results, verdicts)],
+        lambda line: style(line.split(" ")[0], ""),
+        no_color=args.no_color,
     )
 
 
 def _repair(config: Config, *, is_agreed: bool) -> int:
-    """Print the plan, ask, and carry it out; 0 if nothing is left to repair, 1 if it was not agreed to."""
+    """Print the plan, ask, and carry it out.
+
+    Return 0 if nothing is left to repair, 1 if the user did not agree.
+    """
     from laggard.config import require_brokers
     from laggard.stream.repair import plan_repair
     from laggard.tables.lock import claim_tables, writer_lock
@@ -115,7 +144,9 @@ def _repair(config: Config, *, is_agreed: bool) -> int:
             print("nothing to repair: the checkpoint is whole and belongs to the tables")
             return 0
         print("\n".join([f"to repair: {repair.reason}", *(f"  - {step}" for step in repair.steps)]))
-        if not is_agreed and not (sys.stdin.isatty() and input("go on? [y/N] ").strip().lower() in {"y", "yes"}):
+        if not is_agreed and not (
+            sys.stdin.isatty() and input("go on? [y/N] ").strip().lower() in {"y", "yes"}
+        ):
             print("nothing was changed; laggard doctor --repair --yes does it")
             return 1
         for line in repair.carry_out():
@@ -173,7 +204,7 @@ def checks(config: Config, *, with_trial: bool = False) -> Iterator[tuple[str, C
 
 
 def report_lines(results: Sequence[Result], shown: Container[str] = ()) -> list[str]:
-    """Return failures and warnings one by one, then the names of passed checks, then pending checks in one line.
+    """Return failures and warnings one by one, passed checks by name, pending checks in one line.
 
     Of checks that are `shown` also the fact, first of all.
     """
@@ -181,7 +212,11 @@ def report_lines(results: Sequence[Result], shown: Container[str] = ()) -> list[
     for result in results:
         level = "shown" if result.level == "ok" and result.check in shown else result.level
         of_kind["ahead" if result.is_ahead else level].append(result)
-    lines = [*chain.from_iterable(_lines(each) for kind in ("shown", "fail", "warn") for each in of_kind[kind])]
+    lines = [
+        *chain.from_iterable(
+            _lines(each) for kind in ("shown", "fail", "warn") for each in of_kind[kind]
+        )
+    ]
     ahead, good = of_kind["ahead"], [result.check for result in of_kind["ok"]]
     if ahead:
         facts = "; ".join(f"{result.check}: {result.fact}" for result in ahead)
@@ -193,8 +228,14 @@ def summary(results: Sequence[Result], verdicts: tuple[str, str] = RUNS) -> str:
     """Count the results, and say where to begin."""
     faults = [result for result in results if result.level != "ok" and not result.is_ahead]
     failures = sum(result.level == "fail" for result in faults)
-    ahead, good = sum(result.is_ahead for result in results), sum(result.level == "ok" for result in results)
-    counted = f"{count(failures, 'failure')}, {count(len(faults) - failures, 'warning')}, {ahead} not yet, {good} ok"
+    ahead, good = (
+        sum(result.is_ahead for result in results),
+        sum(result.level == "ok" for result in results),
+    )
+    counted = (
+        f"{count(failures, 'failure')}, {count(len(faults) - failures, 'warning')}, {ahead} not "
+        f"yet, {good} ok"
+    )
     worst = min(faults, key=lambda result: result.level != "fail", default=None)
     return f"{counted}: {verdicts[failures > 0]}" + (f"; begin with {worst.check}" if worst else "")
 

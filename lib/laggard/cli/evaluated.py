@@ -22,7 +22,9 @@ from laggard.tables.schemas import FINDINGS, GROUP_WINDOWS
 
 REPEATED_WITHIN = timedelta(hours=2)  # an open finding has a row at least once an hour
 _OF_FINDING = tuple(name for name in FINDINGS.names if name not in {"date", "batch_id", "status"})
-_OF_WINDOW = tuple(name for name in GROUP_WINDOWS.names if name not in {"date", "cluster", "batch_id"})
+_OF_WINDOW = tuple(
+    name for name in GROUP_WINDOWS.names if name not in {"date", "cluster", "batch_id"}
+)
 _KEPT = ("evidence", "evidence_text", "guards")
 _ROLES = ("primary", "symptom", "contributing", "note", "suppressed")
 SEVERITIES = ("page", "warn", "info")
@@ -30,7 +32,8 @@ INFO = SEVERITIES[-1]
 BEHIND = "behind"
 LEVELS = ("page", "warn", BEHIND, UNKNOWN, INFO, "ok")  # of a group's health, the worst first
 _OF_HEALTH = (
-    "group", "topic", "max_time_lag_seconds", "lag_known", "partitions_material", "shape", "trend", "scale_verdict",
+    "group", "topic", "max_time_lag_seconds", "lag_known", "partitions_material", "shape", "trend",
+    "scale_verdict",
     "flags",
 )  # fmt: skip
 FAIL_ON = ("warn", "page")
@@ -66,7 +69,8 @@ class Diagnosis:
     def unseen(self) -> dict[str, str]:
         """Open findings that the newest window does not show: id to GONE or LACKING.
 
-        Of a group whose evaluation failed there is no window: whether what it had goes on is unknown.
+        Of a group whose evaluation failed there is no window: whether what it had goes on is
+        unknown.
         """
         if self.windows:
             return self.windows[0]["unseen_findings"] or {}
@@ -89,14 +93,19 @@ class Health:
 
     @property
     def level(self) -> str:
-        """The worst severity of an open finding, else `behind` with significant lag, else ok or unknown."""
+        """Worst severity of an open finding, else `behind`, else ok or unknown.
+
+        `behind` needs significant lag.
+        """
         severities = {row["severity"] for row in self.findings}
         loudest = next((each for each in ("page", "warn") if each in severities), None)
         if loudest is not None:
             return loudest
         if any(map(is_behind, self.windows)):
             return BEHIND
-        is_known = bool(self.windows) and not any(row["scale_verdict"] == "UNKNOWN_INPUT" for row in self.windows)
+        is_known = bool(self.windows) and not any(
+            row["scale_verdict"] == "UNKNOWN_INPUT" for row in self.windows
+        )
         return (INFO if INFO in severities else "ok") if is_known else UNKNOWN
 
     @property
@@ -105,7 +114,7 @@ class Health:
         return self.findings[0]["code"] if self.findings else None
 
     def of_worst(self, name: str) -> Any:
-        """Return the value of a column for the topic that is furthest behind; None without windows."""
+        """Return a column's value for the topic that is furthest behind; None without windows."""
         return self.windows[0][name] if self.windows else None
 
 
@@ -117,15 +126,22 @@ def read_diagnosis(root: str, group: str, at: datetime, window_seconds: int) -> 
         return Diagnosis(None, None, [], [], 0)
     end = start + window
     behind = int((at - end) / window)
-    windows = rows_between(root, GROUP_WINDOWS.name, _OF_WINDOW, start, start, field("group") == group)
+    windows = rows_between(
+        root, GROUP_WINDOWS.name, _OF_WINDOW, start, start, field("group") == group
+    )
     mine = (field("group") == group) | field("group").is_null()
-    found = [row for row in _open_at(root, end, mine) if row["group"] == group or names_group(row, group)]
+    found = [
+        row for row in _open_at(root, end, mine) if row["group"] == group or names_group(row, group)
+    ]
     shown = sorted((row for row in found if row["role"] != "suppressed"), key=rank)
     return Diagnosis(end, behind, sorted(windows, key=_badness), shown, len(found) - len(shown))
 
 
 def read_health(root: str, at: datetime, window_seconds: int) -> dict[str, Health]:
-    """Return each group of the newest evaluated window that ended by a moment; empty if that is too long ago."""
+    """Return each group of the newest evaluated window that ended by a moment.
+
+    The result is empty if that window is too long ago.
+    """
     window = timedelta(seconds=window_seconds)
     start = _newest_start(root, at, window)
     if start is None or int((at - start - window) / window) > MAX_WINDOWS_BEHIND:
@@ -140,7 +156,8 @@ def read_health(root: str, at: datetime, window_seconds: int) -> dict[str, Healt
     for row in windows:
         of_window.setdefault(row["group"], []).append(row)
     return {
-        group: Health(of_window.get(group, []), of_group.get(group, [])) for group in of_window.keys() | of_group.keys()
+        group: Health(of_window.get(group, []), of_group.get(group, []))
+        for group in of_window.keys() | of_group.keys()
     }
 
 
@@ -150,13 +167,23 @@ def counted(findings: Iterable[Row]) -> list[Row]:
 
 
 def rows_between(
-    root: str, name: str, columns: Sequence[str], since: datetime, until: datetime, condition: Expression | None = None
+    root: str,
+    name: str,
+    columns: Sequence[str],
+    since: datetime,
+    until: datetime,
+    condition: Expression | None = None,
 ) -> list[Row]:
-    """Return rows of a table of the rules by time, maps as dicts; a column that an older job did not write is null."""
+    """Return rows of a table of the rules by time, maps as dicts.
+
+    A column that an older job did not write is null.
+    """
     return shown_rows(read_between(root, name, columns, since, until, condition), name, columns)
 
 
-def read_findings(root: str, since: datetime, until: datetime, condition: Expression | None = None) -> list[Row]:
+def read_findings(
+    root: str, since: datetime, until: datetime, condition: Expression | None = None
+) -> list[Row]:
     """Return the newest row of each finding that has one between two moments."""
     return newest_rows(rows_between(root, FINDINGS.name, _OF_FINDING, since, until, condition))
 
@@ -173,17 +200,24 @@ def _open_at(root: str, end: datetime, condition: Expression | None = None) -> l
     return open_findings(read_findings(root, end - REPEATED_WITHIN, end, condition))
 
 
-def read_rows_of_findings(root: str, since: datetime, until: datetime, condition: Expression) -> list[Row]:
+def read_rows_of_findings(
+    root: str, since: datetime, until: datetime, condition: Expression
+) -> list[Row]:
     """Return all rows of findings between two moments that meet a condition."""
     return rows_between(root, FINDINGS.name, _OF_FINDING, since, until, condition)
 
 
 def newest_rows(rows: Iterable[Row]) -> list[Row]:
-    """Return the newest row of each finding; evidence that it lacks, as at the end, is that of the row before."""
+    """Return the newest row of each finding.
+
+    Evidence that this row lacks, as at the end of the finding, comes from the row before.
+    """
     newest: dict[str, Row] = {}
     for row in sorted(rows, key=lambda row: (row["finding_id"], row["seq"])):
         before = newest.get(row["finding_id"], {})
-        newest[row["finding_id"]] = row | {name: row[name] or before.get(name) or {} for name in _KEPT}
+        newest[row["finding_id"]] = row | {
+            name: row[name] or before.get(name) or {} for name in _KEPT
+        }
     return list(newest.values())
 
 
@@ -198,12 +232,16 @@ def at_least(limit: str | None) -> tuple[str, ...]:
 
 
 def exit_code(rows: Iterable[Row], limit: str | None, *, is_known: bool) -> int:
-    """Return the exit code of --fail-on: 1 for an open finding of at least that severity, 75 if none can be known.
+    """Return the exit code of --fail-on: 1 for an open finding of at least that severity.
+
+    It is 75 if no finding can be known.
 
     Suppressed findings do not count, and without a limit none does.
     """
     severe = at_least(limit)
-    if any(row["severity"] in severe and row["role"] != "suppressed" for row in open_findings(rows)):
+    if any(
+        row["severity"] in severe and row["role"] != "suppressed" for row in open_findings(rows)
+    ):
         return FOUND
     return OK if is_known else unknown_code(limit)
 
@@ -214,7 +252,8 @@ def unknown_code(limit: str | None) -> int:
         return OK
     unknown = LaggardError(
         f"--fail-on {limit}: findings are unknown",
-        cause="the rules know no group that is asked for: they have not evaluated it, or there is none",
+        cause="the rules know no group that is asked for: they have not evaluated it, or there is "
+        "none",
         fix="wait for the next window; if none comes, laggard doctor says why",
     )
     print(unknown, file=sys.stderr)
@@ -222,9 +261,11 @@ def unknown_code(limit: str | None) -> int:
 
 
 def is_any_known(root: str, at: datetime, window_seconds: int, glob: str = "*") -> bool:
-    """Return True if the health of a matching group is known at a moment; False if no group matches."""
+    """Return True if a matching group's health is known at a moment; False without a match."""
     healths = read_health(root, at, window_seconds)
-    return any(fnmatchcase(group, glob) and health.level != UNKNOWN for group, health in healths.items())
+    return any(
+        fnmatchcase(group, glob) and health.level != UNKNOWN for group, health in healths.items()
+    )
 
 
 def _newest_start(root: str, at: datetime, window: timedelta) -> datetime | None:
@@ -242,8 +283,14 @@ def _groups_named(row: Row) -> list[str]:
 
 
 def rank(row: Row) -> tuple[object, ...]:
-    """Return the sort key: the primary finding, then by severity, the group's own before the cluster's, then by age."""
-    severity = SEVERITIES.index(row["severity"]) if row["severity"] in SEVERITIES else len(SEVERITIES)
+    """Return the sort key of a finding.
+
+    First comes the primary finding; then findings go by severity, the group's own before the
+    cluster's, then by age.
+    """
+    severity = (
+        SEVERITIES.index(row["severity"]) if row["severity"] in SEVERITIES else len(SEVERITIES)
+    )
     role = _ROLES.index(row["role"]) if row["role"] in _ROLES else len(_ROLES)
     return (role, severity, row["group"] is None, row["started_at"], row["code"], row["finding_id"])
 
@@ -254,10 +301,18 @@ def is_behind(row: Row) -> bool:
 
 
 def is_left(row: Row) -> bool:
-    """Return True if no member subscribes to the window's topic any more: its lag does not count in any verdict."""
+    """Return True if no member subscribes to the window's topic any more.
+
+    The lag of such a topic does not count in any verdict.
+    """
     return LEFT in (row["flags"] or ())
 
 
 def _badness(row: Row) -> tuple[bool, float, int, str]:
     seconds, lag = row["max_time_lag_seconds"], row["lag_known"]
-    return (is_left(row), -(-1.0 if seconds is None else seconds), -(-1 if lag is None else lag), row["topic"])
+    return (
+        is_left(row),
+        -(-1.0 if seconds is None else seconds),
+        -(-1 if lag is None else lag),
+        row["topic"],
+    )

@@ -15,10 +15,15 @@ if TYPE_CHECKING:
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb and its options."""
     parser = subparsers.add_parser(
-        "export", help="serve the metrics", description="Read the tables, serve the metrics; no Spark, no broker."
+        "export",
+        help="serve the metrics",
+        description="Read the tables, serve the metrics; no Spark, no broker.",
     )
     parser.add_argument(
-        "--listen", metavar="HOST:PORT", type=address, help="instead of exporter.listen; port 0 takes a free one"
+        "--listen",
+        metavar="HOST:PORT",
+        type=address,
+        help="instead of exporter.listen; port 0 takes a free one",
     )
     parser.add_argument(
         "--tables",
@@ -37,15 +42,20 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         nargs="?",
         const="live",
         choices=("live", "ready"),
-        help="serve nothing: ask the running exporter, exit with 0 if it answers (and has metrics), else 1",
+        help="serve nothing: ask the running exporter, exit with 0 if it answers (and has "
+        "metrics), else 1",
     )
-    parser.add_argument("--print", action="store_true", help="print what one scrape would get, and end")
+    parser.add_argument(
+        "--print", action="store_true", help="print what one scrape would get, and end"
+    )
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Serve until stopped, or ask the exporter that serves."""
     listen = args.listen or config.exporter.listen
-    web_config_file = config.exporter.web_config_file if args.web_config_file is None else args.web_config_file
+    web_config_file = (
+        config.exporter.web_config_file if args.web_config_file is None else args.web_config_file
+    )
     if args.check:
         return _check(args, listen, web_config_file)
     if not args.print:  # else it may be a part of another program, as in our tests
@@ -67,7 +77,9 @@ def run(args: argparse.Namespace, config: Config) -> int:
         tick_seconds=config.job.tick_seconds,
         window_seconds=config.job.window_seconds,
         policy=config.policies.of,
-        idle_seconds=config.policies.idle_seconds(config.cluster.name if len(tables) == 1 else None),
+        idle_seconds=config.policies.idle_seconds(
+            config.cluster.name if len(tables) == 1 else None
+        ),
         listen=listen,
         web_config_file=web_config_file,
         refresh_seconds=config.exporter.refresh_seconds,
@@ -89,6 +101,12 @@ def run(args: argparse.Namespace, config: Config) -> int:
 def _check(args: argparse.Namespace, listen: str, web_config_file: str) -> int:
     from laggard.exporter.check import asks_for_tls, check
 
-    is_good, sentence = check(listen, ready=args.check == "ready", tls_first=asks_for_tls(web_config_file))
-    print(printable_json({"v": 1, "ok": is_good, "data": {"sentence": sentence}}) if args.json else sentence)
+    is_good, sentence = check(
+        listen, ready=args.check == "ready", tls_first=asks_for_tls(web_config_file)
+    )
+    print(
+        printable_json({"v": 1, "ok": is_good, "data": {"sentence": sentence}})
+        if args.json
+        else sentence
+    )
     return 0 if is_good else 1

@@ -23,7 +23,15 @@ from laggard.cli.evaluated import (
     read_findings,
 )
 from laggard.cli.parser import hint
-from laggard.cli.published import Row, is_asked, made_lines, published_batch, read_where, refuse_empty, warn_if_old
+from laggard.cli.published import (
+    Row,
+    is_asked,
+    made_lines,
+    published_batch,
+    read_where,
+    refuse_empty,
+    warn_if_old,
+)
 from laggard.cli.table import Table
 from laggard.cli.times import HELP, When, accept_spans, when
 from laggard.cli.words import aligned, moment, short
@@ -49,10 +57,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "findings",
         help="what the rules found, the open ones first",
-        description="Findings that are open, and those that ended in the last 24 hours, worst first.",
+        description="Findings that are open, and those that ended in the last 24 hours, worst "
+        "first.",
     )
     accept_spans(parser)
-    parser.add_argument("--group", metavar="GLOB", default="*", help="only groups whose name matches")
+    parser.add_argument(
+        "--group", metavar="GLOB", default="*", help="only groups whose name matches"
+    )
     parser.add_argument("--code", metavar="CODE", help="only this code; * stands for any letters")
     parser.add_argument("--severity", choices=SEVERITIES, help="only this severity")
     parser.add_argument(
@@ -65,7 +76,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--open", action="store_true", help="only those that are open")
     parser.add_argument("--all", action="store_true", help="also those that another one explains")
     parser.add_argument(
-        "--fail-on", choices=FAIL_ON, help="exit with 1 if a listed one of this severity or a higher one is open"
+        "--fail-on",
+        choices=FAIL_ON,
+        help="exit with 1 if a listed one of this severity or a higher one is open",
     )
     add_options(parser)
 
@@ -86,10 +99,19 @@ def run(args: argparse.Namespace, config: Config) -> int:
         rows = read_where(config.job.tables, batch, GROUP_STATUS.name, ("group",))
         _refuse_unknown_group(args.group, [*rows, *found.rows])
     if args.json:
-        print(printable_json({"v": 1, "ok": True, "data": to_data(replace(found, rows=chosen))}, datetime.isoformat))
+        print(
+            printable_json(
+                {"v": 1, "ok": True, "data": to_data(replace(found, rows=chosen))},
+                datetime.isoformat,
+            )
+        )
     else:
-        terminal.show(finding_tables(chosen, found.evaluated_to, found.behind), no_color=args.no_color)
-    is_known = is_any_known(config.job.tables, batch.polled_at, config.job.window_seconds, args.group)
+        terminal.show(
+            finding_tables(chosen, found.evaluated_to, found.behind), no_color=args.no_color
+        )
+    is_known = is_any_known(
+        config.job.tables, batch.polled_at, config.job.window_seconds, args.group
+    )
     return exit_code(chosen, args.fail_on, is_known=is_known)
 
 
@@ -126,7 +148,11 @@ def read_found(root: str, polled_at: datetime, window: timedelta, from_when: Whe
     evaluated_to = None if start is None else start + window
     # what is open has a row of the last hour before the rules' newest window, which may be long ago
     since = from_when(polled_at)
-    rows = [] if evaluated_to is None else read_findings(root, min(since, evaluated_to - REPEATED_WITHIN), evaluated_to)
+    rows = (
+        []
+        if evaluated_to is None
+        else read_findings(root, min(since, evaluated_to - REPEATED_WITHIN), evaluated_to)
+    )
     rows = [row for row in rows if row["event"] != "closed" or row["at"] >= since]
     ranked = sorted(made_lines(rows, FINDINGS.name, _ranked), key=lambda each: each[0])
     behind = int((polled_at - (evaluated_to or polled_at)) / window)
@@ -145,16 +171,24 @@ def finding_lines(rows: Sequence[Row], evaluated_to: datetime | None, behind: in
 
 
 def finding_tables(rows: Sequence[Row], evaluated_to: datetime | None, behind: int) -> list[Table]:
-    """Return the time up to which rules were evaluated, the open findings, and those that have ended."""
+    """Return the time up to which rules were evaluated, and the open and the ended findings."""
     if evaluated_to is None:
         return [Table("the rules have not evaluated yet: what they would find is unknown")]
-    late = f", {behind} windows ago: what they would find since is unknown" if behind > MAX_WINDOWS_BEHIND else ""
+    late = (
+        f", {behind} windows ago: what they would find since is unknown"
+        if behind > MAX_WINDOWS_BEHIND
+        else ""
+    )
     is_open = open_findings(rows)
     ended = [row for row in rows if row["event"] == "closed"]
     sentence = f"evaluated to {moment(evaluated_to)}{late}; {len(is_open)} open, {len(ended)} ended"
-    tables = [Table(sentence, _TITLES if is_open else (), [*map(_cells, is_open)], _RIGHT, least=_LEAST)]
+    tables = [
+        Table(sentence, _TITLES if is_open else (), [*map(_cells, is_open)], _RIGHT, least=_LEAST)
+    ]
     if ended:
-        cells = [(moment(row["closed_at"]), row["close_reason"] or "-", *_cells(row)) for row in ended]
+        cells = [
+            (moment(row["closed_at"]), row["close_reason"] or "-", *_cells(row)) for row in ended
+        ]
         tables += [Table("", ("ENDED", "WHY", *_TITLES), cells, _RIGHT, least=_LEAST)]
     return tables
 
@@ -195,5 +229,7 @@ def order(row: Row) -> tuple[object, ...]:
     """Open ones by severity, group and role; then those that ended, the newest first."""
     if row["event"] == "closed":
         return (1, -row["closed_at"].timestamp(), row["finding_id"])
-    severity = SEVERITIES.index(row["severity"]) if row["severity"] in SEVERITIES else len(SEVERITIES)
+    severity = (
+        SEVERITIES.index(row["severity"]) if row["severity"] in SEVERITIES else len(SEVERITIES)
+    )
     return (0, severity, row["group"] or "", *rank(row))

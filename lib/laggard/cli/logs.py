@@ -17,15 +17,20 @@ else:
     _Stream = logging.StreamHandler  # takes no type in Python 3.10
 
 LINES_PER_MINUTE, KEPT_FOR_ERRORS = 40, 10  # the JVM of the job may write 20 more
-_NOISY = ("kafka", "py4j")  # one dead broker gives two lines a second; what matters is raised as an error of ours
+# one dead broker gives two lines a second; what matters is raised as an error of ours
+_NOISY = ("kafka", "py4j")
 
 
 class JsonLines(logging.Formatter):
-    """One object per line; JSON escapes control characters, so a group's name cannot forge a line."""
+    """One object per line.
+
+    JSON escapes control characters, so a group's name cannot forge a line.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+            + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
@@ -41,7 +46,9 @@ class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         clock = time.strftime("%H:%M:%S", time.localtime(record.created))
         message = printable_json(record.getMessage())[1:-1].replace('\\"', '"')
-        error = f"\n{printable_lines(self.formatException(record.exc_info))}" if record.exc_info else ""
+        error = (
+            f"\n{printable_lines(self.formatException(record.exc_info))}" if record.exc_info else ""
+        )
         return f"{clock} {record.levelname.lower()} {message}{error}"
 
 
@@ -61,7 +68,12 @@ class BoundedHandler(_Stream):
     def emit(self, record: logging.LogRecord) -> None:
         """Write the line, or count it."""
         if self._clock() - self._minute_began >= 60:
-            left_out, self._left_out, self._lines, self._minute_began = self._left_out, 0, 0, self._clock()
+            left_out, self._left_out, self._lines, self._minute_began = (
+                self._left_out,
+                0,
+                0,
+                self._clock(),
+            )
             if left_out:
                 self.emit(
                     logging.makeLogRecord(
@@ -73,7 +85,11 @@ class BoundedHandler(_Stream):
                         }
                     )
                 )
-        limit = LINES_PER_MINUTE if record.levelno >= logging.ERROR else LINES_PER_MINUTE - KEPT_FOR_ERRORS
+        limit = (
+            LINES_PER_MINUTE
+            if record.levelno >= logging.ERROR
+            else LINES_PER_MINUTE - KEPT_FOR_ERRORS
+        )
         if self._lines >= limit:
             self._left_out += 1
             return
@@ -95,5 +111,8 @@ def start_log(level: str, *, is_json: bool) -> None:
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """Return False for records that py4j logs with the root logger: a traceback for each thread of an ended JVM."""
+    """Return False for records that py4j logs with the root logger.
+
+    They are a traceback for each thread of an ended JVM.
+    """
     return f"{os.sep}py4j{os.sep}" not in record.pathname

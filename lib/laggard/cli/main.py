@@ -25,13 +25,15 @@ from laggard.config import Config, load_config
 from laggard.errors import INTERNAL, INTERRUPTED, OK, TEMPORARY, USAGE, LaggardError
 from laggard.escape import printable, printable_json, printable_lines
 
-# The module laggard.cli.<verb> is imported when its verb is used: it may bring Spark or Arrow along.
+# The module laggard.cli.<verb> is imported when its verb is used: it may bring Spark or Arrow
+# along.
 VERBS = {
     "demo": "real broker, load, job, exporter and a live view, on this machine",
     "run": "the job: reads the offsets topic, writes the tables",
     "export": "the exporter: reads the tables, serves the metrics",
     "status": "groups and their lag, from the tables",
-    "explain": "one group in plain words: what is wrong, why, what to do first, and what is not known",
+    "explain": "one group in plain words: what is wrong, why, what to do first, and what is not "
+    "known",
     "plan": "what if: load, drain time and cost with other members, assignor, rate or partitions",
     "findings": "what the rules found, the open ones first",
     "diagnose": "evaluate a past range again, also with other thresholds",
@@ -51,7 +53,10 @@ OWN_CONFIG = ("config", "decode", "demo")  # these must work when the configurat
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb and return the exit code; help and version leave through SystemExit, as argparse does."""
+    """Run one verb and return the exit code.
+
+    Help and version leave through SystemExit, as argparse does.
+    """
     words = sys.argv[1:] if argv is None else list(argv)
     is_verbose = not {"-v", "--verbose"}.isdisjoint(words)
     try:
@@ -85,11 +90,17 @@ def report(error: Exception, *, is_json: bool, is_verbose: bool = False) -> int:
     else:
         sentence = next(iter(str(error).splitlines()), "no message")
         fix = "report this as a bug of laggard" if is_verbose else "run with -v for the traceback"
-        named = LaggardError(f"internal error: {type(error).__name__}: {sentence}", fix=fix, exit_code=INTERNAL)
+        named = LaggardError(
+            f"internal error: {type(error).__name__}: {sentence}", fix=fix, exit_code=INTERNAL
+        )
     if is_json:
         names = ("what", "cause", "fix", "exit_code")
         with suppress(OSError):  # the code and the text below say it too
-            print(printable_json({"v": 1, "ok": False, "error": {name: getattr(named, name) for name in names}}))
+            print(
+                printable_json(
+                    {"v": 1, "ok": False, "error": {name: getattr(named, name) for name in names}}
+                )
+            )
     print(printable_lines(str(named)), file=sys.stderr)
     try:
         sys.stdout.flush()
@@ -122,11 +133,20 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     verb = chosen_verb(words)
     if verb is not None and verb not in VERBS:
         near = hint(verb, VERBS).removeprefix("; ")
-        raise LaggardError(f'there is no verb "{printable(verb)}"', cause=near, fix="laggard --help", exit_code=USAGE)
+        raise LaggardError(
+            f'there is no verb "{printable(verb)}"',
+            cause=near,
+            fix="laggard --help",
+            exit_code=USAGE,
+        )
     args = build_parser(verb).parse_all(words or ["--help"])
     if verb is None:
         raise LaggardError("no verb is given", fix="laggard --help", exit_code=USAGE)
-    if args.json and verb in PROSE and not (getattr(args, "check", None) or getattr(args, "dry_run", False)):
+    if (
+        args.json
+        and verb in PROSE
+        and not (getattr(args, "check", None) or getattr(args, "dry_run", False))
+    ):
         raise LaggardError(
             f"laggard {verb} has no answer in JSON",
             cause="it runs until it is stopped",
@@ -171,14 +191,24 @@ def chosen_verb(words: Sequence[str]) -> str | None:
 
 
 def build_parser(*chosen: str | None) -> Parser:
-    """Return the parser with every verb's name, and the options of the chosen verbs, usually one."""
-    parser = Parser(prog="laggard", description="Kafka consumer lag and rebalances, kept in Delta tables.")
+    """Return the parser with every verb's name and the options of the chosen verbs.
+
+    Usually one verb is chosen.
+    """
+    parser = Parser(
+        prog="laggard", description="Kafka consumer lag and rebalances, kept in Delta tables."
+    )
     parser.add_argument("--version", action="version", version=f"laggard {__version__}")
     parser.add_argument(
-        "--print-completion", action=PrintCompletion, choices=SHELLS, help="print the completion for a shell, and end"
+        "--print-completion",
+        action=PrintCompletion,
+        choices=SHELLS,
+        help="print the completion for a shell, and end",
     )
     add_global_options(parser, default=None)
-    parser.set_defaults(config=None, set=[], verb_set=[], json=False, no_color=False, quiet=False, verbose=False)
+    parser.set_defaults(
+        config=None, set=[], verb_set=[], json=False, no_color=False, quiet=False, verbose=False
+    )
     subparsers = parser.add_subparsers(dest="verb", metavar="verb", title="verbs")
     for name, sentence in VERBS.items():
         if name in chosen:

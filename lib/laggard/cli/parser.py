@@ -1,4 +1,6 @@
-"""The parser of the command line: its global options, errors that name the nearest right word, and completion.
+"""The parser of the command line: its global options, errors with suggestions, and completion.
+
+An error names the nearest right word.
 
 A shell completes names of groups and topics from a running exporter, silent, and never late.
 """
@@ -31,7 +33,9 @@ _CHOICE = re.compile(r"invalid choice: '(.*?)' \(choose from (.+?)\)", re.DOTALL
 class PrintCompletion(argparse.Action):
     """Print the completion that was made from this parser, and end."""
 
-    def __call__(self, parser: argparse.ArgumentParser, _space: Any, shell: Any, _option: str | None = None) -> None:
+    def __call__(
+        self, parser: argparse.ArgumentParser, _space: Any, shell: Any, _option: str | None = None
+    ) -> None:
         text = conf_file(f"completion/laggard.{shell}").read_text(encoding="utf-8")
         sys.stdout.write(text)
         parser.exit(OK)
@@ -53,7 +57,10 @@ class Parser(argparse.ArgumentParser):
         raise LaggardError(what, cause=cause, fix=f"{self.prog} --help", exit_code=USAGE)
 
     def parse_all(self, words: Sequence[str]) -> argparse.Namespace:
-        """Parse all words; for one that no option has, the error names the nearest option of the verb."""
+        """Parse all words.
+
+        For a word that no option has, the error names the nearest option of the verb.
+        """
         found, unknown = self.parse_known_args(words)
         if unknown:
             parser = self.of_verb(found.verb)
@@ -88,11 +95,16 @@ def hint(word: str, known: Iterable[str]) -> str:
 
 
 def add_global_options(parser: argparse.ArgumentParser, default: str | None) -> None:
-    """Add the options of every verb, before it or after it; after it, no default may replace what stood before."""
+    """Add the options of every verb, before it or after it.
+
+    After it, no default may replace a value that came before it.
+    """
     is_verb = default is argparse.SUPPRESS
     options = parser.add_argument_group("options of every verb")
     where = "else $LAGGARD_CONFIG, ./laggard.toml, /etc/laggard/laggard.toml"
-    options.add_argument("--config", metavar="FILE", default=default, help=f"configuration ({where})")
+    options.add_argument(
+        "--config", metavar="FILE", default=default, help=f"configuration ({where})"
+    )
     set_to = "verb_set" if is_verb else "set"
     options.add_argument(
         "--set",
@@ -102,19 +114,33 @@ def add_global_options(parser: argparse.ArgumentParser, default: str | None) -> 
         dest=set_to,
         help="one key; wins over file and environment",
     )
-    options.add_argument("--json", action="store_true", default=default, help="one JSON object on standard output")
     options.add_argument(
-        "--no-color", action="store_true", default=default, help="no colors on a terminal, as with $NO_COLOR"
+        "--json", action="store_true", default=default, help="one JSON object on standard output"
+    )
+    options.add_argument(
+        "--no-color",
+        action="store_true",
+        default=default,
+        help="no colors on a terminal, as with $NO_COLOR",
     )
     loudness = options.add_mutually_exclusive_group()
-    loudness.add_argument("-q", "--quiet", action="store_true", default=default, help="log errors only")
     loudness.add_argument(
-        "-v", "--verbose", action="store_true", default=default, help="log everything; errors with their traceback"
+        "-q", "--quiet", action="store_true", default=default, help="log errors only"
+    )
+    loudness.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        default=default,
+        help="log everything; errors with their traceback",
     )
 
 
 def print_names(words: Sequence[str]) -> int:
-    """Print the names that fit, one a line: of `group` or `topic`, for the command line as it is up to the cursor."""
+    """Print the names that fit, one a line, for the command line up to the cursor.
+
+    The names are of `group` or `topic`.
+    """
     found: list[str] = []
     asker = Thread(target=_collect, args=(words, found), daemon=True)
     asker.start()
@@ -130,7 +156,11 @@ def _collect(words: Sequence[str], found: list[str]) -> None:
         typed = shlex.split(line)[1:] + ([""] if line[-1:].isspace() else [])
         before, begun = typed[:-1], typed[-1]
         if not begun or _PLAIN.fullmatch(begun):
-            found += [name for name in _names(kind, before, begun) if name.startswith(begun) and _PLAIN.fullmatch(name)]
+            found += [
+                name
+                for name in _names(kind, before, begun)
+                if name.startswith(begun) and _PLAIN.fullmatch(name)
+            ]
 
 
 def _names(kind: str, before: list[str], begun: str) -> Iterable[str]:
@@ -147,7 +177,7 @@ def _names(kind: str, before: list[str], begun: str) -> Iterable[str]:
 
 
 def _parsed_so_far(words: list[str]) -> argparse.Namespace:
-    """Return the options given so far on an incomplete command line, with the exporter's address."""
+    """Return the options of an incomplete command line so far, with the exporter's address."""
     from laggard.cli.api.client import add_options
     from laggard.cli.main import build_parser, chosen_verb
 

@@ -35,7 +35,10 @@ def any_batch(root: str) -> Batch:
     batch = newest_batch(root)
     if batch is None:
         raise LaggardError(
-            "nothing is published yet", cause=f"{root}/batches has no tick", fix="laggard run", exit_code=TEMPORARY
+            "nothing is published yet",
+            cause=f"{root}/batches has no tick",
+            fix="laggard run",
+            exit_code=TEMPORARY,
         )
     return batch
 
@@ -55,36 +58,56 @@ def published_batch(root: str) -> Batch:
 
 def title_of(batch: Batch, groups: int) -> str:
     """Return the title above every table: the cluster, the batch and the time of the poll."""
-    return f"{escape_label(batch.cluster)}: batch {batch.batch_id}, {moment(batch.polled_at)}, {count(groups, 'group')}"
+    return (
+        f"{escape_label(batch.cluster)}: batch {batch.batch_id}, {moment(batch.polled_at)}, "
+        f"{count(groups, 'group')}"
+    )
 
 
 def refuse_empty(glob: str, found: Sequence[object], names: Iterable[str] = ()) -> None:
-    """Raise an error if no group matches a glob; suggest the nearest of the names, which may have been meant."""
+    """Raise an error if no group matches a glob.
+
+    The error suggests the nearest of the names, which may have been meant.
+    """
     if glob != "*" and not found:
         cause = hint(glob, map(escape_label, names)).removeprefix("; ")
         raise LaggardError(
-            f'no group matches "{printable(glob)}"', cause=cause, fix="laggard status", exit_code=NOT_FOUND
+            f'no group matches "{printable(glob)}"',
+            cause=cause,
+            fix="laggard status",
+            exit_code=NOT_FOUND,
         )
 
 
 def is_asked(row: Row, glob: str) -> bool:
-    """Return True if a row is of a matching group, or of the cluster and all groups are asked for."""
+    """Return True if a row is of a matching group.
+
+    A row of the cluster also counts if all groups are requested.
+    """
     return glob == "*" or (row["group"] is not None and fnmatchcase(row["group"], glob))
 
 
 def warn_if_old(batch: Batch, config: Config) -> None:
     """Print a warning to standard error if the numbers are not current."""
     now, polled_at = time.time(), batch.clock_at.timestamp()
-    if not is_fresh(polled_at, now, max_age(config.job.tick_seconds, config.exporter.max_age_seconds)):
+    if not is_fresh(
+        polled_at, now, max_age(config.job.tick_seconds, config.exporter.max_age_seconds)
+    ):
         age = duration(abs(now - polled_at))
         side = "old" if now > polled_at else "in the future"
-        print(f"laggard: these numbers are {age} {side}: does the job run? (laggard doctor)", file=sys.stderr)
+        print(
+            f"laggard: these numbers are {age} {side}: does the job run? (laggard doctor)",
+            file=sys.stderr,
+        )
 
 
 def read_where(
     root: str, batch: Batch, name: str, columns: Sequence[str], condition: Expression | None = None
 ) -> list[Row]:
-    """Return rows of an overwritten table that meet a condition; a column that an older job did not write is null."""
+    """Return rows of an overwritten table that meet a condition.
+
+    A column that an older job did not write is null.
+    """
     return _rows(_open(root, batch, name), table_uri(root, name), name, columns, condition)
 
 
@@ -97,12 +120,17 @@ def read_newest_of(
     is_enough: Callable[[list[Row]], bool],
     until: datetime | None = None,
 ) -> list[Row]:
-    """Return a group's rows of an append table, from the newest date or from `until` back, until there are enough."""
+    """Return enough rows of a group from an append table, by date backwards.
+
+    Reading starts at the newest date or at `until`, and stops when there are enough rows.
+    """
     table = _open(root, batch, name)
     quoted = group.replace("'", "''")
     condition, last = field("group") == group, "9999"
     if until is not None:
-        condition &= field(TABLES[name].time_column) <= pa.scalar(until, pa.timestamp("us", tz="UTC"))
+        condition &= field(TABLES[name].time_column) <= pa.scalar(
+            until, pa.timestamp("us", tz="UTC")
+        )
         last = str(until.date())
     rows: list[Row] = []
     dates = [date for date in reversed(dates_of(table)) if date <= last]
@@ -115,7 +143,12 @@ def read_newest_of(
 
 
 def read_dates(
-    root: str, batch: Batch, name: str, columns: Sequence[str], dates: set[str], condition: Expression
+    root: str,
+    batch: Batch,
+    name: str,
+    columns: Sequence[str],
+    dates: set[str],
+    condition: Expression,
 ) -> list[Row]:
     """Return rows of some dates of an append table."""
     if not dates:
@@ -125,7 +158,10 @@ def read_dates(
 
 
 def _spans(dates: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the newest and oldest date of pieces that double in size, so that a long idle group takes few reads."""
+    """Yield the newest and oldest date of pieces that double in size.
+
+    So a long idle group takes few reads.
+    """
     start, size = 0, 1
     while start < len(dates):
         piece = dates[start : start + size]
@@ -136,18 +172,28 @@ def _spans(dates: Sequence[str]) -> Iterator[tuple[str, str]]:
 def _open(root: str, batch: Batch, name: str) -> DeltaTable:
     version = batch.table_versions.get(name)
     if version is None:
-        raise TableUnreadable(table_uri(root, name), f"batch {batch.batch_id} names no version of it")
+        raise TableUnreadable(
+            table_uri(root, name), f"batch {batch.batch_id} names no version of it"
+        )
     return open_table(root, name, version)
 
 
 def _rows(
-    table: DeltaTable, uri: str, name: str, columns: Sequence[str], condition: Expression | None, files: str = ""
+    table: DeltaTable,
+    uri: str,
+    name: str,
+    columns: Sequence[str],
+    condition: Expression | None,
+    files: str = "",
 ) -> list[Row]:
     return shown_rows(read_known(table, uri, columns, condition, files), name, columns)
 
 
 def shown_rows(rows: pa.Table, name: str, columns: Sequence[str]) -> list[Row]:
-    """Return rows as dicts; odd ones are left out and named. A column that an older job did not write is null."""
+    """Return rows as dicts; odd rows are left out and named.
+
+    A column that an older job did not write is null.
+    """
     skipped = Skipped()
     found = [dict.fromkeys(columns) | row for row in sound_rows(rows, name, skipped)]
     warn_of(skipped)
@@ -155,7 +201,10 @@ def shown_rows(rows: pa.Table, name: str, columns: Sequence[str]) -> list[Row]:
 
 
 def made_lines(rows: Sequence[Row], name: str, make: Callable[[Row], T]) -> list[T]:
-    """Make something of each row of a table; a row of which nothing can be made is left out and named."""
+    """Make an object of each row of a table.
+
+    A row that cannot be converted is left out and named.
+    """
     skipped = Skipped()
     found = made_of(rows, name, make, skipped)
     warn_of(skipped)

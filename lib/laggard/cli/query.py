@@ -45,11 +45,13 @@ if TYPE_CHECKING:
 _BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
 # the word that decides; explain analyze runs what follows it, also a copy to a file
 _READS = re.compile(
-    rf"{_BLANK}(?:explain\b{_BLANK}(?:(?:analyze|verbose|format\s+\w+)\b{_BLANK})*(?=\(*{_BLANK}(?:select|with|values)\b))?"
+    rf"{_BLANK}(?:explain\b{_BLANK}(?:(?:analyze|verbose"
+    rf"|format\s+\w+)\b{_BLANK})*(?=\(*{_BLANK}(?:select|with|values)\b))?"
     rf"\(*{_BLANK}(?:select|with|values|describe|show)\b",
     re.IGNORECASE | re.DOTALL,
 )
-_OF_FILES = ("Parquet error", "Object Store error", "Kernel error")  # DataFusion's words: the query may be right
+# DataFusion's words: the query may be right
+_OF_FILES = ("Parquet error", "Object Store error", "Kernel error")
 _HELP = "laggard query --list"
 _LOOK_SECONDS = 0.2
 _SHOW = re.compile(r"\s*show\s+tables\s*;?\s*", re.IGNORECASE)
@@ -59,34 +61,52 @@ _DESCRIBE = re.compile(r"\s*(?:describe|desc|show\s+columns\s+from)\s+(\w+)\s*;?
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb and its options."""
     parser = subparsers.add_parser(
-        "query", help="SQL on the tables, as last published", description="SQL on the published tables, without a JVM."
+        "query",
+        help="SQL on the tables, as last published",
+        description="SQL on the published tables, without a JVM.",
     )
-    parser.add_argument("sql", nargs="?", default="", help='for example "select * from worst_groups", "show tables"')
     parser.add_argument(
-        "--format", choices=FORMATS, help="of the rows (default: table, or as the name of the file says)"
+        "sql", nargs="?", default="", help='for example "select * from worst_groups", "show tables"'
+    )
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        help="of the rows (default: table, or as the name of the file says)",
     )
     parser.add_argument(
         "-o",
         "--output",
         metavar="FILE",
-        help="save the rows: FILE.parquet, FILE.csv or FILE.json; - is standard output, as CSV or by --format",
+        help="save the rows: FILE.parquet, FILE.csv or FILE.json; - is standard output, as CSV or "
+        "by --format",
     )
-    parser.add_argument("--list", action="store_true", help="list questions, views, and tables with their columns")
+    parser.add_argument(
+        "--list", action="store_true", help="list questions, views, and tables with their columns"
+    )
     parser.add_argument("--name", metavar="Q7", default="", help="answer a shipped question")
     parser.add_argument(
-        "--param", metavar="K=V", action="append", default=[], help="a value for :k in the question or the SQL"
+        "--param",
+        metavar="K=V",
+        action="append",
+        default=[],
+        help="a value for :k in the question or the SQL",
     )
     accept_spans(parser)
     parser.add_argument("--from", metavar="TIME", dest="begin", help=f"begin of the range: {HELP}")
     parser.add_argument(
-        "--to", metavar="TIME", dest="end", help="end of the range, exclusive (default: the newest tick)"
+        "--to",
+        metavar="TIME",
+        dest="end",
+        help="end of the range, exclusive (default: the newest tick)",
     )
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Answer one query, or list what can be asked."""
     if args.list:
-        write_json([*question_list(), *view_list(), *table_list()], sys.stdout) if args.json else print(
+        write_json(
+            [*question_list(), *view_list(), *table_list()], sys.stdout
+        ) if args.json else print(
             "\n".join([*question_lines(), "", *view_lines(), "", *list_lines()])
         )
         return OK
@@ -98,7 +118,9 @@ def run(args: argparse.Namespace, config: Config) -> int:
             exit_code=USAGE,
         )
     with waiting(is_quiet=getattr(args, "quiet", False)):
-        rows, notes = (_answer_question if args.name else _answer_sql)(config.job.tables, args.name or args.sql, values)
+        rows, notes = (_answer_question if args.name else _answer_sql)(
+            config.job.tables, args.name or args.sql, values
+        )
     _write(args, rows, notes)
     return OK
 
@@ -111,7 +133,11 @@ def _write(args: argparse.Namespace, rows: pa.Table, notes: Sequence[str]) -> No
         kind = args.format or (format_of(args.output) if args.output else "table")
     write_rows(rows, kind, args.output)
     if args.json and args.output not in (None, STDOUT):
-        print(printable_json({"v": 1, "ok": True, "data": {"file": args.output, "rows": rows.num_rows}}))
+        print(
+            printable_json(
+                {"v": 1, "ok": True, "data": {"file": args.output, "rows": rows.num_rows}}
+            )
+        )
     if not getattr(args, "quiet", False):
         sys.stdout.flush()
         if args.output not in (None, STDOUT):
@@ -122,9 +148,16 @@ def _write(args: argparse.Namespace, rows: pa.Table, notes: Sequence[str]) -> No
 
 def _answer_question(root: str, name: str, values: Mapping[str, str]) -> tuple[pa.Table, list[str]]:
     question, batch = find_question(name), any_batch(root)
-    sql, asked = fill(question, values, batch.polled_at), range_of(question, values, batch.polled_at)
+    sql, asked = (
+        fill(question, values, batch.polled_at),
+        range_of(question, values, batch.polled_at),
+    )
     rows = run_query(root, sql)
-    if not rows.num_rows and "group" in values and values["group"] not in (known := known_groups(root, batch)):
+    if (
+        not rows.num_rows
+        and "group" in values
+        and values["group"] not in (known := known_groups(root, batch))
+    ):
         raise missing_group(values["group"], known)
     return rows, _notes(root, batch, sql, rows, asked, values)
 
@@ -141,7 +174,9 @@ def _answer_sql(root: str, text: str, values: Mapping[str, str]) -> tuple[pa.Tab
     return rows, _notes(root, batch, sql, rows, touched, {})
 
 
-def _notes(root: str, batch: Batch, sql: str, rows: pa.Table, asked: Range, values: Mapping[str, str]) -> list[str]:
+def _notes(
+    root: str, batch: Batch, sql: str, rows: pa.Table, asked: Range, values: Mapping[str, str]
+) -> list[str]:
     why = [] if rows.num_rows else empty_notes(root, batch, sql, asked, groups_named(sql, values))
     return why + gap_notes(root, batch, asked)
 
@@ -153,7 +188,10 @@ def given_values(args: argparse.Namespace) -> dict[str, str]:
         name, is_pair, value = text.partition("=")
         if not is_pair:
             raise LaggardError(
-                f"--param {text} has no value", cause="it is NAME=VALUE", fix="--param group=payments", exit_code=USAGE
+                f"--param {text} has no value",
+                cause="it is NAME=VALUE",
+                fix="--param group=payments",
+                exit_code=USAGE,
             )
         values[name] = value
     ends = {"from": args.begin, "to": args.end}
@@ -169,7 +207,10 @@ def question_lines() -> list[str]:
     """Return the questions, each followed by its parameters with type, default and meaning."""
     lines = ["questions: laggard query --name Q1 --param group=payments"]
     for question in read_questions().values():
-        cells = [(f"    {each.name}", each.type, each.default, each.comment) for each in question.parameters]
+        cells = [
+            (f"    {each.name}", each.type, each.default, each.comment)
+            for each in question.parameters
+        ]
         lines += [f"  {question.name}  {question.title}", *aligned(cells, [False] * 4)]
     return lines
 
@@ -198,12 +239,17 @@ def run_query(root: str, sql: str, asked: Range | None = None) -> pa.Table:
     Of a range that is asked for, tables of history have only what lies in it.
     """
     if not _READS.match(sql):  # the question may stand above as a comment
-        raise LaggardError("only queries that read are allowed", cause=f"{sql[:60]!r}", fix=_HELP, exit_code=USAGE)
+        raise LaggardError(
+            "only queries that read are allowed", cause=f"{sql[:60]!r}", fix=_HELP, exit_code=USAGE
+        )
     return open_session(root, asked)(sql)
 
 
 def open_session(root: str, asked: Range | None = None) -> Callable[[str], pa.Table]:
-    """Give the function that answers SQL of ours or of a user, for several questions about the same versions."""
+    """Give the function that answers SQL of ours or of a user.
+
+    It serves several questions about the same versions.
+    """
     builder = QueryBuilder()
     for name, version in _versions(any_batch(root)).items():
         with suppress(TableMissing) if version is None else nullcontext():  # an older job made none
@@ -233,13 +279,19 @@ def _failure(error: Exception, root: str, sql: str) -> LaggardError:
 
 
 def _versions(batch: Batch) -> dict[str, int | None]:
-    """Map table to version: `batches` itself at that of the row, tables of the diagnosis at their newest, as None."""
+    """Map table to version.
+
+    `batches` itself is at that of the row; tables of the diagnosis are at their newest, as
+    None.
+    """
     named = {name: version for name, version in batch.table_versions.items() if name in TABLES}
     newest = {name: None for name, table in TABLES.items() if table.is_of_diagnosis}
     return {**named, BATCHES.name: batch.version, **newest}
 
 
-def _register(builder: QueryBuilder, root: str, table: Table, version: int | None, asked: Range) -> None:
+def _register(
+    builder: QueryBuilder, root: str, table: Table, version: int | None, asked: Range
+) -> None:
     delta = open_table(root, table.name, version)
     kept = conditions(table, asked)
     if not kept:
@@ -247,14 +299,19 @@ def _register(builder: QueryBuilder, root: str, table: Table, version: int | Non
         return
     builder.register(f"whole_{table.name}", delta)
     builder.execute(
-        f"create view {table.name} as select * from whole_{table.name} where {' and '.join(kept)}"  # noqa: S608
+        f"create view {table.name} as select * from whole_{table.name} "  # noqa: S608
+        f"where {' and '.join(kept)}"
     )
 
 
 def _interruptible(work: Callable[[], pa.Table]) -> pa.Table:
-    """Return the result of native code run in a thread, so that Ctrl-C is handled; the process then ends without it."""
+    """Return the result of native code run in a thread, so that Ctrl-C is handled.
+
+    After Ctrl-C the process ends without the result.
+    """
     future = ThreadPoolExecutor(1).submit(work)
-    while not wait([future], _LOOK_SECONDS).done:  # a signal that another thread got does not end a wait without limit
+    # a signal that another thread got does not end a wait without limit
+    while not wait([future], _LOOK_SECONDS).done:
         pass
     return future.result()
 
@@ -262,7 +319,11 @@ def _interruptible(work: Callable[[], pa.Table]) -> pa.Table:
 def question_list() -> list[dict[str, Any]]:
     """Return the questions as data."""
     return [
-        {"question": each.name, "title": each.title, "parameters": [asdict(one) for one in each.parameters]}
+        {
+            "question": each.name,
+            "title": each.title,
+            "parameters": [asdict(one) for one in each.parameters],
+        }
         for each in read_questions().values()
     ]
 
@@ -271,9 +332,15 @@ def list_lines() -> list[str]:
     """Return the tables, each followed by its columns with type and meaning."""
     lines: list[str] = []
     for table in TABLES.values():
-        lines += ["", f"{table.name}: {table.comment}"] if lines else [f"{table.name}: {table.comment}"]
+        lines += (
+            ["", f"{table.name}: {table.comment}"] if lines else [f"{table.name}: {table.comment}"]
+        )
         cells = [
-            (f"  {column.name}", column.type, column.comment + (f"; null: {column.null}" if column.null else ""))
+            (
+                f"  {column.name}",
+                column.type,
+                column.comment + (f"; null: {column.null}" if column.null else ""),
+            )
             for column in table.columns
         ]
         lines += aligned(cells, [False] * 3)
@@ -287,7 +354,12 @@ def table_list() -> list[dict[str, Any]]:
             "table": table.name,
             "comment": table.comment,
             "columns": [
-                {"column": column.name, "type": column.type, "comment": column.comment, "null": column.null}
+                {
+                    "column": column.name,
+                    "type": column.type,
+                    "comment": column.comment,
+                    "null": column.null,
+                }
                 for column in table.columns
             ],
         }

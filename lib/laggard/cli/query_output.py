@@ -23,7 +23,10 @@ from laggard.escape import finite, printable, printable_json
 FORMATS = ("table", "csv", "json", "parquet")
 STDOUT = "-"
 # numbers that name something: nobody reads their thousands
-_NAMES = re.compile(r"(^|_)(id|partition|generation|epoch|version|broker|coordinator|offset|seq|year|rule)$|_offset_")
+_NAMES = re.compile(
+    r"(^|_)(id|partition|generation|epoch|version|broker|coordinator|offset|seq|year|rule)$"
+    r"|_offset_"
+)
 
 
 def write_rows(rows: pa.Table, kind: str, place: str | None) -> None:
@@ -45,12 +48,18 @@ def write_rows(rows: pa.Table, kind: str, place: str | None) -> None:
             save(place, lambda path: _write(rows, kind, path), "rows.csv")
     except pa.ArrowNotImplementedError as error:
         raise LaggardError(
-            f"{kind} cannot hold these rows", cause=str(error), fix="save them as text: -o rows.csv", exit_code=USAGE
+            f"{kind} cannot hold these rows",
+            cause=str(error),
+            fix="save them as text: -o rows.csv",
+            exit_code=USAGE,
         ) from error
 
 
 def save(place: str, write: Callable[[Path], object], example: str) -> None:
-    """Write a file in whole or not at all; a link stays one, and a pipe or a device is written to."""
+    """Write a file in whole or not at all.
+
+    A link remains a link; a pipe or a device is written to.
+    """
     if not place or "\0" in place:
         raise LaggardError("-o names no file", fix=f"for example -o {example}", exit_code=USAGE)
     path = Path(place)
@@ -98,13 +107,17 @@ def _write_parquet(rows: pa.Table) -> None:
 
 
 def _refuse_twins(names: list[str]) -> None:
-    """Raise an error if two columns share a name: JSON and readers of CSV would silently keep one of them."""
+    """Raise an error if two columns share a name.
+
+    JSON and readers of CSV would silently keep one of them.
+    """
     twin = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twin is not None:
         raise LaggardError(
             f'two columns are named "{printable(twin)}"',
             cause="the answer would lose one of them",
-            fix=f'name them apart: select a."{printable(twin)}" as one, b."{printable(twin)}" as other',
+            fix=f'name them apart: select a."{printable(twin)}" as one, b."{printable(twin)}" as '
+            "other",
             exit_code=USAGE,
         )
 
@@ -129,14 +142,22 @@ def _print(rows: pa.Table, kind: str, out: TextIO) -> None:
 
 
 def _plain_texts(rows: pa.Table) -> pa.Table:
-    """Return the same rows with strings in place of Arrow's string views, which few Parquet readers support."""
-    plain = [field.with_type(pa.string()) if field.type == pa.string_view() else field for field in rows.schema]
+    """Return the same rows with strings in place of Arrow's string views.
+
+    Few Parquet readers support these views.
+    """
+    plain = [
+        field.with_type(pa.string()) if field.type == pa.string_view() else field
+        for field in rows.schema
+    ]
     return rows.cast(pa.schema(plain))
 
 
 def write_table(rows: pa.Table, out: TextIO) -> None:
     """Write the columns side by side, with numbers that can be read at a glance."""
-    is_right = [pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in rows.schema.types]
+    is_right = [
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in rows.schema.types
+    ]
     cells = [tuple(_cell(name, value) for name, value in row.items()) for row in _records(rows)]
     for line in aligned([tuple(map(printable, rows.column_names)), *cells], is_right):
         print(line, file=out)
@@ -148,12 +169,16 @@ def _write_csv(rows: pa.Table, out: TextIO) -> None:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([shown(name) for name in rows.column_names])
     writer.writerows(
-        ["" if value is None else shown(_plain(value)) for value in row.values()] for row in _records(rows)
+        ["" if value is None else shown(_plain(value)) for value in row.values()]
+        for row in _records(rows)
     )
 
 
 def write_json(rows: pa.Table | list[dict[str, Any]], out: TextIO) -> None:
-    """Write one JSON object: infinite values are the text Infinity, times are ISO 8601, durations are seconds."""
+    """Write one JSON object.
+
+    Infinite values are the text Infinity, times are ISO 8601, durations are seconds.
+    """
     records = rows if isinstance(rows, list) else _records(rows)
     out.write(printable_json(finite({"v": 1, "ok": True, "data": records}), _in_json) + "\n")
 
@@ -166,7 +191,9 @@ def _in_json(value: Any) -> Any:
 
 def _records(rows: pa.Table) -> list[dict[str, Any]]:
     columns = [_values(column) for column in rows.columns]
-    return [dict(zip(rows.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
+    return [
+        dict(zip(rows.column_names, values, strict=True)) for values in zip(*columns, strict=True)
+    ]
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
@@ -177,7 +204,10 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
 
 
 def _value(scalar: pa.Scalar) -> Any:
-    """Return the Python value; for a time outside the calendar its number, for invalid text the error."""
+    """Return the Python value.
+
+    For a time outside the calendar it is its number, for invalid text the error.
+    """
     try:
         return scalar.as_py(maps_as_pydicts="strict")
     except OverflowError:
@@ -209,4 +239,8 @@ def number(value: float) -> str:
 
 
 def _plain(value: Any) -> str:
-    return json.dumps(value, default=str, ensure_ascii=False) if isinstance(value, (dict, list)) else str(value)
+    return (
+        json.dumps(value, default=str, ensure_ascii=False)
+        if isinstance(value, (dict, list))
+        else str(value)
+    )

@@ -1,4 +1,7 @@
-"""The range of a query: what it leaves of each table, and the time that an answer without one covers."""
+"""The range of a query: the rows that it leaves of each table, and the default time range.
+
+The default is the time that an answer without a range covers.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,10 @@ def tables_behind(sql: str) -> list[str]:
 
 
 def conditions(table: Table, asked: Range) -> list[str]:
-    """Return SQL conditions for the rows of a range: windows that begin in it, events up to its end."""
+    """Return SQL conditions for the rows of a range.
+
+    They keep windows that begin in it, and events up to its end.
+    """
     column = table.time_column
     # a finding that was opened before the range may be open in it
     begin = None if table.name == FINDINGS.name else asked.begin
@@ -58,7 +64,10 @@ def conditions(table: Table, asked: Range) -> list[str]:
 
 
 def _of_ticks(column: str, begin: datetime | None, end: datetime | None) -> list[str]:
-    """Keep ticks of the range, and gaps that overlap it: a gap is found by the tick after it, often after the range."""
+    """Keep ticks of the range, and gaps that overlap it.
+
+    A gap is found by the tick after it, often after the range.
+    """
     kept = [f"{column} >= {_literal(begin)}"] if begin else []
     kept += [f"{column} <= {_literal(end)}"] if end else []
     met = [f"coalesce(gap_to, {column}) > {_literal(begin)}"] if begin else []
@@ -68,7 +77,10 @@ def _of_ticks(column: str, begin: datetime | None, end: datetime | None) -> list
 
 
 def touched_range(root: str, batch: Batch, sql: str, rows: pa.Table) -> Range:
-    """Return the time range of an answer: from its times, else from its dates, else that of the tables it reads."""
+    """Return the time range of an answer.
+
+    It is from its times, else from its dates, else that of the tables it reads.
+    """
     history = [name for name in tables_behind(sql) if TABLES[name].time_column]
     if not history or not rows.num_rows or set(history) == {BATCHES.name}:
         return Range()
@@ -82,7 +94,9 @@ def touched_range(root: str, batch: Batch, sql: str, rows: pa.Table) -> Range:
 
 def _ends_of(rows: pa.Table, is_wanted: Callable[[pa.DataType], bool]) -> list[datetime]:
     columns = zip(rows.column_names, rows.columns, strict=True)
-    return [each for name, column in columns if is_wanted(column.type) for each in _ends(name, column)]
+    return [
+        each for name, column in columns if is_wanted(column.type) for each in _ends(name, column)
+    ]
 
 
 def _ends(name: str, column: pa.ChunkedArray) -> list[datetime]:
@@ -103,7 +117,10 @@ def _days(root: str, names: Iterable[str]) -> list[Any]:
     found: list[Any] = []
     for name in names:
         with suppress(TableMissing):  # an older job made none
-            found += [datetime.fromisoformat(str(each["date"])).date() for each in open_table(root, name).partitions()]
+            found += [
+                datetime.fromisoformat(str(each["date"])).date()
+                for each in open_table(root, name).partitions()
+            ]
     return found
 
 

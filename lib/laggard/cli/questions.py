@@ -1,6 +1,7 @@
 """The shipped questions: SQL files in conf/sql that explain themselves, with named parameters.
 
-A file begins with a comment: the question, then its parameters (name, type, default, meaning) and its columns.
+A file begins with a comment: the question, then its parameters (name, type, default, meaning) and
+its columns.
 """
 
 from __future__ import annotations
@@ -23,9 +24,17 @@ _TITLE = re.compile(r"-- (Q\d+) (.+)")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 # what loses nothing as a number: 007 and a row of 22 digits are names
 _EXACT = re.compile(r"-?(0|[1-9]\d{0,17})(\.\d{1,9})?", re.ASCII)
-_TEXTS = "|".join({column.name for table in TABLES.values() for column in table.columns if column.type == "string"})
+_TEXTS = "|".join(
+    {
+        column.name
+        for table in TABLES.values()
+        for column in table.columns
+        if column.type == "string"
+    }
+)
 _COMPARED = re.compile(
-    rf'"?\b(?:{_TEXTS})"?\s*(?:=|<>|!=|(?:not\s+)?(?:i?like|in\s*\((?:[^()]*,)?))\s*$', re.IGNORECASE
+    rf'"?\b(?:{_TEXTS})"?\s*(?:=|<>|!=|(?:not\s+)?(?:i?like|in\s*\((?:[^()]*,)?))\s*$',
+    re.IGNORECASE,
 )
 _COMPARES = re.compile(rf'\s*(?:=|<>|!=)\s*(?:"?\w+"?\.)?"?(?:{_TEXTS})\b', re.IGNORECASE)
 _BEFORE = re.compile(r"(\d+) (hour|day)s? before :to")
@@ -37,7 +46,10 @@ REQUIRED, NOW, NULL = "required", "now", "null"
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A named value; `default` is a value, null (not said), now (the newest tick), or the word required."""
+    """A named value.
+
+    `default` is a value, null (not said), now (the newest tick), or the word required.
+    """
 
     name: str
     type: str  # text, number or timestamp
@@ -59,14 +71,19 @@ class Question:
 
 def read_questions() -> dict[str, Question]:
     """Return all questions by name, in their order."""
-    return {each.name: each for each in (parse(path) for path in sorted(conf_file("sql").glob("q*.sql")))}
+    return {
+        each.name: each
+        for each in (parse(path) for path in sorted(conf_file("sql").glob("q*.sql")))
+    }
 
 
 def find_question(name: str) -> Question:
     """Return the question with this name in any case, such as Q7 or q7."""
     questions = read_questions()
     if name.upper() not in questions:
-        raise LaggardError(f"no question {name!r}", cause="", fix="laggard query --list", exit_code=NOT_FOUND)
+        raise LaggardError(
+            f"no question {name!r}", cause="", fix="laggard query --list", exit_code=NOT_FOUND
+        )
     return questions[name.upper()]
 
 
@@ -96,7 +113,10 @@ def parse(path: Path) -> Question:
 
 
 def fill(question: Question, values: Mapping[str, str], now: datetime) -> str:
-    """Return the SQL with parameters as literals: from `values` if given, else the defaults at the time of the tick."""
+    """Return the SQL with parameters as literals.
+
+    Values come from `values` if given, else from the defaults at the time of the tick.
+    """
     known = {each.name: each for each in question.parameters}
     for name in values:
         if name not in known:
@@ -107,11 +127,15 @@ def fill(question: Question, values: Mapping[str, str], now: datetime) -> str:
                 exit_code=USAGE,
             )
     given = {name: _literal(question, each, values, now) for name, each in known.items()}
-    return _TOKEN.sub(lambda found: given[found[1]] if found[1] in given else found[0], question.sql)
+    return _TOKEN.sub(
+        lambda found: given[found[1]] if found[1] in given else found[0], question.sql
+    )
 
 
 def fill_names(sql: str, values: Mapping[str, str], now: datetime) -> str:
-    """Return a user's SQL with each `:name` replaced by a literal: a time for :from and :to, else a number or a text.
+    """Return a user's SQL with each `:name` replaced by a literal.
+
+    The literal is a time for :from and :to, else a number or a text.
 
     What is compared with a column of texts is a text, also when it has digits only.
     """
@@ -131,13 +155,19 @@ def fill_names(sql: str, values: Mapping[str, str], now: datetime) -> str:
         if name in ("from", "to"):
             return _time_literal(_moment(texts[name], now, now))
         is_text = _COMPARED.search(sql, 0, found.start()) or _COMPARES.match(sql, found.end())
-        return texts[name] if _EXACT.fullmatch(texts[name]) and not is_text else _text_literal(texts[name])
+        return (
+            texts[name]
+            if _EXACT.fullmatch(texts[name]) and not is_text
+            else _text_literal(texts[name])
+        )
 
     filled = _TOKEN.sub(literal, sql)
     unused = values.keys() - {found[1] for found in _TOKEN.finditer(sql)} - {"from", "to"}
     if unused:
         raise LaggardError(
-            f"the query has no :{min(unused)}", fix=f"write :{min(unused)} where its value belongs", exit_code=USAGE
+            f"the query has no :{min(unused)}",
+            fix=f"write :{min(unused)} where its value belongs",
+            exit_code=USAGE,
         )
     return filled
 
@@ -158,7 +188,9 @@ def range_of(question: Question | None, values: Mapping[str, str], now: datetime
     return Range(begin, end)
 
 
-def _literal(question: Question, parameter: Parameter, values: Mapping[str, str], now: datetime) -> str:
+def _literal(
+    question: Question, parameter: Parameter, values: Mapping[str, str], now: datetime
+) -> str:
     is_given = parameter.name in values
     text = values[parameter.name] if is_given else parameter.default
     if text == REQUIRED and not is_given:
@@ -176,7 +208,10 @@ def _literal(question: Question, parameter: Parameter, values: Mapping[str, str]
     if parameter.type == "number":
         if not _NUMBER.fullmatch(text):
             raise LaggardError(
-                f"{parameter.name} must be a number", cause=f"{text!r}", fix="for example 20", exit_code=USAGE
+                f"{parameter.name} must be a number",
+                cause=f"{text!r}",
+                fix="for example 20",
+                exit_code=USAGE,
             )
         return text
     return _text_literal(text)
@@ -198,5 +233,8 @@ def _moment(text: str, end: datetime, now: datetime) -> datetime:
         return when(text)(now)
     except ArgumentTypeError as error:
         raise LaggardError(
-            f"{text!r} is not a time", cause=str(error), fix="for example --from 2h --to now", exit_code=USAGE
+            f"{text!r} is not a time",
+            cause=str(error),
+            fix="for example --from 2h --to now",
+            exit_code=USAGE,
         ) from error

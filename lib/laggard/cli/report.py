@@ -39,7 +39,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "report",
         help="one HTML file to share: verdict, evidence, charts, rebalances, findings",
-        description="One self-contained HTML file about a group or, with --fleet, about all: no script, no network.",
+        description="One self-contained HTML file about a group or, with --fleet, about all: no "
+        "script, "
+        "no network.",
     )
     accept_spans(parser)
     parser.add_argument("group", nargs="?", help="name of the group, as `laggard status` prints it")
@@ -56,7 +58,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--fail-on",
         choices=FAIL_ON,
-        help="exit with 1 if a finding of this severity or a higher one is open at the end of the range",
+        help="exit with 1 if a finding of this severity or a higher one is open at the end of the "
+        "range",
     )
 
 
@@ -70,7 +73,9 @@ def run(args: argparse.Namespace, config: Config) -> int:
         )
     if args.json and args.output == "-":
         raise LaggardError(
-            "--json and -o - both write to standard output", fix="name a file: -o report.html", exit_code=USAGE
+            "--json and -o - both write to standard output",
+            fix="name a file: -o report.html",
+            exit_code=USAGE,
         )
     with naming_odd_rows(args.group or "*"), waiting(is_quiet=args.quiet):
         html, found, is_known = fleet_html(args, config) if args.fleet else group_html(args, config)
@@ -106,7 +111,10 @@ def group_html(args: argparse.Namespace, config: Config) -> tuple[str, list[Row]
 
 
 def fleet_html(args: argparse.Namespace, config: Config) -> tuple[str, list[Row], bool]:
-    """Return the page of all groups, all open findings, also those without a group, and True if they are known."""
+    """Return the page of all groups, all open findings, and True if the findings are known.
+
+    The findings include those without a group.
+    """
     environment = _environment()
     from laggard.cli.report_fleet import fleet_page
 
@@ -118,9 +126,13 @@ def fleet_html(args: argparse.Namespace, config: Config) -> tuple[str, list[Row]
         end = window_end_then(config.job.tables, batch, args.to(batch.polled_at))
     _refuse_empty(args.since(end), end)
     asked = Range(args.since(end), end)
-    page = fleet_page(config.job.tables, batch, asked, config.job.window_seconds, is_past=args.to is not None)
+    page = fleet_page(
+        config.job.tables, batch, asked, config.job.window_seconds, is_past=args.to is not None
+    )
     found = read_open(config.job.tables, end, config.job.window_seconds)
-    others = [row for row in found if row["group"] not in page["names"] and row["role"] != "suppressed"]
+    others = [
+        row for row in found if row["group"] not in page["names"] and row["role"] != "suppressed"
+    ]
     html = environment.get_template("fleet.html").render(page, others=others, version=__version__)
     return html, found, is_any_known(config.job.tables, end, config.job.window_seconds)
 
@@ -140,7 +152,10 @@ def _environment() -> jinja2.Environment:
         import jinja2
     except ImportError as error:
         raise LaggardError(
-            "a report needs Jinja2", cause=str(error), fix="pip install 'laggard[analyst]'", exit_code=CONFIGURATION
+            "a report needs Jinja2",
+            cause=str(error),
+            fix="pip install 'laggard[analyst]'",
+            exit_code=CONFIGURATION,
         ) from error
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(conf_file("report")),

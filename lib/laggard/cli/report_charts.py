@@ -1,4 +1,7 @@
-"""Charts of the HTML report as inline SVG: pure functions from values by time to text, the same for the same values."""
+"""Charts of the HTML report as inline SVG: pure functions from values by time to text.
+
+The same values give the same text.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,15 @@ _SETTLING = 3  # windows at the end that may not have closed
 MARK = 2  # pixels: marks that would lie on each other are one
 UNWATCHED, PARTIAL, NOTHING = "unwatched", "partial", "nothing"
 # those of the dashboards, by Okabe and Ito: safe for colour-blind readers
-COLOURS = {"none": "#009E73", "single": "#56B4E9", "spread": "#0072B2", "mixed": "#F0E442", "concentrated": "#E69F00"}
-HEIGHTS = {shape: (place + 1) / len(COLOURS) for place, shape in enumerate(COLOURS)}  # read without colours
+COLOURS = {
+    "none": "#009E73",
+    "single": "#56B4E9",
+    "spread": "#0072B2",
+    "mixed": "#F0E442",
+    "concentrated": "#E69F00",
+}
+# read without colours
+HEIGHTS = {shape: (place + 1) / len(COLOURS) for place, shape in enumerate(COLOURS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +68,8 @@ class Span:
         return self.x(first * self.step), self.x((last + 1) * self.step)
 
 
-# by bin: a number or text, None if not fully known, UNWATCHED, or NOTHING if there was nothing to measure
+# by bin: a number or text, None if not fully known, UNWATCHED, or NOTHING if there was nothing to
+# measure
 Values = Sequence[float | str | None]
 
 
@@ -73,8 +84,13 @@ def drawn_to(windows: Sequence[Mapping[str, Any]], end: datetime, window_seconds
     return newest if end - newest <= timedelta(seconds=_SETTLING * window_seconds) else end
 
 
-def by_bin(span: Span, rows: Sequence[tuple[datetime, float | str | None]]) -> list[float | str | None]:
-    """Return the largest value of each bin; None if a value in it is unknown, UNWATCHED if it has no rows."""
+def by_bin(
+    span: Span, rows: Sequence[tuple[datetime, float | str | None]]
+) -> list[float | str | None]:
+    """Return the largest value of each bin.
+
+    A bin is None if a value in it is unknown, UNWATCHED if it has no rows.
+    """
     found: list[float | str | None] = [UNWATCHED] * span.count
     for at, value in rows:
         place = span.place(at)
@@ -95,8 +111,13 @@ def line(
     nice: Callable[[float], float] | None = None,
     bounds: Collection[int] = (),
 ) -> Markup:
-    """Return values over time as a line, broken at unknown values and dashed in bins whose value is a lower bound."""
-    top = (nice or _nice)(max((value for value in values if isinstance(value, (int, float))), default=1.0))
+    """Return values over time as a line, broken at unknown values.
+
+    The line is dashed in bins whose value is a lower bound.
+    """
+    top = (nice or _nice)(
+        max((value for value in values if isinstance(value, (int, float))), default=1.0)
+    )
     body = [*_bands(span, values, TOP, _INNER), *_grid(top, label)]
     for first, run in _runs(values, bounds):
         if isinstance(run[0], (int, float)):
@@ -122,7 +143,10 @@ def _y(value: float, top: float) -> float:
 
 
 def strip(span: Span, values: Values, title: str) -> Markup:
-    """Return named states over time as bars, each with its colour and height; the title of a stretch is its state."""
+    """Return named states over time as bars, each with its colour and height.
+
+    The title of a stretch is its state.
+    """
     body = list(_bands(span, values, 2, STRIP))
     for first, run in _runs(values):
         state = run[0]
@@ -130,23 +154,35 @@ def strip(span: Span, values: Values, title: str) -> Markup:
             left, right = span.edges(first, first + len(run) - 1)
             high = round(STRIP * HEIGHTS.get(state, 1), 1)
             body.append(
-                f'<rect x="{left}" y="{round(2 + STRIP - high, 1)}" width="{right - left:.1f}" height="{high}"'
+                f'<rect x="{left}" y="{round(2 + STRIP - high, 1)}" width="{right - left:.1f}" '
+                f'height="{high}"'
                 f' fill="{COLOURS.get(state, "#999999")}"><title>{escape(state)}</title></rect>'
             )
     return _svg(span, body, title, STRIP + 2 + BOTTOM)
 
 
 def marks(
-    span: Span, rows: Sequence[tuple[datetime, float | None, str]], title: str, label: Callable[[float], str]
+    span: Span,
+    rows: Sequence[tuple[datetime, float | None, str]],
+    title: str,
+    label: Callable[[float], str],
 ) -> Markup:
-    """Return a chart of events, each as high as its value; an unknown value is a dashed line of full height.
+    """Return a chart of events with the value as height.
+
+    An unknown value is a dashed line of full height.
 
     Of several at one place the highest is drawn.
     """
-    top, inner = _nice(max((value for _, value, _ in rows if value is not None), default=1.0)), _INNER
+    top, inner = (
+        _nice(max((value for _, value, _ in rows if value is not None), default=1.0)),
+        _INNER,
+    )
     body = [
         f'<text x="{LEFT - 6}" y="{TOP + 8}" text-anchor="end">{escape(label(top))}</text>',
-        f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{TOP + inner}" y2="{TOP + inner}"/>',
+        (
+            f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{TOP + inner}" '
+            f'y2="{TOP + inner}"/>'
+        ),
     ]
     places: dict[tuple[bool, float], list[tuple[float | None, str]]] = defaultdict(list)
     for at, value, text in rows:
@@ -158,7 +194,8 @@ def marks(
         high = inner if value is None else max(2.0, inner * min(value / top, 1))
         kind = "mark unknown" if is_unknown else "mark"
         body.append(
-            f'<line class="{kind}" x1="{x}" x2="{x}" y1="{TOP + inner}" y2="{TOP + inner - high:.1f}">'
+            f'<line class="{kind}" x1="{x}" x2="{x}" y1="{TOP + inner}" '
+            f'y2="{TOP + inner - high:.1f}">'
             f"<title>{escape(text)}</title></line>"
         )
     return _svg(span, body, title, HEIGHT)
@@ -171,19 +208,28 @@ def spark(values: Values) -> Markup:
     for first, run in _runs(values):
         if isinstance(run[0], (int, float)):
             points = " ".join(
-                f"{first + n},{round(18 - 16 * float(value or 0) / top, 1)}" for n, value in enumerate(run)
+                f"{first + n},{round(18 - 16 * float(value or 0) / top, 1)}"
+                for n, value in enumerate(run)
             )
-            more = f" {first + 0.9},{round(18 - 16 * float(run[0] or 0) / top, 1)}" if len(run) == 1 else ""
+            more = (
+                f" {first + 0.9},{round(18 - 16 * float(run[0] or 0) / top, 1)}"
+                if len(run) == 1
+                else ""
+            )
             body.append(f'<polyline class="line" points="{points}{more}"/>')
     return Markup(  # noqa: S704 - numbers only
-        f'<svg class="spark" viewBox="0 0 {len(values)} 20" preserveAspectRatio="none" aria-hidden="true">'
-        + "".join(body)
-        + "</svg>"
+        f'<svg class="spark" viewBox="0 0 {len(values)} 20" preserveAspectRatio="none" '
+        'aria-hidden="true">' + "".join(body) + "</svg>"
     )
 
 
-def _runs(values: Values, bounds: Collection[int] = ()) -> Iterator[tuple[int, list[float | str | None]]]:
-    """Yield runs of neighbours of one kind: numbers, lower bounds, equal texts, and unknown values."""
+def _runs(
+    values: Values, bounds: Collection[int] = ()
+) -> Iterator[tuple[int, list[float | str | None]]]:
+    """Yield runs of neighbours of one kind.
+
+    The kinds are numbers, lower bounds, equal texts, and unknown values.
+    """
 
     def kind(numbered: tuple[int, float | str | None]) -> tuple[bool, float | str | None]:
         place, value = numbered
@@ -200,17 +246,21 @@ def _bands(span: Span, values: Values, top: int, high: int) -> Iterator[str]:
     for first, run in _runs(values):
         if run[0] is None or run[0] == UNWATCHED:
             left, right = span.edges(first, first + len(run) - 1)
-            kind, says = (PARTIAL, "not fully known") if run[0] is None else (UNWATCHED, "not watched")
+            kind, says = (
+                (PARTIAL, "not fully known") if run[0] is None else (UNWATCHED, "not watched")
+            )
             begin = span.begin + timedelta(seconds=first * span.step)
             yield (
-                f'<rect class="{kind}" x="{left}" y="{top}" width="{right - left:.1f}" height="{high}">'
+                f'<rect class="{kind}" x="{left}" y="{top}" width="{right - left:.1f}" '
+                f'height="{high}">'
                 f"<title>{says} from {begin:%Y-%m-%d %H:%M} UTC</title></rect>"
             )
 
 
 def _svg(span: Span, body: Sequence[str], title: str, height: int) -> Markup:
     return Markup(  # noqa: S704 - numbers and texts that `escape` has seen
-        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}"><title>{escape(title)}</title>'
+        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" '
+        f'aria-label="{escape(title)}"><title>{escape(title)}</title>'
         + "".join([*body, *_times(span, height)])
         + "</svg>"
     )
@@ -222,7 +272,10 @@ def _times(span: Span, height: int) -> Iterator[str]:
         seconds = span.seconds * part / 5
         anchor = "start" if part == 0 else "end" if part == 5 else "middle"
         at = span.begin + timedelta(seconds=seconds)
-        yield f'<text x="{span.x(seconds)}" y="{height - 6}" text-anchor="{anchor}">{at:{form}}</text>'
+        yield (
+            f'<text x="{span.x(seconds)}" y="{height - 6}" '
+            f'text-anchor="{anchor}">{at:{form}}</text>'
+        )
 
 
 def nice_seconds(value: float) -> float:

@@ -1,4 +1,7 @@
-"""Values and charts of the page of all groups, from the published tables; the template makes names safe."""
+"""Values and charts of the page of all groups, from the published tables.
+
+The template makes names safe.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,17 @@ from laggard.tables.published import Batch
 MOST_GROUPS, SPARK_BINS = 500, 48
 
 
-def fleet_page(root: str, batch: Batch, asked: Range, window_seconds: int, *, is_past: bool = False) -> dict[str, Any]:
-    """Return all values of the page of all groups: their present state, or that at the end of a past window."""
+def fleet_page(
+    root: str, batch: Batch, asked: Range, window_seconds: int, *, is_past: bool = False
+) -> dict[str, Any]:
+    """Return all values of the page of all groups.
+
+    They are the present state, or that at the end of a past window.
+    """
     end = asked.end or batch.polled_at
     begin = on_grid(asked.begin or end - timedelta(days=1), window_seconds)
-    ask = open_session(root, Range(begin, end - timedelta.resolution))  # a window that begins there is not in it
+    # a window that begins there is not in it
+    ask = open_session(root, Range(begin, end - timedelta.resolution))
     # what was opened before the range may be open at its end
     worst = open_session(root, Range(None, end))(_worst(end if is_past else None)).to_pylist()
     bounds = _BOUNDS_THEN.format(end=end.isoformat()) if is_past else _BOUNDS
@@ -55,14 +64,21 @@ def _rows(
         drawn[row["group"]].append((row["at"], None if row["unknown"] else row["lag"]))
     rows = []
     for row in worst:
-        merged = {name: value for part in reversed(parts) for name, value in part.get(row["group"], {}).items()}
+        merged = {
+            name: value
+            for part in reversed(parts)
+            for name, value in part.get(row["group"], {}).items()
+        }
         values = by_bin(span, drawn.get(row["group"], []))
         rows.append({**merged, **row, "spark": spark(values)})
     return rows
 
 
 def _worst(then: datetime | None) -> str:
-    """Return the query for worst_groups; for a past moment with that window's rows in place of the newest ones."""
+    """Return the query for worst_groups.
+
+    For a past moment it has that window's rows in place of the newest rows.
+    """
     if then is None:
         return "select * from worst_groups order by place"
     view = read_views()["worst_groups"].sql.partition(" as\n")[2].rstrip(";\n ")
@@ -75,7 +91,8 @@ select cluster, "group", group_state, max_time_lag_seconds, lag, lag_known, part
 from group_history
 left join (
     select "group" as name, max(max_time_lag_seconds) as max_time_lag_seconds from group_windows
-    where date >= cast('{date}' as date) and window_end = cast('{end}' as timestamp) group by "group"
+    where date >= cast('{date}' as date) and window_end = cast('{end}' as timestamp)
+    group by "group"
 ) on name = "group"
 where date >= cast('{date}' as date) and window_end = cast('{end}' as timestamp)
 """
@@ -87,7 +104,9 @@ _BOUNDS_THEN = """
 select "group", max(max_time_lag_seconds) as bound from group_windows
 where time_lag_censored and window_end = cast('{end}' as timestamp) group by "group"
 """
-_NEWEST = "select max(window_end) as window_end from group_windows having max(window_end) is not null"
+_NEWEST = (
+    "select max(window_end) as window_end from group_windows having max(window_end) is not null"
+)
 _BY_GROUP = (
     """select "group", max(lag_known) as lag_known_max, max(max_time_lag_seconds) as time_lag_max,
     max(case when time_lag_censored then max_time_lag_seconds end) as time_lag_bound
@@ -100,7 +119,8 @@ _BY_GROUP = (
     from group_history group by "group" """,
 )
 _SPARKS = """
-select "group", date_bin(interval '{seconds} seconds', window_start, cast('{begin}' as timestamp)) as at,
+select "group",
+    date_bin(interval '{seconds} seconds', window_start, cast('{begin}' as timestamp)) as at,
     max(lag_known) as lag, max(unknown) as unknown
 from (
     select "group", window_start, sum(lag_known) as lag_known, count(*) - count(lag) as unknown

@@ -1,4 +1,7 @@
-"""Values and charts of the page of one group, from the published tables; the template makes names safe."""
+"""Values and charts of the page of one group, from the published tables.
+
+The template makes names safe.
+"""
 
 from __future__ import annotations
 
@@ -37,17 +40,24 @@ MOST_TOPICS, MOST_REBALANCES = 5, 200
 Series = Sequence[tuple[datetime, float | str | None]]
 
 
-def group_page(explained: Explained, root: str, window_seconds: int, objective: float) -> dict[str, Any]:
+def group_page(
+    explained: Explained, root: str, window_seconds: int, objective: float
+) -> dict[str, Any]:
     """Return all values of the page of one group."""
     batch, group = explained.batch, str(explained.group["group"])
     end = batch.polled_at
     begin = on_grid(explained.since or end - timedelta(days=1), window_seconds)
-    ask = open_session(root, Range(begin, end - timedelta.resolution))  # a window that begins there is not in it
+    # a window that begins there is not in it
+    ask = open_session(root, Range(begin, end - timedelta.resolution))
     name = "'" + group.replace("'", "''") + "'"
     windows = ask(_WINDOWS.format(name=name)).to_pylist()
     span = Span(begin, drawn_to(windows, end, window_seconds), window_seconds)
     facts = to_data(explained)
-    slo = ask(_SLO.format(name=name)).to_pylist() if any(map(itemgetter("matured_records"), windows)) else []
+    slo = (
+        ask(_SLO.format(name=name)).to_pylist()
+        if any(map(itemgetter("matured_records"), windows))
+        else []
+    )
     return {
         "group": group,
         "cluster": batch.cluster,
@@ -61,8 +71,12 @@ def group_page(explained: Explained, root: str, window_seconds: int, objective: 
         "totals": _totals(windows, span),
         "charts": _charts(windows, span),
         "shapes": _shapes(windows, span),
-        "legend": [(shape, colour, round(14 * HEIGHTS[shape])) for shape, colour in COLOURS.items()],
-        "rebalances": _rebalances(explained, span, is_watched=bool(ask(_WATCHED.format(name=name)).num_rows)),
+        "legend": [
+            (shape, colour, round(14 * HEIGHTS[shape])) for shape, colour in COLOURS.items()
+        ],
+        "rebalances": _rebalances(
+            explained, span, is_watched=bool(ask(_WATCHED.format(name=name)).num_rows)
+        ),
         "slo": [row | {"burn": _burn(row, objective)} for row in slo],
         "objective": objective,
         "gaps": gaps_in(root, batch, Range(begin, end)),
@@ -71,12 +85,14 @@ def group_page(explained: Explained, root: str, window_seconds: int, objective: 
 
 
 _WINDOWS = """
-select topic, window_start, window_end, lag, lag_known, max_time_lag_seconds, time_lag_censored, shape,
-    matured_records, late_records
+select topic, window_start, window_end, lag, lag_known, max_time_lag_seconds, time_lag_censored,
+    shape, matured_records, late_records
 from group_windows where "group" = {name} order by window_start, topic
 """
 # a window in which it is known who reads: only then are rebalances seen
-_WATCHED = 'select window_start from group_history where "group" = {name} and members is not null limit 1'
+_WATCHED = (
+    'select window_start from group_history where "group" = {name} and members is not null limit 1'
+)
 _SLO = 'select * from slo_daily where "group" = {name} order by date'
 
 
@@ -98,7 +114,10 @@ def _sums(windows: Iterable[Row], column: str) -> list[tuple[datetime, float | N
     found: dict[datetime, list[float | None]] = defaultdict(list)
     for row in windows:
         found[row["window_start"]].append(row[column])
-    return [(at, None if None in values else sum(v for v in values if v is not None)) for at, values in found.items()]
+    return [
+        (at, None if None in values else sum(v for v in values if v is not None))
+        for at, values in found.items()
+    ]
 
 
 def _largest(windows: Iterable[Row], column: str) -> list[tuple[datetime, float | None]]:
@@ -133,17 +152,32 @@ def _time_lag(row: Row) -> tuple[float, bool]:
 
 def _charts(windows: Sequence[Row], span: Span) -> list[dict[str, Any]]:
     def drawn(title: str, says: str, rows: Series, *how: Any) -> dict[str, Any]:
-        return {"title": title, "says": says, "svg": line(span, by_bin(span, rows), f"{title}: {says}", *how)}
+        return {
+            "title": title,
+            "says": says,
+            "svg": line(span, by_bin(span, rows), f"{title}: {says}", *how),
+        }
 
     bounds = _bounds(windows, span)
-    of_time = "age of the oldest record not committed, of partitions that know it; dashed: a lower bound"
+    of_time = (
+        "age of the oldest record not committed, of partitions that know it; dashed: a lower bound"
+    )
     found = [
         drawn("Lag", "records that arrived and are not committed", _sums(windows, "lag"), _records),
-        drawn("Time lag", of_time, _largest(windows, "max_time_lag_seconds"), _age, nice_seconds, bounds),
+        drawn(
+            "Time lag",
+            of_time,
+            _largest(windows, "max_time_lag_seconds"),
+            _age,
+            nice_seconds,
+            bounds,
+        ),
     ]
     if any(row["matured_records"] for row in windows):
         late = dict(_sums(windows, "late_records"))
-        shares = [(at, _share(late[at], matured)) for at, matured in _sums(windows, "matured_records")]
+        shares = [
+            (at, _share(late[at], matured)) for at, matured in _sums(windows, "matured_records")
+        ]
         says = "share of the records that reached the age of the SLO; no line: none did"
         found.append(drawn("Late records", says, shares, _percent))
     return found
@@ -189,25 +223,41 @@ def _shapes(windows: Sequence[Row], span: Span) -> list[dict[str, Any]]:
         for row in windows:
             if row["topic"] == topic and 0 <= span.place(row["window_start"]) < span.count:
                 states[span.place(row["window_start"])] = row["shape"]  # the last of a bin
-        found.append({"topic": topic, "svg": strip(span, states, f"Shape of the lag on {short(topic)}")})
-    return [*found, *([{"topic": None, "more": len(topics) - MOST_TOPICS}] if len(topics) > MOST_TOPICS else [])]
+        found.append(
+            {"topic": topic, "svg": strip(span, states, f"Shape of the lag on {short(topic)}")}
+        )
+    return [
+        *found,
+        *(
+            [{"topic": None, "more": len(topics) - MOST_TOPICS}]
+            if len(topics) > MOST_TOPICS
+            else []
+        ),
+    ]
 
 
 def _rebalances(explained: Explained, span: Span, *, is_watched: bool) -> dict[str, Any]:
     rows = explained.rebalances or []
     drawn = [
-        (row["ended_at"], row["pause_max_seconds"], f"{row['ended_at']:%Y-%m-%d %H:%M:%S} UTC {row['cause']}")
+        (
+            row["ended_at"],
+            row["pause_max_seconds"],
+            f"{row['ended_at']:%Y-%m-%d %H:%M:%S} UTC {row['cause']}",
+        )
         for row in rows
     ]
     return {
         "are_known": bool(rows) or (is_watched and explained.rebalances is not None),
         "count": len(rows),
         "rows": [
-            row | {"says": events_and_cost(row, explained.names, explained.limits)[0]} for row in rows[:MOST_REBALANCES]
+            row | {"says": events_and_cost(row, explained.names, explained.limits)[0]}
+            for row in rows[:MOST_REBALANCES]
         ],
         "paused": _known_sum(rows, "paused_partition_seconds"),
         "delayed": _known_sum(rows, "records_delayed"),
-        "svg": marks(span, drawn, "Longest pause of each rebalance", short_duration) if rows else None,
+        "svg": marks(span, drawn, "Longest pause of each rebalance", short_duration)
+        if rows
+        else None,
     }
 
 

@@ -22,22 +22,31 @@ _LOOK_SECONDS = 0.2
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb and its options."""
     parser = subparsers.add_parser(
-        "run", help="run the job", description="Read the offsets topic, write the tables; until SIGTERM or Ctrl-C."
+        "run",
+        help="run the job",
+        description="Read the offsets topic, write the tables; until SIGTERM or Ctrl-C.",
     )
     ways = parser.add_mutually_exclusive_group()
-    text = "read what is there now, publish it, and end; with 75 if the cluster does not answer for two minutes"
+    text = (
+        "read what is there now, publish it, and end; with 75 if the cluster does not answer for "
+        "two minutes"
+    )
     ways.add_argument("--once", action="store_true", help=text)
-    text = "write nothing: check what the job needs, and say which tables and checkpoint its start would make"
+    text = (
+        "write nothing: check what the job needs, and say which tables and checkpoint its start "
+        "would make"
+    )
     ways.add_argument("--dry-run", action="store_true", help=text)
     ways.add_argument(
         "--check",
         choices=("live", "ready"),
-        help="run nothing: look at job.heartbeat_file, exit with 0 if the job makes progress (and published), else 1",
+        help="run nothing: look at job.heartbeat_file, exit with 0 if the job makes progress (and "
+        "published), else 1",
     )
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
-    """Run the job until it is stopped, look at the one that runs, or check what a start would do."""
+    """Run the job until stopped, look at the running job, or check the effect of a start."""
     if args.dry_run:
         from laggard.cli.doctor import dry_run
 
@@ -58,15 +67,19 @@ def _check(config: Config, *, ready: bool, is_json: bool) -> int:
             exit_code=CONFIGURATION,
         )
     is_good, sentence = check(config.job.heartbeat_file, ready=ready)
-    print(printable_json({"v": 1, "ok": is_good, "data": {"sentence": sentence}}) if is_json else sentence)
+    print(
+        printable_json({"v": 1, "ok": is_good, "data": {"sentence": sentence}})
+        if is_json
+        else sentence
+    )
     return OK if is_good else 1
 
 
 def run_job(config: Config, *, once: bool = False) -> int:
     """Run the job with its signals: SIGTERM (exit 0) and Ctrl-C (130) end it between two batches.
 
-    It runs in a thread of its own: Spark would set its handler for Ctrl-C in the main one, and what is late can be cut
-    off from here.
+    It runs in a thread of its own: Spark would set its handler for Ctrl-C in the main one, and what
+    is late can be cut off from here.
     """
     from laggard.config import require_brokers
 
@@ -86,7 +99,10 @@ def _stop(job: Job, code: int, *_: Any) -> None:
 
 
 def run_in_thread(job: Job, run: Callable[[], int]) -> int:
-    """Run the job and give its exit code; one that is stuck, or does not end in time after a stop, is cut off."""
+    """Run the job and return its exit code.
+
+    A job that is stuck, or does not end in time after a stop, is cut off.
+    """
     ended: list[int | BaseException] = []
 
     def keep() -> None:

@@ -12,8 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 from laggard.cli import terminal
 from laggard.cli.api.client import add_options
-from laggard.cli.evaluated import BEHIND, FAIL_ON, FOUND, INFO, LEVELS, Health, at_least, read_health, unknown_code
-from laggard.cli.published import made_lines, published_batch, refuse_empty, title_of, warn_if_old, warn_of
+from laggard.cli.evaluated import (
+    BEHIND,
+    FAIL_ON,
+    FOUND,
+    INFO,
+    LEVELS,
+    Health,
+    at_least,
+    read_health,
+    unknown_code,
+)
+from laggard.cli.published import (
+    made_lines,
+    published_batch,
+    refuse_empty,
+    title_of,
+    warn_if_old,
+    warn_of,
+)
 from laggard.cli.table import Table
 from laggard.cli.words import UNKNOWN, known, known_duration, records, short
 from laggard.errors import INTERRUPTED, OK, USAGE, LaggardError
@@ -31,9 +48,11 @@ if TYPE_CHECKING:
 
 SORTS = ("severity", "time_lag", "lag", "group")
 Healths = Mapping[str, Health]  # by group; empty if the rules have not evaluated the moment
-Page = tuple[Table, dict[str, Any]]  # for people, and as data: the table is cut by --limit when it is shown
+# for people, and as data: the table is cut by --limit when it is shown
+Page = tuple[Table, dict[str, Any]]
 TITLES = (
-    "GROUP", "HEALTH", "FINDING", "VERDICT", "STATE", "MEMBERS", "LAG", "TIME LAG", "WORST PARTITION", "GENERATION",
+    "GROUP", "HEALTH", "FINDING", "VERDICT", "STATE", "MEMBERS", "LAG", "TIME LAG",
+    "WORST PARTITION", "GENERATION",
     "DATA", "SHAPE",
 )  # fmt: skip
 _OF_RULES = {"HEALTH", "FINDING", "VERDICT", "SHAPE"}
@@ -59,7 +78,8 @@ class GroupLine:
     generation: int | None
     status: str  # of the data: how far its lag is known
     health: str = UNKNOWN  # by the rules, in the newest window that they evaluated
-    finding: str | None = None  # code of the open finding to act on; None: none is open, or unknown as health is
+    # code of the open finding to act on; None: none is open, or unknown as health is
+    finding: str | None = None
     shape: str | None = None  # of the topic that is furthest behind
     verdict: str | None = None
 
@@ -67,21 +87,36 @@ class GroupLine:
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb and its options."""
     parser = subparsers.add_parser(
-        "status", help="state and lag of every group now", description="Groups, worst first, from the newest batch."
+        "status",
+        help="state and lag of every group now",
+        description="Groups, worst first, from the newest batch.",
     )
     parser.add_argument("--watch", action="store_true", help="show again every tick until Ctrl-C")
-    parser.add_argument("--group", metavar="GLOB", default="*", help="only groups whose name matches")
     parser.add_argument(
-        "--sort", choices=SORTS, default=SORTS[0], help="order (default: severity, then time lag); unknown comes last"
+        "--group", metavar="GLOB", default="*", help="only groups whose name matches"
     )
     parser.add_argument(
-        "--rebalances", action="store_true", help="rebalances of each group so far, and the last one, in place of lag"
+        "--sort",
+        choices=SORTS,
+        default=SORTS[0],
+        help="order (default: severity, then time lag); unknown comes last",
     )
     parser.add_argument(
-        "--limit", type=_limit, default=0, metavar="N", help="show at most N groups, the first (0: all)"
+        "--rebalances",
+        action="store_true",
+        help="rebalances of each group so far, and the last one, in place of lag",
     )
     parser.add_argument(
-        "--fail-on", choices=FAIL_ON, help="exit with 1 if a group has an open finding of this severity or a higher one"
+        "--limit",
+        type=_limit,
+        default=0,
+        metavar="N",
+        help="show at most N groups, the first (0: all)",
+    )
+    parser.add_argument(
+        "--fail-on",
+        choices=FAIL_ON,
+        help="exit with 1 if a group has an open finding of this severity or a higher one",
     )
     add_options(parser)
 
@@ -122,12 +157,15 @@ def run(args: argparse.Namespace, config: Config) -> int:
     _refuse_pairs(args)
     if args.watch:
         try:
-            terminal.watch(lambda: read_page(args, config)[0], config.job.tick_seconds, no_color=args.no_color)
+            terminal.watch(
+                lambda: read_page(args, config)[0], config.job.tick_seconds, no_color=args.no_color
+            )
         except KeyboardInterrupt:
             return INTERRUPTED
     table, content = read_page(args, config)
     severe = at_least(args.fail_on)
-    healths = {group.get("health") for group in content["groups"]}  # of all: the most severe may be beyond --limit
+    # of all: the most severe may be beyond --limit
+    healths = {group.get("health") for group in content["groups"]}
     content["groups"] = content["groups"][: args.limit or None]
     if args.json:
         print(printable_json({"v": 1, "ok": True, "data": content}, datetime.isoformat))
@@ -152,7 +190,9 @@ def read_page(args: argparse.Namespace, config: Config) -> Page:
     snapshot = read_snapshot(config.job.tables, skipped)
     warn_of(skipped)
     warn_if_old(snapshot.batch, config)
-    chosen = replace(snapshot, groups=[row for row in snapshot.groups if fnmatchcase(row["group"], args.group)])
+    chosen = replace(
+        snapshot, groups=[row for row in snapshot.groups if fnmatchcase(row["group"], args.group)]
+    )
     refuse_empty(args.group, chosen.groups, (row["group"] for row in snapshot.groups))
     healths = read_health(config.job.tables, snapshot.batch.polled_at, config.job.window_seconds)
     groups = sorted(group_lines(chosen, healths), key=lambda line: order(line, args.sort))
@@ -162,14 +202,24 @@ def read_page(args: argparse.Namespace, config: Config) -> Page:
 
 
 def read_snapshot(root: str, skipped: Skipped | None = None) -> Snapshot:
-    """Return the newest published batch with all partitions `status` may name; odd rows are counted in `skipped`."""
+    """Return the newest published batch with all partitions that `status` may name.
+
+    Odd rows are counted in `skipped`.
+    """
     return load_snapshot(root, published_batch(root), Selection(partition_top_k=1), skipped)
 
 
-def status_lines(snapshot: Snapshot, limit: int = 0, healths: Healths = MappingProxyType({})) -> list[str]:
-    """Return a title and a line per group, the worst first; without the rules' columns if they have not evaluated."""
+def status_lines(
+    snapshot: Snapshot, limit: int = 0, healths: Healths = MappingProxyType({})
+) -> list[str]:
+    """Return a title and a line per group, the worst first.
+
+    The columns of the rules are left out if the rules have not evaluated.
+    """
     groups = group_lines(snapshot, healths)
-    return table_of(title_of(snapshot.batch, len(groups)), groups, limit, has_rules=bool(healths)).lines()
+    return table_of(
+        title_of(snapshot.batch, len(groups)), groups, limit, has_rules=bool(healths)
+    ).lines()
 
 
 def table_of(sentence: str, groups: Sequence[GroupLine], limit: int, *, has_rules: bool) -> Table:
@@ -178,10 +228,14 @@ def table_of(sentence: str, groups: Sequence[GroupLine], limit: int, *, has_rule
     if not has_rules:
         sentence += "; health and verdict unknown: the rules have not evaluated it"
     cells = [[_cells(line)[name] for name in titles] for line in groups]
-    return Table(sentence, titles, cells, _RIGHT, limit, [name for name in _LEAST if name in titles])
+    return Table(
+        sentence, titles, cells, _RIGHT, limit, [name for name in _LEAST if name in titles]
+    )
 
 
-def content_of(cluster: str, batch: Batch, groups: Sequence[GroupLine | RebalanceLine]) -> dict[str, Any]:
+def content_of(
+    cluster: str, batch: Batch, groups: Sequence[GroupLine | RebalanceLine]
+) -> dict[str, Any]:
     """Return the groups as `--json` prints them."""
     return {
         "cluster": cluster,
@@ -196,7 +250,10 @@ def group_lines(snapshot: Snapshot, healths: Healths = MappingProxyType({})) -> 
     topics: dict[str, list[Row]] = {}
     for row in snapshot.group_topics.rows():
         topics.setdefault(row["group"], []).append(row)
-    worst = {group: f"{row['topic']}-{row['partition']}" for group, row in worst_partitions(snapshot).items()}
+    worst = {
+        group: f"{row['topic']}-{row['partition']}"
+        for group, row in worst_partitions(snapshot).items()
+    }
 
     def shown_line(row: Row) -> GroupLine:
         line = _group_line(row, topics.get(row["group"], []), worst.get(row["group"], ""))
@@ -204,7 +261,8 @@ def group_lines(snapshot: Snapshot, healths: Healths = MappingProxyType({})) -> 
         if health is not None:
             shape, verdict = health.of_worst("shape"), health.of_worst("scale_verdict")
             level = health.level
-            if level in ("ok", INFO) and line.members == 0 and line.lag:  # nobody reads, which no window has to show
+            # nobody reads, which no window has to show
+            if level in ("ok", INFO) and line.members == 0 and line.lag:
                 level = BEHIND
             line = replace(line, health=level, finding=health.code, shape=shape, verdict=verdict)
         table_of("", [line], 0, has_rules=True).lines()
@@ -234,7 +292,8 @@ def _group_line(row: Row, topics: list[Row], worst: str) -> GroupLine:
         # a topic where nothing was ever committed has no time lag, and none is missing
         time_lag_is_exact=row["max_time_lag_seconds"] is not None
         and all(
-            topic["time_lag"] is not None or not (topic["partitions_bad"] or topic["status_ok"]) for topic in topics
+            topic["time_lag"] is not None or not (topic["partitions_bad"] or topic["status_ok"])
+            for topic in topics
         ),
         worst_partition=worst,
         generation=generation_or_epoch(row),
@@ -271,7 +330,11 @@ def _cells(line: GroupLine) -> dict[str, str]:
 
 
 def _verdict(line: GroupLine) -> str:
-    """Return the verdict of the newest window, unless all members have left since, or some joined an empty group."""
+    """Return the verdict of the newest window.
+
+    If since then all members have left, or some joined an empty group, return that change
+    instead.
+    """
     if line.members == 0 and line.lag and line.verdict and not line.verdict.startswith(_OF_NOBODY):
         return _DESERTED
     return _RETURNED if line.members and line.verdict == "NO_MEMBERS" else known(line.verdict)

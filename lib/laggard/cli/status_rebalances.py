@@ -1,4 +1,4 @@
-"""`laggard status --rebalances`: how often each group rebalanced, and what its last rebalance was."""
+"""`laggard status --rebalances`: the number of rebalances of each group, and its last rebalance."""
 
 from __future__ import annotations
 
@@ -32,10 +32,17 @@ from laggard.tables.schemas import GROUP_STATUS, REBALANCES
 if TYPE_CHECKING:
     from laggard.config import Config
 
-_GROUP_COLUMNS = ("group", "rebalances_total", "last_rebalance_at", "time_in_rebalance_ratio", "rebalancing_since")
+_GROUP_COLUMNS = (
+    "group",
+    "rebalances_total",
+    "last_rebalance_at",
+    "time_in_rebalance_ratio",
+    "rebalancing_since",
+)
 LAST = ("cause", "rebalance_seconds", "pause_max_seconds", "moved", "avoidable")
 _TITLES = (
-    "GROUP", "REBALANCES", "LAST END", "CAUSE", "TOOK", "LONGEST PAUSE", "MOVED", "AVOIDABLE", "LAST 10 MIN",
+    "GROUP", "REBALANCES", "LAST END", "CAUSE", "TOOK", "LONGEST PAUSE", "MOVED", "AVOIDABLE",
+    "LAST 10 MIN",
 )  # fmt: skip
 _LEAST = ("AVOIDABLE", "TOOK", "MOVED")
 _RIGHT = {"REBALANCES", "TOOK", "LONGEST PAUSE", "MOVED", "AVOIDABLE", "LAST 10 MIN"}
@@ -94,15 +101,27 @@ def table_of(title: str, lines: Sequence[RebalanceLine], limit: int) -> Table:
 
 
 def order(line: RebalanceLine) -> tuple[float, float, str]:
-    """Return the sort key of a line: most time in rebalance first, then the newest; unknown last."""
+    """Return the sort key of a line.
+
+    Most time in rebalance comes first, then the newest; unknown comes last.
+    """
     ratio, at = line.time_in_rebalance_ratio, line.last_rebalance_at
     return (1.0 if ratio is None else -ratio, 0.0 if at is None else -at.timestamp(), line.group)
 
 
 def _last_rebalances(root: str, batch: Batch, groups: Sequence[Row]) -> dict[str, Row]:
-    """Return a dict from group to the row of its last rebalance, read from the dates on which one ended."""
-    ends = {row["group"]: row["last_rebalance_at"] for row in groups if row["last_rebalance_at"] is not None}
-    wanted = field("ended_at").isin(pa.array(sorted(set(ends.values())), pa.timestamp("us", tz="UTC")))
+    """Return a dict from group to the row of its last rebalance.
+
+    It is read from the dates on which a rebalance ended.
+    """
+    ends = {
+        row["group"]: row["last_rebalance_at"]
+        for row in groups
+        if row["last_rebalance_at"] is not None
+    }
+    wanted = field("ended_at").isin(
+        pa.array(sorted(set(ends.values())), pa.timestamp("us", tz="UTC"))
+    )
     rows = read_dates(
         root,
         batch,
@@ -119,7 +138,10 @@ def _line(row: Row, last: Row) -> RebalanceLine:
     return RebalanceLine(
         group=row["group"],
         rebalances=None if counts is None else sum(counts.values()),
-        **{name: row[name] for name in ("rebalancing_since", "last_rebalance_at", "time_in_rebalance_ratio")},
+        **{
+            name: row[name]
+            for name in ("rebalancing_since", "last_rebalance_at", "time_in_rebalance_ratio")
+        },
         least_seconds=seconds_between(last.get("ended_at"), last.get("started_high")),
         most_seconds=seconds_between(last.get("ended_at"), last.get("started_low")),
         **{name: last.get(name) for name in LAST},
@@ -145,7 +167,10 @@ def _cells(line: RebalanceLine) -> tuple[str, ...]:
 
 
 def _took(line: RebalanceLine) -> str | None:
-    """Return the duration as text: exact, an estimate, or a lower bound if no commit shows the start."""
+    """Return the duration as text.
+
+    It is exact, an estimate, or a lower bound if no commit shows the start.
+    """
     seconds = line.rebalance_seconds
     if seconds is None or line.least_seconds == line.most_seconds:
         return None if seconds is None else short_duration(seconds)

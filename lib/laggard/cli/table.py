@@ -27,7 +27,10 @@ class Table:
         return [self.sentence, *(GAP.join(row).rstrip() for row in cells), *self.more(self.limit)]
 
     def padded(self, titles: Sequence[str], limit: int) -> list[list[str]]:
-        """Return the cells of some columns, padded to the widest cell of each; the titles come first."""
+        """Return the cells of some columns, padded to the widest cell of each column.
+
+        The titles come first.
+        """
         places = [self.titles.index(title) for title in titles]
         shown = [self.titles, *(self.rows[:limit] if limit else self.rows)]
         widths = [max(width(row[place]) for row in shown) for place in places]

@@ -1,4 +1,4 @@
-"""Output on a terminal, with rich where it is installed: color by severity, what fits the width, a live screen.
+"""Output on a terminal, with rich if installed: colour by severity, fitting width, live screen.
 
 A pipe gets plain text and never comes here; nor does a terminal without rich.
 """
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 STYLES = {
-    "page": "bold red", "fail": "bold red", "warn": "yellow", "behind": "yellow", "unknown": "magenta",
+    "page": "bold red", "fail": "bold red", "warn": "yellow", "behind": "yellow",
+    "unknown": "magenta",
     "info": "cyan", "ok": "green",
 }  # fmt: skip
 _COLORED = ("HEALTH", "SEVERITY")  # their words choose the color, of the next column too
@@ -32,7 +33,10 @@ _CLEAR, _NEW_LINE = "\x1b[H\x1b[J", "\r\x1b[K"
 
 
 def console(*, no_color: bool) -> Console | None:
-    """Return the terminal; None if the output is not one, or without rich, when the output is plain text."""
+    """Return the terminal; None if the output is no terminal, or without rich.
+
+    In that case the output is plain text.
+    """
     if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         return None
     try:
@@ -75,7 +79,12 @@ def watch(read: Callable[[], Table], seconds: float, *, no_color: bool) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    with Live(Text("reading the tables …"), console=terminal, screen=True, auto_refresh=False) as live, _ended_by(live):
+    with (
+        Live(
+            Text("reading the tables …"), console=terminal, screen=True, auto_refresh=False
+        ) as live,
+        _ended_by(live),
+    ):
         live.refresh()
         while True:
             with redirect_stderr(io.StringIO()) as notes:  # a warning would tear the screen
@@ -90,7 +99,10 @@ def watch(read: Callable[[], Table], seconds: float, *, no_color: bool) -> None:
 
 
 def fitted(table: Table, columns: int, height: int = 0, notes: Sequence[str] = ()) -> list[Text]:
-    """Return lines that fit the terminal's width and height; hidden columns and rows are counted or named."""
+    """Return lines that fit the terminal's width and height.
+
+    Hidden columns and rows are counted or named.
+    """
     from rich.text import Text
 
     if not table.titles:
@@ -124,14 +136,19 @@ def _colored_rows(table: Table, titles: Sequence[str], limit: int) -> Iterator[T
     for cells in rows:
         style = "" if colored is None else STYLES.get(cells[colored].strip(), "")
         parts = [
-            Text(cell, style=style if colored is not None and colored <= place <= colored + 1 else "")
+            Text(
+                cell, style=style if colored is not None and colored <= place <= colored + 1 else ""
+            )
             for place, cell in enumerate(cells)
         ]
         yield Text(GAP).join(parts)
 
 
 def progress(steps: Iterable[T], total: int, unit: str, *, no_color: bool) -> Iterator[T]:
-    """Give the steps of a long work; a terminal sees how many, how fast, and how long it still takes."""
+    """Give the steps of a long work.
+
+    A terminal shows the number, the speed, and the remaining time.
+    """
     try:
         from rich import progress as shown
         from rich.console import Console
@@ -146,14 +163,25 @@ def progress(steps: Iterable[T], total: int, unit: str, *, no_color: bool) -> It
             return Text("" if task.speed is None else f"{task.speed:,.1f} {unit}/s")
 
     to = Console(stderr=True, no_color=no_color or None)
-    bar = (shown.BarColumn(), shown.MofNCompleteColumn(), Rate(), "left", shown.TimeRemainingColumn())
-    with shown.Progress(unit, *bar, console=to, transient=True, disable=not sys.stderr.isatty()) as found:
+    bar = (
+        shown.BarColumn(),
+        shown.MofNCompleteColumn(),
+        Rate(),
+        "left",
+        shown.TimeRemainingColumn(),
+    )
+    with shown.Progress(
+        unit, *bar, console=to, transient=True, disable=not sys.stderr.isatty()
+    ) as found:
         yield from found.track(steps, total=total)
 
 
 @contextmanager
 def waiting(*, is_quiet: bool = False, after_seconds: float = 2.0) -> Iterator[None]:
-    """Show on a terminal how long a read takes whose end nobody can tell, once it takes longer than that."""
+    """Show on a terminal the elapsed time of a read once it takes longer than `after_seconds`.
+
+    The end of such a read is unknown.
+    """
     if is_quiet or not sys.stderr.isatty():
         yield
         return
@@ -163,7 +191,10 @@ def waiting(*, is_quiet: bool = False, after_seconds: float = 2.0) -> Iterator[N
         if done.wait(after_seconds):
             return
         while True:
-            to.write(f"{_NEW_LINE}laggard: reading the tables, {time.monotonic() - begun:.0f} s; Ctrl-C ends it")
+            to.write(
+                f"{_NEW_LINE}laggard: reading the tables, {time.monotonic() - begun:.0f} s; "
+                "Ctrl-C ends it"
+            )
             to.flush()
             if done.wait(1.0):
                 break

@@ -1,4 +1,7 @@
-"""Times as a user writes them, the same in every verb: 2h, -2h, now, 10:36, 2026-11-20, 2026-11-20T12:00+01:00."""
+"""Times as a user writes them, the same in every verb.
+
+Examples: 2h, -2h, now, 10:36, 2026-11-20, 2026-11-20T12:00+01:00.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ _SPAN = re.compile(r"(\d+(?:\.\d+)?)([smhd])", re.ASCII)
 _ZONE = re.compile(r" ?(?:z|utc)$", re.ASCII | re.IGNORECASE)
 _TIME = r"\d\d(?::\d\d(?:\.\d{1,6})?)?(?:[+-]\d\d(?::?\d\d)?)?"  # from the minutes on
 _OF_DAY = re.compile(rf"\d\d?:{_TIME}", re.ASCII)
-_AT = re.compile(rf"\d{{4}}-\d\d-\d\d(?:[T ]\d\d:{_TIME})?", re.ASCII | re.IGNORECASE)  # Python takes any letter for T
+# Python takes any letter for T
+_AT = re.compile(rf"\d{{4}}-\d\d-\d\d(?:[T ]\d\d:{_TIME})?", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,10 @@ def span(text: str) -> timedelta:
 
 
 def when(text: str) -> Written:
-    """Parse a moment, or a span before the newest poll; a time of day is the last one before that poll."""
+    """Parse a moment, or a span before the newest poll.
+
+    A time of day is the last one before that poll.
+    """
     plain = text.strip()
     if plain.lower() == "now":
         return Written(text, lambda now: now)

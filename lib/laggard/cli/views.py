@@ -1,4 +1,4 @@
-"""Views that every reader can make: the statements of conf/sql/views.sql, which explain themselves."""
+"""Views that every reader can make: the self-explanatory statements of conf/sql/views.sql."""
 
 from __future__ import annotations
 
@@ -36,7 +36,12 @@ def _parse(statement: str) -> View:
     if found is None or not body.startswith(f"{found[1]} as"):
         raise ValueError(f"views.sql: {head!r} does not name the view below it")
     columns = [re.split(r"\s{2,}", line.removeprefix("--").strip()) for line in lines]
-    return View(found[1], found[2], tuple((name, meaning) for name, meaning in columns), "create view " + body)
+    return View(
+        found[1],
+        found[2],
+        tuple((name, meaning) for name, meaning in columns),
+        "create view " + body,
+    )
 
 
 def named_views(sql: str) -> list[View]:

@@ -14,7 +14,8 @@ NAME_WIDTH = 48
 NOTHING = 0.05  # seconds; less is shown as less than a tenth, and is no lower bound worth a word
 WIDTH = 100
 _NO_WIDTH = ("Mn", "Me", "Cf")  # marks on the letter before, and what steers the text
-_JOINED = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff\U0001f3fb-\U0001f3ff]")  # parts of a Korean letter; tones of a skin
+# parts of a Korean letter; tones of a skin
+_JOINED = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff\U0001f3fb-\U0001f3ff]")
 _GLUE = "\u00a0"  # in no name: `short` writes it as bytes
 _TOGETHER = re.compile(r"(?<=\d) (?=[smhd]\b|%|UTC|records/s|\d\d[ :])")
 
@@ -23,7 +24,10 @@ def aligned(rows: Sequence[Sequence[str]], is_right: Sequence[bool]) -> list[str
     """Return rows of cells as lines, each column as wide as its widest cell."""
     widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
     padded = (
-        [pad(cell, size, is_right=right) for cell, size, right in zip(row, widths, is_right, strict=True)]
+        [
+            pad(cell, size, is_right=right)
+            for cell, size, right in zip(row, widths, is_right, strict=True)
+        ]
         for row in rows
     )
     return ["  ".join(cells).rstrip() for cells in padded]
@@ -36,13 +40,20 @@ def pad(cell: str, size: int, *, is_right: bool) -> str:
 
 
 def width(text: str) -> int:
-    """Return the screen columns that a text takes: Chinese letters and emoji take two, combining accents none."""
+    """Return the screen columns of a text.
+
+    Chinese letters and emoji take two, combining accents none.
+    """
     if text.isascii():
         return len(text)
     from unicodedata import category, east_asian_width
 
     return sum(
-        0 if category(each) in _NO_WIDTH or _JOINED.match(each) else 2 if east_asian_width(each) in "WF" else 1
+        0
+        if category(each) in _NO_WIDTH or _JOINED.match(each)
+        else 2
+        if east_asian_width(each) in "WF"
+        else 1
         for each in text
     )
 
@@ -50,7 +61,11 @@ def width(text: str) -> int:
 def duration(seconds: float) -> str:
     """Return a duration in at most two units: 4 s, 3 m 05 s, 1 h 04 m, 2 d 03 h."""
     whole = int(seconds)
-    for size, unit, small, part in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "m"), (60, "m", 1, "s")):
+    for size, unit, small, part in (
+        (86_400, "d", 3_600, "h"),
+        (3_600, "h", 60, "m"),
+        (60, "m", 1, "s"),
+    ):
         if whole >= size:
             return f"{whole // size} {unit} {whole % size // small:02d} {part}"
     return f"{whole} s"
@@ -91,7 +106,10 @@ def percent(ratio: float | None) -> str:
 
 
 def short(name: str, size: int = NAME_WIDTH) -> str:
-    """Return a client's name escaped and shortened, so that it can neither control nor fill the terminal."""
+    """Return a client's name escaped and shortened for the terminal.
+
+    So the name can neither control nor fill the terminal.
+    """
     safe = escape_label(name)
     if width(safe) <= size:
         return safe

@@ -1,4 +1,4 @@
-"""The configuration: what can be set (sections), where values come from (sources), what is in force (load)."""
+"""The configuration: available keys (sections), origin of values (sources), result (load)."""
 
 from laggard.config.load import load_config
 from laggard.config.sections import Config, require_brokers

@@ -1,4 +1,7 @@
-"""Find what is in force: default, then file, then environment, then --set; report every mistake at once."""
+"""Find the values in force: default, then file, then environment, then --set.
+
+Every mistake is reported at once.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,11 @@ def load_config(path: str | None, sets: Sequence[str], environ: Mapping[str, str
     """Return the effective configuration, with where each value came from in `origins`."""
     file = find_file(path, environ)
     main = read_toml(file) if file else None
-    givens = [*(from_file(main, SECTIONS) if main else ()), *from_environment(environ), *from_sets(sets)]
+    givens = [
+        *(from_file(main, SECTIONS) if main else ()),
+        *from_environment(environ),
+        *from_sets(sets),
+    ]
     values: dict[str, Any] = {}
     winners: dict[str, Given] = {}
     problems: list[tuple[tuple[int, int], str]] = []
@@ -62,8 +69,10 @@ def load_config(path: str | None, sets: Sequence[str], environ: Mapping[str, str
     return dataclasses.replace(config, policies=Policies(rules, _default_policy(config)))
 
 
-def _policy_rules(main: TomlFile | None) -> tuple[tuple[PolicyRule, ...], list[tuple[tuple[int, int], str]]]:
-    """Return the rules of the main file, then those of policy.d beside it, and the problems found in them."""
+def _policy_rules(
+    main: TomlFile | None,
+) -> tuple[tuple[PolicyRule, ...], list[tuple[tuple[int, int], str]]]:
+    """Return the rules of the main file, then those of policy.d beside it, and their problems."""
     if main is None:
         return (), []
     found = PolicyFile(main)
@@ -72,13 +81,19 @@ def _policy_rules(main: TomlFile | None) -> tuple[tuple[PolicyRule, ...], list[t
         file = read_toml(path)
         found = PolicyFile(file)
         rules += found.rules
-        others = [(0, f"{path}: {key}: only [[policy]] may stand here") for key in file.tree if key != "policy"]
-        problems += [((POLICY_FILE, len(problems)), text) for _, text in sorted(others + found.problems)]
+        others = [
+            (0, f"{path}: {key}: only [[policy]] may stand here")
+            for key in file.tree
+            if key != "policy"
+        ]
+        problems += [
+            ((POLICY_FILE, len(problems)), text) for _, text in sorted(others + found.problems)
+        ]
     return tuple(rules), problems
 
 
 def _default_policy(config: Config) -> Policy:
-    """Take keys of `[diagnosis]` that are named like a policy's key for the groups without a rule."""
+    """Take keys of `[diagnosis]` with the name of a policy key for groups without a rule."""
     names = {each.name for each in dataclasses.fields(config.diagnosis)}
     shared = [each.name for each in dataclasses.fields(Policy) if each.name in names]
     return Policy(**{name: getattr(config.diagnosis, name) for name in shared})
@@ -97,7 +112,9 @@ def _checked(given: Given) -> Any:
         if fixed := [name for name in value if name in SPARK_FIXED]:
             raise ValueError(f"{', '.join(fixed)}: fixed by the job")
     if given.key == "config_version" and value > CONFIG_VERSION:
-        raise ValueError(f"{value} needs a later release of laggard; this one reads {CONFIG_VERSION}")
+        raise ValueError(
+            f"{value} needs a later release of laggard; this one reads {CONFIG_VERSION}"
+        )
     rules = known[given.key].metadata
     if not rules["holds"](value):
         raise ValueError(f"expected {rules['accepts']}, got {shown(value)}")
@@ -105,7 +122,10 @@ def _checked(given: Given) -> Any:
 
 
 def _dotted(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield dotted names with their values: a name may be quoted or not, as TOML reads unquoted dots as tables."""
+    """Yield dotted names with their values.
+
+    A name may be quoted or not, as TOML reads unquoted dots as tables.
+    """
     for name, value in tree.items():
         if isinstance(value, dict):
             yield from _dotted(value, f"{prefix}{name}.")
@@ -118,26 +138,41 @@ def _across(config: Config, winners: Mapping[str, Given]) -> Iterator[tuple[tupl
     window, tick = config.job.window_seconds, config.job.tick_seconds
     if window % tick:
         given = winners.get("job.window_seconds") or winners["job.tick_seconds"]
-        yield given.order, given.says(f"window of {window} s is not a multiple of job.tick_seconds ({tick})")
+        yield (
+            given.order,
+            given.says(f"window of {window} s is not a multiple of job.tick_seconds ({tick})"),
+        )
     for name, problem in mistakes(config.cluster.security):
         key = f"{SECURITY}{name}"
         # a key that is missing is missing for the protocol's sake
         found = (
-            winners.get(key) or winners.get("cluster.security.mechanism") or winners.get("cluster.security.protocol")
+            winners.get(key)
+            or winners.get("cluster.security.mechanism")
+            or winners.get("cluster.security.protocol")
         )
         if found is not None:
             yield found.order, found.says(problem if found.key == key else f"{key} {problem}")
     if config.job.checkpoint.partition(":")[0].lower() in SCHEMES:
         given = winners["job.checkpoint"]
-        yield given.order, given.says("expected a folder of this machine: it need not last, as the tables are enough")
+        yield (
+            given.order,
+            given.says(
+                "expected a folder of this machine: it need not last, as the tables are enough"
+            ),
+        )
 
 
-def _only_for_s3(config: Config, winners: Mapping[str, Given]) -> Iterator[tuple[tuple[int, int], str]]:
+def _only_for_s3(
+    config: Config, winners: Mapping[str, Given]
+) -> Iterator[tuple[tuple[int, int], str]]:
     scheme = config.job.tables.partition("://")[0].lower()
     if scheme in set(SCHEMES) - set(S3):
         for key in ("storage.endpoint", "storage.region", "storage.credentials_file"):
             if (found := winners.get(key)) is not None and found.value:
-                yield found.order, found.says(f"is for S3 only; for {scheme}:// set what docs/storage.md names")
+                yield (
+                    found.order,
+                    found.says(f"is for S3 only; for {scheme}:// set what docs/storage.md names"),
+                )
 
 
 def _with_values(values: Mapping[str, Any], places: Mapping[str, str]) -> Config:
@@ -150,4 +185,6 @@ def _with_values(values: Mapping[str, Any], places: Mapping[str, str]) -> Config
 def _replaced(section: Any, names: Sequence[str], value: Any) -> Any:
     """Return the section with one of its values replaced."""
     name, *inner = names
-    return dataclasses.replace(section, **{name: _replaced(getattr(section, name), inner, value) if inner else value})
+    return dataclasses.replace(
+        section, **{name: _replaced(getattr(section, name), inner, value) if inner else value}
+    )

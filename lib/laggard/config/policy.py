@@ -1,4 +1,7 @@
-"""Values that the rules of `[[policy]]` give one group; these rules from a TOML file, every mistake with its line."""
+"""Values that the rules of `[[policy]]` give one group, and these rules from a TOML file.
+
+Every mistake in the file is reported with its line.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,11 @@ READ_COMMITTED = "read_committed"
 EXPORTED = ("worst", "all", "none")
 ISOLATIONS = ("read_uncommitted", READ_COMMITTED)
 _Range: TypeAlias = tuple[str, Callable[[Any], object]]
-_DEFAULTS = {each.name: each.default for each in fields(Policy) if each.name not in ("in_maintenance", "mute_codes")}
+_DEFAULTS = {
+    each.name: each.default
+    for each in fields(Policy)
+    if each.name not in ("in_maintenance", "mute_codes")
+}
 _DEFAULTS |= {"mute_codes": (), "match": "", "cluster": "*"}
 _NUMBER: _Range = ("0 or more", lambda value: 0 <= value < inf)
 _RANGES: dict[str, _Range] = {
@@ -97,10 +104,17 @@ class Policies:
 
     def matching(self, cluster: str, group: str) -> tuple[PolicyRule, ...]:
         """Return the rules that match a group, in their order."""
-        return tuple(rule for rule in self.rules if matches(cluster, [rule.cluster]) and matches(group, [rule.match]))
+        return tuple(
+            rule
+            for rule in self.rules
+            if matches(cluster, [rule.cluster]) and matches(group, [rule.match])
+        )
 
     def of(self, cluster: str, group: str, at: datetime) -> Policy:
-        """Return the policy of a group: later rules override earlier ones by key, but each one's maintenance counts."""
+        """Return the policy of a group: later rules override earlier rules by key.
+
+        The maintenance of each rule counts.
+        """
         rules = self.matching(cluster, group)
         if not rules:
             return self.default
@@ -109,27 +123,42 @@ class Policies:
         return replace(self.default, **values, in_maintenance=is_planned)
 
     def slo_seconds(self, cluster: str) -> tuple[float, ...]:
-        """Return the service levels of time lag, in seconds, that groups of the cluster may have, ascending."""
+        """Return the possible service levels of time lag of the cluster's groups.
+
+        They are in seconds, ascending.
+        """
         found = {
-            rule.values.get("slo_time_lag_seconds", 0.0) for rule in self.rules if matches(cluster, [rule.cluster])
+            rule.values.get("slo_time_lag_seconds", 0.0)
+            for rule in self.rules
+            if matches(cluster, [rule.cluster])
         }
         return tuple(sorted(found - {0.0}))
 
     def reads_committed(self, cluster: str) -> bool:
         """Return True if some group of the cluster may read committed records only."""
         return any(
-            rule.values.get("isolation") == READ_COMMITTED for rule in self.rules if matches(cluster, [rule.cluster])
+            rule.values.get("isolation") == READ_COMMITTED
+            for rule in self.rules
+            if matches(cluster, [rule.cluster])
         )
 
     def idle_seconds(self, cluster: str | None) -> float:
-        """Return the longest idle time in seconds before a group of the cluster scales to zero; 0 if none does.
+        """Return the longest idle time in seconds before a group scales to zero; 0 if none does.
+
+        The group is one of the cluster.
 
         None stands for any cluster.
         """
-        rules = [rule.values for rule in self.rules if cluster is None or matches(cluster, [rule.cluster])]
+        rules = [
+            rule.values
+            for rule in self.rules
+            if cluster is None or matches(cluster, [rule.cluster])
+        ]
         if not any(values.get("scale_to_zero", self.default.scale_to_zero) for values in rules):
             return 0.0
-        declared: list[float] = [values["idle_seconds"] for values in rules if "idle_seconds" in values]
+        declared: list[float] = [
+            values["idle_seconds"] for values in rules if "idle_seconds" in values
+        ]
         return max([self.default.idle_seconds, *declared])
 
 
@@ -165,7 +194,11 @@ class PolicyFile:
             except ValueError as error:
                 self._wrong((number, key), f"policy.{key}", str(error))
         if "match" not in entry:
-            self._wrong((number, ""), "policy", 'match is missing: a glob on the group, such as match = "payments-*"')
+            self._wrong(
+                (number, ""),
+                "policy",
+                'match is missing: a glob on the group, such as match = "payments-*"',
+            )
         planned = self._maintenance(number, entry.get("maintenance", []))
         match, cluster = values.pop("match", ""), values.pop("cluster", "*")
         return PolicyRule(match, cluster, values, tuple(planned), self._place((number, "")))
@@ -213,7 +246,9 @@ def _moment(entry: Mapping[str, Any], name: str) -> datetime:
     found = entry.get(name)
     if not isinstance(found, datetime) or found.tzinfo is None:
         got = "nothing" if found is None else shown(found)
-        raise ValueError(f"expected {name} as a time with its offset, such as 2026-12-01T22:00:00Z, got {got}")
+        raise ValueError(
+            f"expected {name} as a time with its offset, such as 2026-12-01T22:00:00Z, got {got}"
+        )
     return found
 
 
@@ -222,18 +257,26 @@ def _weekly(text: str, timezone: str, reason: str) -> Weekly:
     try:
         if found is None:
             raise ValueError
-        start, end = time.fromisoformat(found[2]), time.fromisoformat(found[3].replace("24:00", "00:00"))
+        start, end = (
+            time.fromisoformat(found[2]),
+            time.fromisoformat(found[3].replace("24:00", "00:00")),
+        )
     except ValueError:
         raise ValueError(f'expected weekly such as "Sun 02:00-04:00", got {shown(text)}') from None
     try:
         ZoneInfo(timezone)
     except (KeyError, ValueError, OSError):
-        raise ValueError(f"expected timezone such as Europe/Berlin, got {shown(timezone)}") from None
+        raise ValueError(
+            f"expected timezone such as Europe/Berlin, got {shown(timezone)}"
+        ) from None
     return Weekly(DAYS.index(found[1]), start, end, timezone, reason)
 
 
 def _lines(text: str) -> Iterator[tuple[tuple[int, str], int]]:
-    """Yield the line of each key of each rule, "" for its header; of equal keys, which TOML refuses, the last wins."""
+    """Yield the line of each key of each rule, "" for its header.
+
+    Of equal keys, which TOML refuses, the last wins.
+    """
     rule, planned, part = -1, -1, None
     for number, line in enumerate(text.splitlines(), start=1):
         if header := re.match(r"\s*\[+\s*([^\]]+?)\s*\]", line):

@@ -1,4 +1,7 @@
-"""One key of a section: its default, and its range in the words that errors and conf/reference.toml print."""
+"""One key of a section: its default, and its range in words.
+
+Errors and conf/reference.toml print these words.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,10 @@ def switch(*, default: bool) -> Any:
 
 
 def globs(*default: str) -> Any:
-    """Declare a key for names to watch, as globs; it may not be empty, as nothing would be watched."""
+    """Declare a key for names to watch, as globs.
+
+    It may not be empty, as nothing would be watched.
+    """
     return key(default, "list of globs, not empty", lambda value: value and all(value))
 
 
@@ -64,7 +70,13 @@ def is_url(text: str) -> bool:
     except ValueError:  # http://[::1 and ports that are none
         return False
     plain = not (parts.username or parts.password or "@" in parts.netloc or parts.fragment)
-    return parts.scheme in ("http", "https") and bool(host) and port != 0 and plain and "\\" not in text
+    return (
+        parts.scheme in ("http", "https")
+        and bool(host)
+        and port != 0
+        and plain
+        and "\\" not in text
+    )
 
 
 def is_folder_url(text: str) -> bool:

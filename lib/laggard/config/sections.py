@@ -37,7 +37,9 @@ class Cluster:
     """The watched cluster: where it is, what of it counts, how often it is asked."""
 
     name: str = key("default", "not empty")
-    bootstrap_servers: tuple[str, ...] = key((), "list of host:port", lambda value: all(map(is_host_port, value)))
+    bootstrap_servers: tuple[str, ...] = key(
+        (), "list of host:port", lambda value: all(map(is_host_port, value))
+    )
     source: str = one_of(OFFSETS_TOPIC, ADMIN, default=OFFSETS_TOPIC)
     offsets_topic: str = key(KAFKAS_OWN, "not empty")
     groups: tuple[str, ...] = globs("*")
@@ -77,7 +79,9 @@ class Job:
 class Storage(Settings):
     """Tables in a bucket."""
 
-    endpoint: str = key("", "URL of http or https, may be empty", lambda value: not value or is_url(value))
+    endpoint: str = key(
+        "", "URL of http or https, may be empty", lambda value: not value or is_url(value)
+    )
     region: str = key("", "text, may be empty", lambda _: True)
     credentials_file: str = path()
     lease_seconds: int = between(5, 600, 30)
@@ -125,9 +129,13 @@ class Exporter:
     response_seconds: int = between(1, 600, 30)
     api: bool = switch(default=True)
     ui: bool = switch(default=True)
-    runbook_base: str = key("", "URL that ends with /, may be empty", lambda each: not each or is_folder_url(each))
+    runbook_base: str = key(
+        "", "URL that ends with /, may be empty", lambda each: not each or is_folder_url(each)
+    )
     cors_origins: tuple[str, ...] = key(
-        (), "list of origins such as https://wiki.example.org, or *", lambda value: all(map(is_origin, value))
+        (),
+        "list of origins such as https://wiki.example.org, or *",
+        lambda value: all(map(is_origin, value)),
     )
 
 
@@ -141,7 +149,9 @@ class Metrics:
     distributions: tuple[str, ...] = ignored("*")
     experimental: bool = switch(default=True)
     owner_label: bool = switch(default=False)
-    compat: tuple[str, ...] = key((), f"list of {', '.join(TOOLS)}", lambda value: set(value) <= set(TOOLS))
+    compat: tuple[str, ...] = key(
+        (), f"list of {', '.join(TOOLS)}", lambda value: set(value) <= set(TOOLS)
+    )
     compat_cluster_label: bool = switch(default=True)
     compat_member_labels: bool = switch(default=False)
 
@@ -158,7 +168,9 @@ class Logging:
 class Config:
     """Every section, the rules of `[[policy]]`, and where each value came from."""
 
-    config_version: int = key(CONFIG_VERSION, str(CONFIG_VERSION), lambda value: value == CONFIG_VERSION)
+    config_version: int = key(
+        CONFIG_VERSION, str(CONFIG_VERSION), lambda value: value == CONFIG_VERSION
+    )
     cluster: Cluster = Cluster()
     job: Job = Job()
     storage: Storage = Storage()
@@ -204,7 +216,10 @@ def value_of(config: Config, key: str) -> Any:
 
 
 def require_brokers(config: Config) -> tuple[str, ...]:
-    """Return the brokers to connect to; raise an error if there are none, as they have no default."""
+    """Return the brokers to connect to; raise an error if there are none.
+
+    Brokers have no default.
+    """
     if not config.cluster.bootstrap_servers:
         raise LaggardError(
             "no Kafka cluster is configured",

@@ -19,7 +19,9 @@ MECHANISMS = (*WITH_PASSWORD, OAUTHBEARER, *PASS_THROUGH)
 class OAuth:
     """Name where tokens come from: the client credentials grant of OAuth 2."""
 
-    token_url: str = key("", "URL of http or https, may be empty", lambda value: not value or is_url(value))
+    token_url: str = key(
+        "", "URL of http or https, may be empty", lambda value: not value or is_url(value)
+    )
     client_id: str = key("", "text, may be empty", str.isprintable)
     client_secret_file: str = path()
     scope: str = key("", "text, may be empty", str.isprintable)
@@ -74,7 +76,10 @@ def mistakes(security: Security) -> Iterator[tuple[str, str]]:
 
 def _useless_or_missing(security: Security) -> Iterator[tuple[str, str]]:
     with_password, with_token = security.has_password, security.has_tokens
-    in_tls, in_login = f"has no use in {security.protocol}", f"has no use with {security.mechanism or 'no mechanism'}"
+    in_tls, in_login = (
+        f"has no use in {security.protocol}",
+        f"has no use with {security.mechanism or 'no mechanism'}",
+    )
     has_certificate = security.has_tls and bool(security.cert_file or security.key_file)
     pair = "is needed: cert_file and key_file belong together" if has_certificate else ""
     needed = f"is needed for {security.mechanism}"
@@ -107,7 +112,11 @@ def _wrong_values(security: Security) -> Iterator[tuple[str, str]]:
     if mechanism in SCRAM and ("," in security.username or "=" in security.username):
         yield (
             "username",
-            "with SCRAM neither comma nor equals sign: kafka-python, unlike Spark's client, does not escape them",
+            (
+                "with SCRAM neither comma nor equals sign: kafka-python, unlike Spark's client, "
+                "does "
+                "not escape them"
+            ),
         )
     if mechanism == "AWS_MSK_IAM" and security.protocol != "SASL_SSL":
         yield "mechanism", "AWS_MSK_IAM needs the protocol SASL_SSL"

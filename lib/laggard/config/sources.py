@@ -18,7 +18,10 @@ FILE, POLICY_FILE, ENVIRONMENT, SET = range(4)  # the later wins
 
 @dataclass(frozen=True)
 class Given:
-    """One value that somebody gave, the place, and the text it was written as unless it was in a file."""
+    """One value that somebody gave, with the place.
+
+    It has also the text as written, unless the value was in a file.
+    """
 
     order: tuple[int, int]
     place: str
@@ -28,25 +31,34 @@ class Given:
 
     def says(self, problem: str) -> str:
         """Return the problem with its place, so that it can be found."""
-        return f"{self.place}: {problem}" if self.order[0] == ENVIRONMENT else f"{self.place}: {self.key}: {problem}"
+        return (
+            f"{self.place}: {problem}"
+            if self.order[0] == ENVIRONMENT
+            else f"{self.place}: {self.key}: {problem}"
+        )
 
 
 def refused(problems: Sequence[str]) -> LaggardError:
     """Return the error that lists all problems at once."""
-    what = f"the configuration has {len(problems)} mistakes" if len(problems) > 1 else "the configuration has a mistake"
+    what = (
+        f"the configuration has {len(problems)} mistakes"
+        if len(problems) > 1
+        else "the configuration has a mistake"
+    )
     fix = "laggard config sample  # every key with its default and range"
     return LaggardError(what, cause="\n  ".join(problems), fix=fix, exit_code=CONFIGURATION)
 
 
 def find_file(path: str | None, environ: Mapping[str, str]) -> str | None:
-    """Return the configuration file to read: the one that the user named, else the first that exists."""
+    """Return the configuration file to read: the user's choice, else the first that exists."""
     return path or environ.get("LAGGARD_CONFIG") or next(filter(_is_there, SEARCHED), None)
 
 
 def _is_there(path: str) -> bool:
     try:
         return Path(path).is_file()
-    except OSError as error:  # a folder that may not be searched could hold it: going on would be with other values
+    # a folder that may not be searched could hold it: going on would be with other values
+    except OSError as error:
         raise refused([f"{path}: {error.strerror}"]) from error
 
 
@@ -73,7 +85,8 @@ def read_toml(path: str) -> TomlFile:
 
 def _parse(text: str) -> dict[str, Any]:
     """Return the TOML text as a tree; raise a ValueError if it is invalid."""
-    if sys.version_info >= (3, 11):  # here: `make demo` checks its options before tomli can be installed
+    # here: `make demo` checks its options before tomli can be installed
+    if sys.version_info >= (3, 11):
         import tomllib
     else:
         import tomli as tomllib
@@ -107,7 +120,9 @@ def _read(path: str) -> str:
         raise refused([f"{path}: not UTF-8 at byte {error.start}"]) from error
 
 
-def _flat(tree: Mapping[str, Any], sections: Collection[str], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flat(
+    tree: Mapping[str, Any], sections: Collection[str], prefix: str = ""
+) -> Iterator[tuple[str, Any]]:
     for name, value in tree.items():
         key = f"{prefix}{name}"
         if isinstance(value, dict) and key in sections:
@@ -117,7 +132,10 @@ def _flat(tree: Mapping[str, Any], sections: Collection[str], prefix: str = "") 
 
 
 def line_of(text: str, key: str) -> int | None:
-    """Return the line of a dotted key or its table's header; None if it is written in an unusual way."""
+    """Return the line of a dotted key or its table's header.
+
+    Return None if it is written in an unusual way.
+    """
     section, _, name = key.rpartition(".")
     prefix, inline = "", None
     for number, line in enumerate(text.splitlines(), start=1):
@@ -130,7 +148,8 @@ def line_of(text: str, key: str) -> int | None:
             continue
         if f"{written}.".startswith(f"{key}."):
             return number
-        if written == section and re.search(rf"\b{re.escape(name)}\b", line):  # section = { name = value }
+        # section = { name = value }
+        if written == section and re.search(rf"\b{re.escape(name)}\b", line):
             inline = number
     return inline
 
@@ -141,11 +160,16 @@ def unquoted(key: str) -> str:
 
 
 def from_environment(environ: Mapping[str, str]) -> Iterator[Given]:
-    """Yield LAGGARD_SECTION__KEY; other names are not ours: Kubernetes sets LAGGARD_PORT for a Service `laggard`."""
+    """Yield LAGGARD_SECTION__KEY; other names are not ours.
+
+    For example, Kubernetes sets LAGGARD_PORT for a Service `laggard`.
+    """
     for number, name in enumerate(sorted(environ)):
         if name.startswith("LAGGARD_") and "__" in name:
             key = name.removeprefix("LAGGARD_").lower().replace("__", ".")
-            yield Given((ENVIRONMENT, number), f"env {name}", key, _from_text(environ[name]), environ[name])
+            yield Given(
+                (ENVIRONMENT, number), f"env {name}", key, _from_text(environ[name]), environ[name]
+            )
 
 
 def from_sets(sets: Sequence[str]) -> Iterator[Given]:

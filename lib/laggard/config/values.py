@@ -8,12 +8,16 @@ from typing import Any
 
 CODES = "list of codes such as NO_RULE_MATCHED"
 _TYPE_NAMES = {
-    bool: "boolean", int: "integer", str: "string", list: "list", tuple: "list of strings", dict: "table",
+    bool: "boolean", int: "integer", str: "string", list: "list", tuple: "list of strings",
+    dict: "table",
 }  # fmt: skip
 
 
 def typed(value: Any, default: Any, text: str | None = None) -> Any:
-    """Return the value in the default's type; `text` is the value as written outside a TOML file."""
+    """Return the value in the default's type.
+
+    `text` is the value as written outside a TOML file.
+    """
     given, wanted = type(value), type(default)
     if wanted is str and text is not None and given is not str:
         return text  # a cluster called 2024 has a name, not a number
@@ -34,18 +38,23 @@ def is_code(text: str) -> bool:
 
 def shown(value: Any) -> str:
     """Return the value as messages show it."""
-    import json  # here and below: only needed when something is wrong, and the command line starts often
+    # here and below: only needed when something is wrong, and the command line starts often
+    import json
 
     return json.dumps(value, default=str, ensure_ascii=False)
 
 
 def suggestion(key: str, known: Collection[str]) -> str:
-    """Return a hint at the most similar known key: by its full name, else by its last part in any section."""
+    """Return a hint at the most similar known key.
+
+    The match is by its full name, else by its last part in any section.
+    """
     import difflib
 
     by_name = {each.rpartition(".")[2]: each for each in known}
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.85)
     near = near or [
-        by_name[name] for name in difflib.get_close_matches(key.rpartition(".")[2], by_name, n=1, cutoff=0.7)
+        by_name[name]
+        for name in difflib.get_close_matches(key.rpartition(".")[2], by_name, n=1, cutoff=0.7)
     ]
     return f" (did you mean {near[0]}?)" if near else ""

@@ -1,4 +1,7 @@
-"""Answers of the demo: three questions in SQL and some lines of a scrape at its end; what the rules say of a drill."""
+"""Answers of the demo: three SQL questions, lines of a scrape at its end, results of a drill.
+
+The results of a drill are those of the rules.
+"""
 
 from __future__ import annotations
 
@@ -22,23 +25,28 @@ SAMPLES = (
 )
 QUESTIONS = {
     "Which groups are worst now?": (
-        'select "group", group_state, members, lag, round(max_time_lag_seconds, 1) as time_lag_seconds'
+        'select "group", group_state, members, lag, round(max_time_lag_seconds, 1) as '
+        "time_lag_seconds"
         " from group_status order by lag desc nulls last limit 5"
     ),
     "Is fraud behind everywhere, or on one partition?": (
         "select topic, partition, count(*) as windows, max(lag_max) as lag_max,"
         " round(avg(arrival_rate), 1) as arrival_rate, round(avg(consume_rate), 1) as consume_rate"
-        " from lag_windows where \"group\" = 'fraud' group by topic, partition order by lag_max desc"
+        " from lag_windows where \"group\" = 'fraud' group by topic, partition order by lag_max "
+        "desc"
     ),
     "Why does mailer rebalance, and what does it cost?": (
-        "select date_trunc('second', ended_at) as ended_at, cause, members_before, members_after, moved,"
+        "select date_trunc('second', ended_at) as ended_at, cause, members_before, members_after,"
+        " moved,"
         " paused_partitions, round(pause_max_seconds, 1) as pause_max_seconds"
         " from rebalances where \"group\" = 'mailer' order by ended_at desc limit 8"
     ),
 }
 
-HEALTHY_SECONDS = 5.0 * DRILL_TIMINGS["window_seconds"]  # what is usual has to be seen before what is not
-REST_SECONDS = 2.0 * DRILL_TIMINGS["window_seconds"]  # so that the end shows a window evaluated with the finding open
+# what is usual has to be seen before what is not
+HEALTHY_SECONDS = 5.0 * DRILL_TIMINGS["window_seconds"]
+# so that the end shows a window evaluated with the finding open
+REST_SECONDS = 2.0 * DRILL_TIMINGS["window_seconds"]
 LIMIT_SECONDS = 300.0
 SHOWN_FINDINGS = 4
 FINDINGS = (
@@ -69,7 +77,10 @@ def has_answers(answers: Answers, tables: str) -> bool:
 
 
 def verb_lines(answers: Answers, snapshot: Snapshot, command: str) -> list[str]:
-    """Return the page of the worst group and the open findings, each below the command that prints it."""
+    """Return the page of the worst group and the open findings, each below its command.
+
+    The command is the one that prints it.
+    """
     worst = answers.worst_group(snapshot)
     lines = ["", f"What is wrong with {worst}, and what to do?", *typed(command, "explain", worst)]
     lines += [f"  {line}".rstrip() for line in answers.explain_lines(worst)]
@@ -88,7 +99,11 @@ def command_of(folder: Path) -> str:
     if shutil.which("laggard") == str(script):
         words = ["laggard"]
     else:
-        words = [_from_here(script)] if script.exists() else [_from_here(Path(sys.executable)), "-m", "laggard"]
+        words = (
+            [_from_here(script)]
+            if script.exists()
+            else [_from_here(Path(sys.executable)), "-m", "laggard"]
+        )
     return shlex.join([*words, "--config", _from_here(folder / "laggard.toml")])
 
 
@@ -121,7 +136,9 @@ def sample_lines(url: str) -> list[str]:
 class Drill:
     """Follows one drill; seconds are those since the demo began."""
 
-    def __init__(self, scenario: Scenario, answers: Answers, tables: str, give_cue: Callable[[], None]) -> None:
+    def __init__(
+        self, scenario: Scenario, answers: Answers, tables: str, give_cue: Callable[[], None]
+    ) -> None:
         self._scenario = scenario
         self._answers = answers
         self._tables = tables
@@ -132,7 +149,10 @@ class Drill:
         self._findings: list[str] = []
 
     def watch(self, seconds: float) -> str:
-        """Look at the tables, and give the cue when it is time; a sentence when something has happened."""
+        """Look at the tables, and give the cue when it is time.
+
+        Return a sentence after an event, else "".
+        """
         self._seen_at = seconds if self._seen_at is None else self._seen_at
         self._findings = self._ask(FINDINGS)
         if self._cue_at is None:
@@ -141,9 +161,14 @@ class Drill:
             self._cue_at = seconds
             self._give_cue()
             return f"the trouble begins: {self._scenario.help}"
-        if self._said_at is None and all(any(code in line for line in self._findings) for code in self._scenario.codes):
+        if self._said_at is None and all(
+            any(code in line for line in self._findings) for code in self._scenario.codes
+        ):
             self._said_at = seconds
-            return f"the diagnosis has said {' and '.join(self._scenario.codes)} after {seconds - self._cue_at:.0f} s"
+            return (
+                f"the diagnosis has said {' and '.join(self._scenario.codes)} after "
+                f"{seconds - self._cue_at:.0f} s"
+            )
         return ""
 
     def is_over(self, seconds: float) -> bool:

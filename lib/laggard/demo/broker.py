@@ -27,7 +27,8 @@ from laggard.ivy import find_java
 from laggard.jars import broker_jars
 
 FORMAT_LIMIT_SECONDS = 180
-START_LIMIT_SECONDS = 180  # one node takes 2 to 3 s; the rest is for three of them on two busy cores
+# one node takes 2 to 3 s; the rest is for three of them on two busy cores
+START_LIMIT_SECONDS = 180
 ROUND_TRIP_LIMIT_MS = 5000
 RETRY_SECONDS = 0.1
 REPORTED_LOG_LINES = 15
@@ -35,11 +36,11 @@ PORT_TAKEN = "Address already in use"
 
 
 class Broker:
-    """A Kafka cluster that lives as long as its `with` block, whatever ends the block or this process.
+    """A Kafka cluster that lives as long as its `with` block, however it or this process ends.
 
-    Without `work_dir` its files are in a temporary folder, removed at the end; a given folder is kept and can be used
-    again. `properties` are Kafka's own names, set on all nodes over the defaults. `listeners` are more ones of a single
-    node, as Kafka writes them: NAME://host:port.
+    Without `work_dir` its files are in a temporary folder, removed at the end; a given folder is
+    kept and can be used again. `properties` are Kafka's own names, set on all nodes over the
+    defaults. `listeners` are more ones of a single node, as Kafka writes them: NAME://host:port.
     """
 
     def __init__(
@@ -66,14 +67,18 @@ class Broker:
                 if PORT_TAKEN not in error.cause:
                     raise
                 self._end_nodes(signal.SIGKILL)
-                self._start_on_new_ports()  # another process was quicker; twice in a row would be another fault
+                # another process was quicker; twice in a row would be another fault
+                self._start_on_new_ports()
         except BaseException:
             self._close()
             raise
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._close()
 
@@ -93,7 +98,11 @@ class Broker:
     @property
     def pids(self) -> dict[int, int]:
         """Process number of each running node, by node id (from 1 on)."""
-        return {node.id: node.process.pid for node in self._nodes.values() if node.process and node.is_running}
+        return {
+            node.id: node.process.pid
+            for node in self._nodes.values()
+            if node.process and node.is_running
+        }
 
     @property
     def java_class_path(self) -> str:
@@ -109,12 +118,20 @@ class Broker:
         self._end_nodes(sig, None if node is None else [node])
 
     def run_tool(self, main_class: str, *args: str, timeout: float = 180) -> str:
-        """Run a Kafka command line tool and return its standard output; `args` name the broker as the tool expects."""
+        """Run a Kafka command line tool and return its standard output.
+
+        `args` name the broker as the tool expects.
+        """
         command = [self._java[0], *TOOL_JVM, *self._java[1:], main_class, *args]
         name = main_class.rpartition(".")[2]
         try:
             answer = subprocess.run(
-                command, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL, check=False
+                command,
+                capture_output=True,
+                text=True,
+                timeout=timeout,
+                stdin=subprocess.DEVNULL,
+                check=False,
             )
         except subprocess.TimeoutExpired as error:
             what = f"{name} did not end within {timeout} s"
@@ -136,7 +153,9 @@ class Broker:
         }
         for node in self._nodes.values():
             settings = default_properties(node, list(self._nodes.values())) | self.properties
-            node.write_settings(settings | {"listeners": ",".join([settings["listeners"], *self.listeners])})
+            node.write_settings(
+                settings | {"listeners": ",".join([settings["listeners"], *self.listeners])}
+            )
         self._format()
         self._launch(self._nodes.values())
 
@@ -151,14 +170,26 @@ class Broker:
         formats = []
         for node in self._nodes.values():
             if not (node.folder / "data" / "meta.properties").exists():
-                tool = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", f"--config={node.settings}"]
+                tool = [
+                    "kafka.tools.StorageTool",
+                    "format",
+                    f"--cluster-id={cluster_id}",
+                    f"--config={node.settings}",
+                ]
                 command = [self._java[0], *TOOL_JVM, *self._java[1:], *tool]
-                formats.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+                formats.append(
+                    subprocess.Popen(
+                        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+                    )
+                )
         try:
             for process in formats:
                 output, _ = process.communicate(timeout=FORMAT_LIMIT_SECONDS)
                 if process.returncode != 0:
-                    what, fix = "Kafka refused its settings", f"cat {self.work_dir}/node-1/server.properties"
+                    what, fix = (
+                        "Kafka refused its settings",
+                        f"cat {self.work_dir}/node-1/server.properties",
+                    )
                     raise LaggardError(what, cause=_log_tail(output), fix=fix)
         finally:
             for process in formats:
@@ -180,8 +211,8 @@ class Broker:
             node.await_end()
 
     def _close(self) -> None:
-        # files that go away need no orderly shutdown, and the last node of a cluster would not manage one:
-        # it waits for a quorum that has ended
+        # files that go away need no orderly shutdown, and the last node of a cluster would not
+        # manage one: it waits for a quorum that has ended
         self._end_nodes(signal.SIGKILL if self._temporary_dir else signal.SIGTERM)
         if self._temporary_dir:
             shutil.rmtree(self._temporary_dir, ignore_errors=True)
@@ -205,7 +236,8 @@ def _is_ready(node: Node, expected_ids: set[int]) -> bool:
     try:
         # a client that cannot connect warns on the console, so ask for the port first
         socket.create_connection((HOST, node.port), timeout=ROUND_TRIP_LIMIT_MS / 1000).close()
-        # connecting is a metadata round trip with this very node, which it answers once it is registered
+        # connecting is a metadata round trip with this very node, which it answers once it is
+        # registered
         client = KafkaAdminClient(
             bootstrap_servers=node.address,
             bootstrap_timeout_ms=ROUND_TRIP_LIMIT_MS,
@@ -219,16 +251,26 @@ def _is_ready(node: Node, expected_ids: set[int]) -> bool:
         return False
     finally:
         client.close()
-    usable = {broker["broker_id"] for broker in cluster["brokers"] if not broker.get("is_fenced", False)}
+    usable = {
+        broker["broker_id"] for broker in cluster["brokers"] if not broker.get("is_fenced", False)
+    }
     return cluster["controller_id"] >= 0 and expected_ids <= usable
 
 
 def _start_failure(node: Node, what: str) -> LaggardError:
-    return LaggardError(f"Kafka node {node.id} {what}", cause=_log_tail(node.printed()), fix=f"cat {node.settings}")
+    return LaggardError(
+        f"Kafka node {node.id} {what}", cause=_log_tail(node.printed()), fix=f"cat {node.settings}"
+    )
 
 
 def _log_tail(text: str) -> str:
     """Return the last lines of a log that matter: no Java stack traces, no lists of settings."""
-    lines = [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith(("\t", "    at "))]
-    errors = [line for line in lines if " ERROR " in line or " FATAL " in line or "Exception" in line]
+    lines = [
+        line.rstrip()
+        for line in text.splitlines()
+        if line.strip() and not line.startswith(("\t", "    at "))
+    ]
+    errors = [
+        line for line in lines if " ERROR " in line or " FATAL " in line or "Exception" in line
+    ]
     return "\n  ".join((errors or lines)[-REPORTED_LOG_LINES:])

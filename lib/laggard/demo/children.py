@@ -24,7 +24,9 @@ REPORTED_LOG_LINES = 15
 class Child:
     """A process with a log; it never outlives us, whatever ends us."""
 
-    def __init__(self, name: str, arguments: Sequence[str], folder: Path, remove_if_orphaned: Path | None) -> None:
+    def __init__(
+        self, name: str, arguments: Sequence[str], folder: Path, remove_if_orphaned: Path | None
+    ) -> None:
         self.name = name
         self.log = folder / f"{name}.log"
         with self.log.open("wb") as output:
@@ -44,11 +46,15 @@ class Child:
         """Raise if it has ended."""
         code = self._process.poll()
         if code is not None:
-            raise LaggardError(f"the demo's {self.name} has ended", cause=f"exit code {code}; {self.last_words()}")
+            raise LaggardError(
+                f"the demo's {self.name} has ended", cause=f"exit code {code}; {self.last_words()}"
+            )
 
     def last_words(self) -> str:
         """Quote the end of its log."""
-        return "\n  ".join([f"{self.log.name} ends with", *self.printed().splitlines()[-REPORTED_LOG_LINES:]])
+        return "\n  ".join(
+            [f"{self.log.name} ends with", *self.printed().splitlines()[-REPORTED_LOG_LINES:]]
+        )
 
     def send(self, sig: signal.Signals) -> None:
         """Send it a signal."""
@@ -60,13 +66,22 @@ class Child:
 
 
 def start_children(
-    stack: ExitStack, folder: Path, bootstrap: str, listen: str | None, remove_if_orphaned: Path | None, drill: str = ""
+    stack: ExitStack,
+    folder: Path,
+    bootstrap: str,
+    listen: str | None,
+    remove_if_orphaned: Path | None,
+    drill: str = "",
 ) -> dict[str, Child]:
-    """Start load, exporter and job, by name; the configuration is in the folder, the stack ends them."""
+    """Start load, exporter and job, by name.
+
+    The configuration is in the folder, and the stack ends the children.
+    """
     config = str(folder / "laggard.toml")
     address = listen or f"{HOST}:{PORT if is_free(PORT) else 0}"
     children = dict[str, Child]()
-    # data that goes away needs no orderly end; a job that is still starting its JVM would take 15 s for one
+    # data that goes away needs no orderly end; a job that is still starting its JVM would take 15 s
+    # for one
     stack.callback(stop_children, children, 0.0 if remove_if_orphaned else STOP_SECONDS)
     for name, arguments in (
         ("load", ["laggard.demo.load", bootstrap, *filter(None, [drill])]),
@@ -87,14 +102,19 @@ def stop_children(children: Mapping[str, Child], limit_seconds: float) -> None:
 
 
 def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return our environment without the user's configuration, but with the path of the running laggard package."""
+    """Return our environment with the path of the running laggard package.
+
+    The user's configuration is left out.
+    """
     kept = {
         name: value
         for name, value in environ.items()
         if name != "LAGGARD_CONFIG" and not (name.startswith("LAGGARD_") and "__" in name)
     }
     library = str(Path(laggard.__file__).absolute().parent.parent)
-    return kept | {"PYTHONPATH": os.pathsep.join([library, *filter(None, [environ.get("PYTHONPATH")])])}
+    return kept | {
+        "PYTHONPATH": os.pathsep.join([library, *filter(None, [environ.get("PYTHONPATH")])])
+    }
 
 
 def is_free(port: int, host: str = HOST) -> bool:

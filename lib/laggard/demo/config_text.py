@@ -11,15 +11,21 @@ from laggard.conf import conf_file
 from laggard.demo.scenarios import EVERYDAY, Scenario
 from laggard.diagnosis.parameters import Parameters
 
-TIMINGS = {"tick_seconds": 3, "window_seconds": 15}  # short, so that something is to be seen at once
+# short, so that something is to be seen at once
+TIMINGS = {"tick_seconds": 3, "window_seconds": 15}
 # A drill runs ten times as fast as production: its windows last 6 s instead of 60 s.
 DRILL_TIMINGS = {"tick_seconds": 2, "window_seconds": 6}
 DRILL_PACE = 10.0
 JOB_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
-def config_text(folder: Path, bootstrap: str, scenario: Scenario = EVERYDAY, slower: int = 1) -> str:
-    """Return the configuration of job and exporter, as TOML; `slower` stretches all times of a drill."""
+def config_text(
+    folder: Path, bootstrap: str, scenario: Scenario = EVERYDAY, slower: int = 1
+) -> str:
+    """Return the configuration of job and exporter, as TOML.
+
+    `slower` stretches all times of a drill.
+    """
     log_settings = f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
     sections: dict[str, dict[str, Any]] = {
         "cluster": {
@@ -32,7 +38,11 @@ def config_text(folder: Path, bootstrap: str, scenario: Scenario = EVERYDAY, slo
             "tables": str(folder / "tables"),
             "checkpoint": str(folder / "checkpoint"),
             "master": "local[2]",
-            **({name: slower * each for name, each in DRILL_TIMINGS.items()} if scenario.group else TIMINGS),
+            **(
+                {name: slower * each for name, each in DRILL_TIMINGS.items()}
+                if scenario.group
+                else TIMINGS
+            ),
             # for a JVM that lives a minute: what compilers would win back later, it never sees
             "spark": {
                 "spark.driver.extraJavaOptions": " ".join([*JOB_JVM, log_settings]),
@@ -55,7 +65,10 @@ def config_text(folder: Path, bootstrap: str, scenario: Scenario = EVERYDAY, slo
 
 
 def drill_thresholds(slower: int = 1) -> dict[str, float]:
-    """Return every threshold that is a time, scaled to the pace of a drill; those that count windows stay unchanged."""
+    """Return every threshold that is a time, scaled to the pace of a drill.
+
+    Thresholds that count windows stay unchanged.
+    """
     times = (each.name for each in dataclasses.fields(Parameters) if each.metadata["unit"] == "s")
     return {name: getattr(Parameters(), name) * slower / DRILL_PACE for name in times}
 
@@ -63,5 +76,9 @@ def drill_thresholds(slower: int = 1) -> dict[str, float]:
 def toml_value(value: Any) -> str:
     """Return the value as TOML, which is JSON except for tables."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)} = {toml_value(each)}" for key, each in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{json.dumps(key)} = {toml_value(each)}" for key, each in value.items())
+            + "}"
+        )
     return json.dumps(value, ensure_ascii=False)

@@ -9,8 +9,8 @@ import select
 class Flag:
     """Set once, and waited for by any thread.
 
-    The lock of `threading.Event` is not reentrant: a handler that sets one while its thread is at the beginning or end
-    of a wait for it, waits for itself.
+    The lock of `threading.Event` is not reentrant: a handler that sets one while its thread is at
+    the beginning or end of a wait for it, waits for itself.
     """
 
     def __init__(self) -> None:

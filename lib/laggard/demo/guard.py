@@ -11,8 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-# exec keeps the process number, so the one we started is the command itself, and $$ in the watcher is its number.
-# The watcher waits on a pipe whose other end only the owner holds: it closes however the owner ends, SIGKILL included.
+# exec keeps the process number, so the one we started is the command itself, and $$ in the watcher
+# is its number. The watcher waits on a pipe whose other end only the owner holds: it closes however
+# the owner ends, SIGKILL included.
 GUARDED = """
 exec 3<&0
 (
@@ -35,7 +36,8 @@ def start_guarded(
 ) -> subprocess.Popen[bytes]:
     """Start a command in a session of its own; if we die before its `await_end`, it is killed.
 
-    Then a folder can also be removed. `await_end` is the other half: the process has a watcher, which must end too.
+    Then a folder can also be removed. `await_end` is the other half: the process has a watcher,
+    which must end too.
     """
     return subprocess.Popen(
         ["/bin/sh", "-c", GUARDED, str(remove_if_orphaned or ""), *command],
@@ -49,7 +51,10 @@ def start_guarded(
 
 
 def await_end(process: subprocess.Popen[bytes], limit_seconds: float) -> None:
-    """Wait for a guarded process to end, kill it after the limit, and end its watcher and all else it started."""
+    """Wait for a guarded process to end, kill it after the limit, and clean up.
+
+    The clean-up ends its watcher and all else that it started.
+    """
     with suppress(subprocess.TimeoutExpired):
         process.wait(limit_seconds)
     # the watcher is in the group, so the number cannot belong to anybody else yet
@@ -60,7 +65,10 @@ def await_end(process: subprocess.Popen[bytes], limit_seconds: float) -> None:
 
 @functools.cache
 def _lifeline() -> tuple[int, int]:
-    """Return a pipe that nobody writes to: its reader sees the end of file when this process ends."""
+    """Return a pipe without a writer.
+
+    Its reader sees the end of file when this process ends.
+    """
     os.register_at_fork(after_in_child=_drop_lifeline)
     return os.pipe()
 

@@ -56,9 +56,11 @@ class Member:
             "enable_auto_commit": False,
             "heartbeat_interval_ms": 1000,
             "session_timeout_ms": 10_000,
-            "fetch_min_bytes": 1 << 20,  # so that the broker waits and answers twice a second, not per record
+            # so that the broker waits and answers twice a second, not per record
+            "fetch_min_bytes": 1 << 20,
             "fetch_max_wait_ms": int(STEP_SECONDS * 1000),
-            "metadata_max_age_ms": 2_000,  # so long a new leader begins one rebalance after the other
+            # so long a new leader begins one rebalance after the other
+            "metadata_max_age_ms": 2_000,
             "metrics_enabled": False,
         }
         self._leaving = Event()
@@ -77,7 +79,10 @@ class Member:
         self._hanging.set()
 
     def settle(self) -> None:
-        """Hold commits back for a moment: one that comes while others wait for a share begins the next rebalance."""
+        """Hold commits back for a moment.
+
+        A commit that comes while others wait for a share begins the next rebalance.
+        """
         self._commits_from = time.monotonic() + SETTLE_SECONDS
 
     def await_end(self) -> None:
@@ -98,7 +103,8 @@ class Member:
                     elif now - then >= STEP_SECONDS and now >= self._commits_from:
                         self._commit(consumer, now - then)
                         then = now
-                except KafkaError:  # a rebalance came first, or the broker is not ready: the next round tells
+                # a rebalance came first, or the broker is not ready: the next round tells
+                except KafkaError:
                     self._leaving.wait(STEP_SECONDS)
         finally:
             consumer.close()
@@ -117,7 +123,10 @@ class Member:
             begun[partition], waiting[partition] = start, max(0.0, position - start)
         done = waiting if self.rate is None else fair_shares(waiting, self.rate * seconds)
         self._handled = {partition: begun[partition] + done[partition] for partition in begun}
-        offsets = {partition: OffsetAndMetadata(int(offset), "", -1) for partition, offset in self._handled.items()}
+        offsets = {
+            partition: OffsetAndMetadata(int(offset), "", -1)
+            for partition, offset in self._handled.items()
+        }
         if offsets:
             consumer.commit(offsets)
 
@@ -135,7 +144,9 @@ class _Settling(ConsumerRebalanceListener):  # type: ignore[misc]  # the client 
         self._member.settle()
 
 
-def fair_shares(waiting: Mapping[TopicPartition, float], total: float) -> dict[TopicPartition, float]:
+def fair_shares(
+    waiting: Mapping[TopicPartition, float], total: float
+) -> dict[TopicPartition, float]:
     """Return fair shares of a total: none larger than its backlog, and the rest equal."""
     shares, left = {}, total
     for place, (partition, most) in enumerate(sorted(waiting.items(), key=lambda each: each[1])):
@@ -145,7 +156,10 @@ def fair_shares(waiting: Mapping[TopicPartition, float], total: float) -> dict[T
 
 
 class Load:
-    """A scenario on one cluster, until `stop` is set; the trouble of a drill begins when `cue` is."""
+    """A scenario on one cluster, until `stop` is set.
+
+    The trouble of a drill begins when `cue` is set.
+    """
 
     def __init__(self, bootstrap: str, scenario: Scenario, stop: Flag, cue: Flag) -> None:
         self._bootstrap = bootstrap
@@ -158,7 +172,10 @@ class Load:
         """Create the topics, run the load of all groups, and end them in order."""
         create_topics(self._bootstrap, self._scenario)
         parts = self._scenario.parts
-        threads = [Thread(target=self._run_group, args=(part,), name=part.group, daemon=True) for part in parts]
+        threads = [
+            Thread(target=self._run_group, args=(part,), name=part.group, daemon=True)
+            for part in parts
+        ]
         for thread in threads:
             thread.start()
         try:
@@ -168,11 +185,15 @@ class Load:
                 thread.join(2 * END_SECONDS)
 
     def _produce(self) -> None:
-        producer = KafkaProducer(bootstrap_servers=self._bootstrap, linger_ms=50, metrics_enabled=False)
+        producer = KafkaProducer(
+            bootstrap_servers=self._bootstrap, linger_ms=50, metrics_enabled=False
+        )
         due, then = dict.fromkeys(partition_rates(self._scenario), 0.0), time.monotonic()
         while not self._stop.wait(STEP_SECONDS / 2):
             now = time.monotonic()
-            for (topic, partition), rate in partition_rates(self._scenario, is_on=self._cue.is_set()).items():
+            for (topic, partition), rate in partition_rates(
+                self._scenario, is_on=self._cue.is_set()
+            ).items():
                 waiting = due[topic, partition] + rate * (now - then)
                 for _ in range(int(waiting)):
                     producer.send(topic, VALUE, partition=partition)
@@ -183,7 +204,9 @@ class Load:
     def _run_group(self, part: Part) -> None:
         members = [self._member(part) for _ in range(part.members)]
         self._cue.wait()
-        script: Iterable[tuple[float, str]] = itertools.cycle(part.script) if part.repeats else part.script
+        script: Iterable[tuple[float, str]] = (
+            itertools.cycle(part.script) if part.repeats else part.script
+        )
         for wait, act in script:
             if self._stop.wait(wait):
                 break
@@ -221,11 +244,14 @@ class Load:
 
 def create_topics(bootstrap: str, scenario: Scenario) -> None:
     """Make the topics be there."""
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap)  # each call ends after kafka-python's 30 s
+    # each call ends after kafka-python's 30 s
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
         for topic, rates in scenario.topics.items():
             try:
-                admin.create_topics([NewTopic(topic, num_partitions=len(rates), replication_factor=1)])
+                admin.create_topics(
+                    [NewTopic(topic, num_partitions=len(rates), replication_factor=1)]
+                )
             except TopicAlreadyExistsError:  # the folder was used before
                 continue
     finally:

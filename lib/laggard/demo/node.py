@@ -1,4 +1,7 @@
-"""One Kafka process: its folder, its ports and its settings; it never outlives the process that started it."""
+"""One Kafka process: its folder, its ports and its settings.
+
+It never outlives the process that started it.
+"""
 
 import random
 import signal
@@ -13,10 +16,12 @@ from laggard.demo.guard import await_end, start_guarded
 
 HOST = "127.0.0.1"
 STOP_LIMIT_SECONDS = 10
-TOOL_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")  # formatting: 1.5 s without, 0.9 s with
+# formatting: 1.5 s without, 0.9 s with
+TOOL_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 BROKER_JVM = ("-Xmx512m", *TOOL_JVM)
-# Lower than where Linux takes the ports of outgoing connections (from 32768 on). From there, a client that
-# reconnects to a stopped broker can be given that very port, connect to itself, and keep the broker from starting.
+# Lower than where Linux takes the ports of outgoing connections (from 32768 on). From there, a
+# client that reconnects to a stopped broker can be given that very port, connect to itself, and
+# keep the broker from starting.
 PORTS = range(15000, 32000)
 
 LOG_SETTINGS = """\
@@ -71,12 +76,17 @@ class Node:
         (self.folder / "log4j2.properties").write_text(LOG_SETTINGS)
 
     def start(self, java: Sequence[str], *, remove_if_orphaned: Path | None) -> None:
-        """Start the process; if its owner dies unexpectedly, it is killed and the given folder removed."""
+        """Start the process.
+
+        If its owner dies unexpectedly, the process is killed and the given folder removed.
+        """
         logging = f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}"
         command = [java[0], *BROKER_JVM, logging, *java[1:], "kafka.Kafka", str(self.settings)]
         with self.log.open("ab") as output:
             self.log_start = output.tell()
-            self.process = start_guarded(command, output, folder=self.folder, remove_if_orphaned=remove_if_orphaned)
+            self.process = start_guarded(
+                command, output, folder=self.folder, remove_if_orphaned=remove_if_orphaned
+            )
 
     def send(self, sig: signal.Signals) -> None:
         """Send a signal to the process, if it lives."""
@@ -92,14 +102,19 @@ class Node:
 
 
 def default_properties(node: Node, nodes: Sequence[Node]) -> dict[str, str]:
-    """Return Kafka settings for one node of a small, quick cluster that creates no topic by itself."""
+    """Return Kafka settings for one node of a small, quick cluster.
+
+    The cluster creates no topic by itself.
+    """
     replicas = str(min(3, len(nodes)))
     return {
         "node.id": str(node.id),
         "process.roles": "broker,controller",
         "listeners": f"PLAINTEXT://{node.address},CONTROLLER://{HOST}:{node.controller_port}",
         "controller.listener.names": "CONTROLLER",
-        "controller.quorum.voters": ",".join(f"{other.id}@{HOST}:{other.controller_port}" for other in nodes),
+        "controller.quorum.voters": ",".join(
+            f"{other.id}@{HOST}:{other.controller_port}" for other in nodes
+        ),
         "log.dirs": str(node.folder / "data"),
         "auto.create.topics.enable": "false",
         "num.partitions": "1",
@@ -124,7 +139,8 @@ def free_ports(count: int) -> list[int]:
     with ExitStack() as open_sockets:
         for port in random.sample(PORTS, len(PORTS)):
             probe = open_sockets.enter_context(socket.socket())
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Kafka does: TIME_WAIT is no obstacle
+            # as Kafka does: TIME_WAIT is no obstacle
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             with suppress(OSError):
                 probe.bind((HOST, port))
                 ports.append(port)

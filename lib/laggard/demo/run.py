@@ -1,4 +1,7 @@
-"""The demo: a broker, its load, the job and the exporter as processes of their own, and the view on the tables."""
+"""The demo: a broker, its load, the job and the exporter as processes, and the table view.
+
+Each of these is a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from laggard.demo.answers import Answers, Drill, command_of, has_answers, question_lines, sample_lines, verb_lines
+from laggard.demo.answers import (
+    Answers,
+    Drill,
+    command_of,
+    has_answers,
+    question_lines,
+    sample_lines,
+    verb_lines,
+)
 from laggard.demo.broker import Broker
 from laggard.demo.children import Child, is_free, start_children
 from laggard.demo.config_text import TIMINGS, config_text
@@ -23,7 +34,8 @@ from laggard.errors import CONFIGURATION, OK, TEMPORARY, LaggardError
 from laggard.exporter.snapshot import Snapshot
 
 REDRAW_SECONDS = 2.0
-# The first window with lag ends at most two windows after the first tick; one can be lost to the slow first ticks.
+# The first window with lag ends at most two windows after the first tick; one can be lost to the
+# slow first ticks.
 GRACE_SECONDS = 4.0 * TIMINGS["window_seconds"]
 FIRST_TICK_LIMIT_SECONDS = 180.0
 SAY_EVERY_SECONDS = 10.0
@@ -56,7 +68,9 @@ class Demo:
         self._url = ""
         self._seen_at = 0.0  # when the first lag was shown
         self._scenario = scenario_of(options.drill)
-        self._drill = Drill(self._scenario, answers, self._tables, self._give_cue) if options.drill else None
+        self._drill = (
+            Drill(self._scenario, answers, self._tables, self._give_cue) if options.drill else None
+        )
 
     def stop(self, *_: object) -> None:
         """End soon, and say so at once; may be called from a signal handler."""
@@ -71,7 +85,9 @@ class Demo:
         is_seen, samples = False, list[str]()
         with ExitStack() as stack:
             view.note(f"starting Kafka; all files in {folder}")
-            broker = stack.enter_context(Broker(folder / "kafka", properties={"group.initial.rebalance.delay.ms": "0"}))
+            broker = stack.enter_context(
+                Broker(folder / "kafka", properties={"group.initial.rebalance.delay.ms": "0"})
+            )
             if self._is_temporary:  # data that goes away needs no orderly shutdown
                 stack.callback(broker.stop, sig=signal.SIGKILL)
             if not self._stopping.is_set():
@@ -96,7 +112,9 @@ class Demo:
         )
         orphaned = self._folder if self._is_temporary else None
         options = self._options
-        self._children = start_children(stack, self._folder, bootstrap, options.listen, orphaned, options.drill)
+        self._children = start_children(
+            stack, self._folder, bootstrap, options.listen, orphaned, options.drill
+        )
         self._view.note("load, exporter and job are starting; the job starts a JVM for Spark")
 
     def _watch(self, old_batch: int | None) -> bool:
@@ -118,7 +136,10 @@ class Demo:
         return is_seen
 
     def _await_first_tick(self, said_at: float) -> float:
-        """Say now and then that it is waited for, and raise after the limit; gives the second at which it was said."""
+        """Print now and then that the first tick is awaited; raise an error after the limit.
+
+        Return the second of the last such line.
+        """
         if self._view.seconds - said_at >= SAY_EVERY_SECONDS:
             self._view.note("waiting for the first tick of the job")
             said_at = self._view.seconds
@@ -131,7 +152,9 @@ class Demo:
         """Say where else the first lag can be seen."""
         found = SERVES.search(self._children["exporter"].printed())
         self._url = found[1] if found else ""
-        self._view.note(f"the first lag is on the screen, and at {self._url}/ui; Ctrl-C ends the demo")
+        self._view.note(
+            f"the first lag is on the screen, and at {self._url}/ui; Ctrl-C ends the demo"
+        )
         self._view.note(f"in another terminal: {self._command} status --watch")
         self._seen_at = self._view.seconds
 
@@ -144,7 +167,10 @@ class Demo:
         self._view.show([*self._answers.status_lines(snapshot), *drill_lines, footer])
 
     def _is_over(self) -> bool:
-        """Return True if the seconds are over; a slow machine gets more until each closing question has an answer."""
+        """Return True if the seconds are over.
+
+        A slow machine gets more time until each closing question has an answer.
+        """
         limit = self._options.seconds
         if self._drill and not limit:
             return self._drill.is_over(self._view.seconds)
@@ -165,7 +191,10 @@ class Demo:
         self._children["load"].send(signal.SIGUSR1)
 
     def _tell_end(self, samples: Sequence[str] | None) -> None:
-        """Print the last state, what was served, and three questions; `samples` is None if nothing was ever seen."""
+        """Print the last state, the served lines, and three questions.
+
+        `samples` is None if no line was ever seen.
+        """
         snapshot = self._read()
         command = "" if self._is_temporary else self._command
         lines = ["", "At the end:", *self._answers.status_lines(snapshot)] if snapshot else []
@@ -177,7 +206,10 @@ class Demo:
             lines += [f"  {line}" for line in samples]
             lines += question_lines(self._answers, self._tables, command)
         are = "were in" if self._is_temporary else "are in"
-        kept = "; they are removed now: --keep or --work DIR keeps them, and prints commands to ask them"
+        kept = (
+            "; they are removed now: --keep or --work DIR keeps them, and prints commands to ask "
+            "them"
+        )
         removed = kept if self._is_temporary else ""
         self._view.tell([*lines, "", f"The tables {are} {self._tables}{removed}"])
 
@@ -198,9 +230,15 @@ def check_options(options: Options) -> None:
     if options.listen is not None:
         host, _, port = options.listen.rpartition(":")
         if int(port) and not is_free(int(port), host.strip("[]")):
-            what, fix = f"cannot listen on {options.listen}", "laggard demo --listen 127.0.0.1:0 takes a free port"
+            what, fix = (
+                f"cannot listen on {options.listen}",
+                "laggard demo --listen 127.0.0.1:0 takes a free port",
+            )
             raise LaggardError(
-                what, cause="the address is in use or not of this machine", fix=fix, exit_code=CONFIGURATION
+                what,
+                cause="the address is in use or not of this machine",
+                fix=fix,
+                exit_code=CONFIGURATION,
             )
     if options.work is not None:
         try:
@@ -241,7 +279,11 @@ def spent(seconds: float, limit: int) -> str:
     gone = round(seconds)
     if not limit:
         return f"{gone} s"
-    return f"{gone} s of {limit} s" if gone <= limit else f"{gone} s, waiting for answers to show at the end"
+    return (
+        f"{gone} s of {limit} s"
+        if gone <= limit
+        else f"{gone} s, waiting for answers to show at the end"
+    )
 
 
 def has_lag(snapshot: Snapshot) -> bool:

@@ -20,7 +20,8 @@ class Part:
     group: str
     topic: str
     members: int = 1
-    rate: float | None = None  # records per second that a member handles, on all its partitions together
+    # records per second that a member handles, on all its partitions together
+    rate: float | None = None
     slow_rate: float | None = None
     script: tuple[tuple[float, str], ...] = ()  # seconds to wait, then what happens
     repeats: bool = False  # the script
@@ -30,8 +31,9 @@ class Part:
 class Scenario:
     """Topics with the records per second of each partition by its number, and who reads them.
 
-    Of a drill `group` is the one in trouble, which begins when the cue is given: then the scripts start, and the
-    partitions of `hot` get those rates instead. It is over when the diagnosis has said all of `codes`.
+    Of a drill `group` is the one in trouble, which begins when the cue is given: then the scripts
+    start, and the partitions of `hot` get those rates instead. It is over when the diagnosis has
+    said all of `codes`.
     """
 
     help: str
@@ -63,7 +65,10 @@ DRILLS: Mapping[str, Scenario] = {
     "slow-group": Scenario(
         "all members of billing are too slow for what arrives",
         _ORDERS,
-        (_CHECKOUT, Part("billing", "orders", members=2, rate=60, slow_rate=20, script=((0, SLOW_DOWN),))),
+        (
+            _CHECKOUT,
+            Part("billing", "orders", members=2, rate=60, slow_rate=20, script=((0, SLOW_DOWN),)),
+        ),
         group="billing",
         codes=("CAPACITY_SHORTAGE",),
     ),
@@ -78,7 +83,16 @@ DRILLS: Mapping[str, Scenario] = {
     "rolling-deploy": Scenario(
         "the members of billing are restarted one by one",
         _ORDERS,
-        (_CHECKOUT, Part("billing", "orders", members=3, rate=22, script=((0, RESTART), (12, RESTART), (12, RESTART)))),
+        (
+            _CHECKOUT,
+            Part(
+                "billing",
+                "orders",
+                members=3,
+                rate=22,
+                script=((0, RESTART), (12, RESTART), (12, RESTART)),
+            ),
+        ),
         group="billing",
         codes=("DEPLOY_LAG_SPIKE",),
     ),
@@ -92,7 +106,10 @@ DRILLS: Mapping[str, Scenario] = {
     "storm": Scenario(
         "one member of billing crashes again and again",
         _ORDERS,
-        (_CHECKOUT, Part("billing", "orders", members=3, rate=22, script=((8, CRASH),), repeats=True)),
+        (
+            _CHECKOUT,
+            Part("billing", "orders", members=3, rate=22, script=((8, CRASH),), repeats=True),
+        ),
         group="billing",
         codes=("CRASH_LOOP",),
     ),
@@ -112,7 +129,16 @@ def scenario_of(name: str) -> Scenario:
     return DRILLS[name] if name else EVERYDAY
 
 
-def partition_rates(scenario: Scenario = EVERYDAY, *, is_on: bool = False) -> dict[tuple[str, int], int]:
-    """Return the records per second of each topic and partition; `is_on` means that the cue was given."""
-    rates = {(topic, number): rate for topic, rates in scenario.topics.items() for number, rate in enumerate(rates)}
+def partition_rates(
+    scenario: Scenario = EVERYDAY, *, is_on: bool = False
+) -> dict[tuple[str, int], int]:
+    """Return the records per second of each topic and partition.
+
+    `is_on` means that the cue was given.
+    """
+    rates = {
+        (topic, number): rate
+        for topic, rates in scenario.topics.items()
+        for number, rate in enumerate(rates)
+    }
     return rates | dict((scenario.hot or {}) if is_on else {})

@@ -34,12 +34,16 @@ class View:
         self._notes.flush()
 
     def note_from_handler(self, text: str) -> None:
-        """Write the same from a signal handler, which may have interrupted a write to the stream."""
+        """Write the same from a signal handler.
+
+        The handler may have interrupted a write to the stream.
+        """
         self._drawn = 0
         line = f"laggard: {self.seconds:5.1f} s  {text}\n"
         try:
             os.write(self._notes.fileno(), line.encode())
-        except (OSError, ValueError):  # closed, or no file: a stream in memory cannot be interrupted halfway
+        # closed, or no file: a stream in memory cannot be interrupted halfway
+        except (OSError, ValueError):
             self._notes.write(line)
 
     def show(self, lines: Sequence[str]) -> None:

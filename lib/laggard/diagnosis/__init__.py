@@ -1,1 +1,4 @@
-"""From recorded history to an answer: shape, trend, cause, and whether adding consumers would help. Pure functions."""
+"""Pure functions from recorded history to shape, trend, cause, and the use of consumers.
+
+The last is the answer to the question: would more consumers help?
+"""

@@ -1,6 +1,9 @@
-"""Evaluate a window: every group by itself, then the cluster over all groups, then which findings open, change and end.
+"""Evaluate a window: every group, then the cluster over all groups, then the findings.
 
-Nothing in here reads a clock or a table: the stream, a replay over the past and a test call the same functions.
+The last step decides which findings open, change and end.
+
+Nothing in here reads a clock or a table: the stream, a replay over the past and a test call the
+same functions.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ from laggard.diagnosis.verdict.reasons import INPUT_UNKNOWN, Verdict, verdict_co
 from laggard.diagnosis.verdict.sizing import Sizing, size
 
 RULE_FAILED = "RULE_FAILED"
-LAYOUT, EVALUATION, FINDINGS, MEMORY = "layout", "evaluation", "findings", "memory"  # stages, beside rules by code
+# stages, beside rules by code
+LAYOUT, EVALUATION, FINDINGS, MEMORY = "layout", "evaluation", "findings", "memory"
 _ERROR_CHARACTERS = 500
 
 
@@ -43,22 +47,33 @@ class Evaluated:
     rows: Sequence[Row]  # of group_windows
     verdict: Verdict
     sizing: Sizing
-    completed: Mapping[str, Sequence[Row]]  # rows of deploys and scale_events that are complete with this window
+    # rows of deploys and scale_events that are complete with this window
+    completed: Mapping[str, Sequence[Row]]
     signal: Row  # what the cluster's rules look at
     memory: Memory
 
 
 def evaluate_group(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Evaluated:
-    """Evaluate one group's window; a failure is reported as a finding, and the other groups are still evaluated."""
+    """Evaluate one group's window; report a failure as a finding.
+
+    The other groups are still evaluated.
+    """
     try:
         return _evaluate(frame, memory, parameters)
     except Exception as error:  # noqa: BLE001 - its report is the finding
         return failed(frame.group, EVALUATION, error, memory, frame.policy)
 
 
-def failed(group: str, stage: str, error: Exception, memory: Memory, policy: Policy | None = None) -> Evaluated:
-    """Return the result of a group that could not be evaluated: a finding says so, and open ones become unknown."""
-    unknown = [Observation(code, abstains=True) for code in sorted({each.code for each in memory.tracks})]
+def failed(
+    group: str, stage: str, error: Exception, memory: Memory, policy: Policy | None = None
+) -> Evaluated:
+    """Return the result of a group that could not be evaluated.
+
+    A finding reports it, and open findings become unknown.
+    """
+    unknown = [
+        Observation(code, abstains=True) for code in sorted({each.code for each in memory.tracks})
+    ]
     return Evaluated(
         group,
         None,
@@ -77,7 +92,9 @@ def failed(group: str, stage: str, error: Exception, memory: Memory, policy: Pol
 def failure(stage: str, error: Exception | str) -> Observation:
     """Return the finding that a step, or a rule named by its code, raised an error."""
     text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
-    return Observation(RULE_FAILED, subject=stage, evidence_text={"error": text[:_ERROR_CHARACTERS]})
+    return Observation(
+        RULE_FAILED, subject=stage, evidence_text={"error": text[:_ERROR_CHARACTERS]}
+    )
 
 
 def _evaluate(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Evaluated:
@@ -92,7 +109,10 @@ def _evaluate(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Eval
     holding = _still_slow(memory.tracks, signals) | {each.code: each for each in reversed(holds)}
     suspected = [each for each in observations if each.code == "BROKER_CORRELATED" and each.subject]
     verdict = scale_verdict(
-        signals, holding, sizing, elasticity=math.nan if signals.scaled is None else signals.scaled.elasticity
+        signals,
+        holding,
+        sizing,
+        elasticity=math.nan if signals.scaled is None else signals.scaled.elasticity,
     )
     return Evaluated(
         frame.group,
@@ -110,20 +130,33 @@ def _evaluate(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Eval
 
 
 def settle(
-    evaluated: Sequence[Evaluated], cluster: ClusterFrame, memories: Mapping[str, Memory], parameters: Parameters
+    evaluated: Sequence[Evaluated],
+    cluster: ClusterFrame,
+    memories: Mapping[str, Memory],
+    parameters: Parameters,
 ) -> tuple[list[Row], list[Row], dict[str, Memory]]:
-    """Return the rows of `group_windows` and `findings` for a window of all groups, and each group's memory.
+    """Return rows of `group_windows` and `findings` for a window of all groups, with memories.
+
+    The memories are those of each group.
 
     `memories` are those before the window, of groups that are gone too; "" is the cluster's.
     """
     shared = cluster_observations(cluster, [each.signal for each in evaluated], parameters)
-    findings, after, unseen = _settle_cluster(shared, cluster, memories.get("", Memory()), parameters)
+    findings, after, unseen = _settle_cluster(
+        shared, cluster, memories.get("", Memory()), parameters
+    )
     windows: list[Row] = []
     remembered = {"": after}
-    open_ids = {(t.code, t.subject): t.finding_id(cluster.name, "") for t in after.tracks if t.opened_ms is not None}
+    open_ids = {
+        (t.code, t.subject): t.finding_id(cluster.name, "")
+        for t in after.tracks
+        if t.opened_ms is not None
+    }
     for each in evaluated:
         reaching = [one for one in shared if reaches(one, each.group)]
-        rows, own, remembered[each.group] = _settle_group(each, reaching, open_ids, unseen, cluster, parameters)
+        rows, own, remembered[each.group] = _settle_group(
+            each, reaching, open_ids, unseen, cluster, parameters
+        )
         windows += rows
         findings += own
     for group in sorted(memories.keys() - remembered.keys()):  # gone
@@ -141,12 +174,16 @@ def settle_apart(
     parameters: Parameters,
     check: Check = lambda *_: None,
 ) -> tuple[list[Row], list[Row], dict[str, Memory]]:
-    """`settle`, with a group for which it raises, or `check` of its rows, set aside: a finding says so.
+    """Do `settle` and set aside a group for which it raises, or `check` of its rows.
+
+    A finding reports that.
 
     `check` gets rows of `group_windows`, of `findings`, and the memories.
     """
 
-    def run(some: Sequence[Evaluated], known: Mapping[str, Memory]) -> tuple[list[Row], list[Row], dict[str, Memory]]:
+    def run(
+        some: Sequence[Evaluated], known: Mapping[str, Memory]
+    ) -> tuple[list[Row], list[Row], dict[str, Memory]]:
         found = settle(some, cluster, known, parameters)
         check(*found)
         return found
@@ -178,14 +215,17 @@ def _sound(
         before = memories.get(each.group, Memory())
         error = error_of([each], {**own, each.group: before})
         if error is not None:
-            each = failed(each.group, FINDINGS, error, before, each.policy)  # noqa: PLW2901 - in its place
+            # in its place
+            each = failed(each.group, FINDINGS, error, before, each.policy)  # noqa: PLW2901
             if error_of([each], {**own, each.group: before}) is not None:
                 before = Memory()  # what is remembered is what is odd
                 each = failed(each.group, FINDINGS, error, before)  # noqa: PLW2901
         sound.append(each)
         known[each.group] = before
     gone = {name: memories[name] for name in memories.keys() - known.keys() if name}
-    return sound, known | {name: each for name, each in gone.items() if not error_of([], {**own, name: each})}
+    return sound, known | {
+        name: each for name, each in gone.items() if not error_of([], {**own, name: each})
+    }
 
 
 def _observe(signals: Signals) -> Iterable[Observation]:
@@ -198,13 +238,17 @@ def _observe(signals: Signals) -> Iterable[Observation]:
             yield from (each for each in rule.check(signals) if each.state != FAILS)
         except Exception as error:  # noqa: BLE001 - its report is the finding
             yield failure(rule.code, error)
-            yield Observation(rule.code, abstains=True)  # what it said before is neither true nor over
+            # what it said before is neither true nor over
+            yield Observation(rule.code, abstains=True)
 
 
 def _still_slow(tracks: Iterable[Track], signals: Signals) -> dict[str, Observation]:
-    """Return slow members and hosts with an open finding, unless they consume as fast as the others again.
+    """Return slow members and hosts with an open finding.
 
-    Lag of others hides them for a window or two; a backlog that they drain at full speed is no reason to repair them.
+    They are left out if they consume as fast as the others again.
+
+    Lag of others hides them for a window or two; a backlog that they drain at full speed is no
+    reason to repair them.
     """
     return {
         each.code: Observation(each.code, subject=each.subject)
@@ -224,14 +268,28 @@ def _settle_group(
     parameters: Parameters,
 ) -> tuple[list[Row], list[Row], Memory]:
     steps = advance_tracks(
-        each.memory.tracks, each.observations, BY_CODE, cluster.window_ms, cluster.now_ms, parameters
+        each.memory.tracks,
+        each.observations,
+        BY_CODE,
+        cluster.window_ms,
+        cluster.now_ms,
+        parameters,
     )
     memory = _with_episode(each.memory, steps, cluster, parameters)
     conditions = {*each.conditions, *(one.code for one in shared)}
     evaluation = Evaluation(
-        cluster.name, each.group, cluster.now_ms, each.coordinator, memory.episode_ms, each.policy.over(parameters)
+        cluster.name,
+        each.group,
+        cluster.now_ms,
+        each.coordinator,
+        memory.episode_ms,
+        each.policy.over(parameters),
     )
-    above = {one.code: open_ids[one.code, one.subject] for one in shared if (one.code, one.subject) in open_ids}
+    above = {
+        one.code: open_ids[one.code, one.subject]
+        for one in shared
+        if (one.code, one.subject) in open_ids
+    }
     rows, tracks, found = finding_rows(evaluation, steps, conditions, BY_CODE, above)
     columns = verdict_columns(with_cluster(each.verdict, shared), each.sizing) | found
     columns["unseen_findings"] |= unseen  # of the cluster
@@ -242,24 +300,37 @@ def _settle_group(
 def _settle_cluster(
     shared: Sequence[Observation], cluster: ClusterFrame, memory: Memory, parameters: Parameters
 ) -> tuple[list[Row], Memory, dict[str, str]]:
-    steps = advance_tracks(memory.tracks, shared, BY_CODE, cluster.window_ms, cluster.now_ms, parameters)
+    steps = advance_tracks(
+        memory.tracks, shared, BY_CODE, cluster.window_ms, cluster.now_ms, parameters
+    )
     evaluation = Evaluation(cluster.name, "", cluster.now_ms, None, None, parameters)
     rows, tracks, found = finding_rows(evaluation, steps, set(), BY_CODE)
     return rows, replace(memory, tracks=tuple(tracks)), found["unseen_findings"]
 
 
-def _retired(group: str, memory: Memory, cluster: ClusterFrame, parameters: Parameters) -> list[Row]:
+def _retired(
+    group: str, memory: Memory, cluster: ClusterFrame, parameters: Parameters
+) -> list[Row]:
     """Return the rows that close the open findings of a deleted group."""
     known = [track for track in memory.tracks if track.code in BY_CODE]
     steps = [Step(track, None, "retired") for track in known if track.opened_ms is not None]
-    evaluation = Evaluation(cluster.name, group, cluster.now_ms, None, memory.episode_ms, parameters)
+    evaluation = Evaluation(
+        cluster.name, group, cluster.now_ms, None, memory.episode_ms, parameters
+    )
     return finding_rows(evaluation, steps, set(), BY_CODE)[0]
 
 
-def _with_episode(memory: Memory, steps: Sequence[Step], cluster: ClusterFrame, parameters: Parameters) -> Memory:
-    """Return the memory with the episode of trouble: it begins with a cause or a symptom and outlasts short breaks."""
+def _with_episode(
+    memory: Memory, steps: Sequence[Step], cluster: ClusterFrame, parameters: Parameters
+) -> Memory:
+    """Return the memory with the episode of trouble.
+
+    An episode begins with a cause or a symptom and outlasts short breaks.
+    """
     is_open = any(
-        step.track.opened_ms is not None and not step.closed and BY_CODE[step.track.code].kind in (CAUSE, SYMPTOM)
+        step.track.opened_ms is not None
+        and not step.closed
+        and BY_CODE[step.track.code].kind in (CAUSE, SYMPTOM)
         for step in steps
     )
     if is_open:
@@ -268,4 +339,6 @@ def _with_episode(memory: Memory, steps: Sequence[Step], cluster: ClusterFrame, 
         return memory
     quiet = memory.quiet + 1
     is_over = quiet > parameters.episode_gap
-    return replace(memory, episode_ms=None if is_over else memory.episode_ms, quiet=0 if is_over else quiet)
+    return replace(
+        memory, episode_ms=None if is_over else memory.episode_ms, quiet=0 if is_over else quiet
+    )

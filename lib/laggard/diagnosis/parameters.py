@@ -1,4 +1,4 @@
-"""Thresholds of the diagnosis: what a configuration and the owner of a group declare, and those that are fixed."""
+"""Thresholds of the diagnosis: from a configuration, from the owner of a group, and fixed."""
 
 from __future__ import annotations
 
@@ -24,18 +24,29 @@ FIXED: dict[str, Fixed] = {}  # by name, of all modules that were imported
 
 
 def fixed(name: str, value: Number, unit: str) -> Number:
-    """Declare a fixed threshold beside what it decides; its name is that of the constant, in lower case."""
+    """Declare a fixed threshold beside its use.
+
+    Its name is that of the constant, in lower case.
+    """
     if FIXED.setdefault(name, Fixed(value, unit)) != Fixed(value, unit):
         raise ValueError(f"two thresholds have the name {name}")
     return value
 
 
 def _of(default: float, unit: str, *, low: float = 0, high: float = inf) -> Any:
-    """Declare a threshold with its unit and its range, as errors and conf/reference.toml print them."""
+    """Declare a threshold with its unit and its range.
+
+    Errors and conf/reference.toml print them in this form.
+    """
     if low:
-        return field(default=default, metadata=_rules(unit, f"{low} to {high}", lambda value: low <= value <= high))
+        return field(
+            default=default,
+            metadata=_rules(unit, f"{low} to {high}", lambda value: low <= value <= high),
+        )
     if unit.startswith(("share ", "probability")):
-        return field(default=default, metadata=_rules(unit, "more than 0 to 1", lambda value: 0 < value <= 1))
+        return field(
+            default=default, metadata=_rules(unit, "more than 0 to 1", lambda value: 0 < value <= 1)
+        )
     accepts = "1 or more" if type(default) is int else "more than 0"
     return field(default=default, metadata=_rules(unit, accepts, lambda value: 0 < value < inf))
 
@@ -46,7 +57,10 @@ def _rules(unit: str, accepts: str, holds: Callable[[float], bool]) -> dict[str,
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """Tunable thresholds by name; the section `[diagnosis]` of the configuration has the same keys."""
+    """Tunable thresholds by name.
+
+    The section `[diagnosis]` of the configuration has the same keys.
+    """
 
     # when a finding opens and closes
     open_after: int = _of(3, "windows")
@@ -127,12 +141,19 @@ class Parameters:
     elasticity_min: float = _of(0.3, "ratio")
 
     # service levels and the offsets topic
-    slo_objective: float = _of(0.99, "share of the records", low=0.94, high=0.9999)  # a burn of 14.4 needs 0.94
+    # a burn of 14.4 needs 0.94
+    slo_objective: float = _of(0.99, "share of the records", low=0.94, high=0.9999)
 
     def of_rebalances(self) -> RebalanceParameters:
-        """Return the thresholds of the rebalance analytics, with the values of those that have the same name here."""
+        """Return the thresholds of the rebalance analytics.
+
+        Thresholds with the same name here have the values from here.
+        """
         known = {each.name for each in fields(RebalanceParameters)}
-        return replace(DEFAULTS, **{each.name: getattr(self, each.name) for each in fields(self) if each.name in known})
+        return replace(
+            DEFAULTS,
+            **{each.name: getattr(self, each.name) for each in fields(self) if each.name in known},
+        )
 
 
 _DEFAULTS = Parameters()  # the same keys of [diagnosis]
@@ -169,6 +190,9 @@ class Policy:
         return self.export_partitions == "none"
 
     def over(self, parameters: Parameters) -> Parameters:
-        """Return thresholds with this policy's values of the keys that both have: by these the group is evaluated."""
+        """Return thresholds with this policy's values of the keys that both have.
+
+        The group is evaluated by these thresholds.
+        """
         shared = {each.name for each in fields(self)} & {each.name for each in fields(parameters)}
         return replace(parameters, **{name: getattr(self, name) for name in shared})

@@ -21,9 +21,12 @@ COMPARE = "compare `date -u` here and on the brokers, or `chronyc tracking`"
 
 
 def check_clock(cluster: Cluster) -> Iterable[Result]:
-    """Compare the active controller's clock with ours: no request of Kafka returns that of another broker.
+    """Compare the active controller's clock with ours.
 
-    Records tell less: one that is old says nothing, and one that is new may have been stamped by its producer.
+    No request of Kafka returns the clock of another broker.
+
+    Records tell less: one that is old says nothing, and one that is new may have been stamped by
+    its producer.
     """
     sent_ms = cluster.clock() * 1000
     response = cluster.brokers.ask("describe_quorum", _request())
@@ -35,7 +38,9 @@ def check_clock(cluster: Cluster) -> Iterable[Result]:
     )
     if problem in DENIED:
         command = allow(cluster.config, "Describe", resource=("--cluster",))
-        yield Result("warn", CHECK, f"unknown: Describe on the cluster is denied ({problem})", command)
+        yield Result(
+            "warn", CHECK, f"unknown: Describe on the cluster is denied ({problem})", command
+        )
         return
     if problem is not None:
         yield Result("warn", CHECK, f"unknown: {problem}", COMPARE)
@@ -51,14 +56,19 @@ def check_clock(cluster: Cluster) -> Iterable[Result]:
 
 
 def evaluate_clock(controller: int, clock_ms: float, sent_ms: float, received_ms: float) -> Result:
-    """Evaluate the difference of the clocks as a range: theirs was read at some moment between request and response."""
+    """Evaluate the difference of the clocks as a range.
+
+    Their clock was read at some moment between request and response.
+    """
     least, most = (clock_ms - received_ms) / 1000, (clock_ms - sent_ms) / 1000
     limit = LIMIT_MS / 1000
     who = f"node {controller} is"
     if least > limit or most < -limit:
         near, far = sorted((abs(least), abs(most)))
         side = "ahead of" if least > 0 else "behind"
-        fact = f"{who} {near:.2f} to {far:.2f} s {side} this machine: time lags are wrong by as much"
+        fact = (
+            f"{who} {near:.2f} to {far:.2f} s {side} this machine: time lags are wrong by as much"
+        )
         return Result("warn", CHECK, fact, "synchronise both by NTP; " + COMPARE)
     farthest = max(abs(least), abs(most))
     if farthest <= limit:

@@ -35,7 +35,8 @@ class Cluster:
     config: Config
     brokers: Brokers
     clock: Callable[[], float] = time.time
-    metadata: dict[str, Any] | None = None  # brokers and the offsets topic; None while none has answered
+    # brokers and the offsets topic; None while none has answered
+    metadata: dict[str, Any] | None = None
 
     @property
     def topic(self) -> dict[str, Any]:
@@ -47,12 +48,24 @@ class Cluster:
 
     def check_reach(self) -> Iterable[Result]:
         """Check that brokers answer, and that they are the ones of the checkpoint."""
-        servers, seconds = self.config.cluster.bootstrap_servers, self.config.cluster.request_timeout_seconds
+        servers, seconds = (
+            self.config.cluster.bootstrap_servers,
+            self.config.cluster.request_timeout_seconds,
+        )
         unreachable = find_unreachable(servers, seconds)
         named = _some(f"{address}: {reason}" for address, reason in unreachable.items())
         if len(unreachable) == len(set(servers)):
-            remedy = "check cluster.bootstrap_servers, that the brokers are up, and the firewalls on the way"
-            yield Result("fail", "brokers", f"no address can be connected to: {named}", remedy, run_code=UNREACHABLE)
+            remedy = (
+                "check cluster.bootstrap_servers, that the brokers are up, and the firewalls on "
+                "the way"
+            )
+            yield Result(
+                "fail",
+                "brokers",
+                f"no address can be connected to: {named}",
+                remedy,
+                run_code=UNREACHABLE,
+            )
             return
         if unreachable:
             remedy = "start these brokers, or take them out of cluster.bootstrap_servers"
@@ -60,7 +73,9 @@ class Cluster:
         self.metadata = self.brokers.metadata([self.config.cluster.offsets_topic])
         cluster_id = self.metadata.get("cluster_id") or ""
         number = len(self.metadata["brokers"])
-        yield Result("ok", "brokers", f"cluster {cluster_id or 'without an id'}, {_count(number, 'broker')}")
+        yield Result(
+            "ok", "brokers", f"cluster {cluster_id or 'without an id'}, {_count(number, 'broker')}"
+        )
         path = identity_path(self.config.job.checkpoint)
         if not files.exists(path):
             return
@@ -68,15 +83,31 @@ class Cluster:
         if stored == cluster_id:
             yield Result("ok", "cluster id", f"the one in {path}")
         else:
-            remedy = "point cluster.bootstrap_servers at that cluster, or set another job.tables and job.checkpoint"
-            yield Result("fail", "cluster id", f"{cluster_id}, but {path} says {stored}", remedy, run_code=REFUSED)
+            remedy = (
+                "point cluster.bootstrap_servers at that cluster, or set another job.tables and "
+                "job.checkpoint"
+            )
+            yield Result(
+                "fail",
+                "cluster id",
+                f"{cluster_id}, but {path} says {stored}",
+                remedy,
+                run_code=REFUSED,
+            )
 
 
 def find_unreachable(addresses: Iterable[str], seconds: float) -> dict[str, str]:
-    """Return host:port addresses that were not connected to in time, each with its reason; all are tried at once."""
+    """Return host:port addresses that did not connect in time, each with its reason.
+
+    All are tried at once.
+    """
     reasons = dict.fromkeys(addresses, f"no connection within {seconds:g} s")
-    # a thread for each, left behind when late: looking up a name takes as long as the resolver likes
-    threads = [Thread(target=_connect, args=(address, seconds, reasons), daemon=True) for address in reasons]
+    # a thread for each, left behind when late: looking up a name takes as long as the resolver
+    # likes
+    threads = [
+        Thread(target=_connect, args=(address, seconds, reasons), daemon=True)
+        for address in reasons
+    ]
     deadline = time.monotonic() + seconds
     for thread in threads:
         thread.start()
@@ -89,32 +120,59 @@ def _connect(address: str, seconds: float, reasons: dict[str, str]) -> None:
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=seconds).close()
-    except (OSError, UnicodeError, OverflowError) as error:  # a name or a port that cannot be is as unreachable
+    # a name or a port that cannot be is as unreachable
+    except (OSError, UnicodeError, OverflowError) as error:
         reasons[address] = getattr(error, "strerror", None) or str(error)
     else:
         reasons[address] = ""
 
 
-def if_reached(cluster: Cluster, name: str, check: Callable[[Cluster], Iterable[Result]]) -> Iterable[Result]:
-    """Yield the check's results, or one that it was skipped: it would only wait for the same silence again."""
+def if_reached(
+    cluster: Cluster, name: str, check: Callable[[Cluster], Iterable[Result]]
+) -> Iterable[Result]:
+    """Yield the check's results, or a skipped result if the cluster was not reached.
+
+    The check would only wait for the same silence again.
+    """
     if cluster.metadata is None:
-        return [Result("warn", name, "not checked, as no broker answered", 'first mend the line "brokers"')]
+        return [
+            Result(
+                "warn", name, "not checked, as no broker answered", 'first mend the line "brokers"'
+            )
+        ]
     return check(cluster)
 
 
 def check_listeners(cluster: Cluster) -> Iterable[Result]:
-    """Check the addresses that brokers advertise to clients, which may be reachable only from elsewhere."""
+    """Check the addresses that brokers advertise to clients.
+
+    They may be reachable only from elsewhere.
+    """
     seconds = cluster.config.cluster.request_timeout_seconds
     brokers = (cluster.metadata or {}).get("brokers", [])
     by_address = {f"{broker['host']}:{broker['port']}": broker["node_id"] for broker in brokers}
     unreachable = find_unreachable(by_address, seconds)
     if not unreachable:
-        shown = _some(f"{node} at {address}" for address, node in sorted(by_address.items(), key=lambda each: each[1]))
+        shown = _some(
+            f"{node} at {address}"
+            for address, node in sorted(by_address.items(), key=lambda each: each[1])
+        )
         yield Result("ok", "advertised listeners", f"a connection to each broker: {shown}")
         return
-    named = _some(f"{by_address[address]} at {address}: {reason}" for address, reason in unreachable.items())
-    remedy = "set advertised.listeners of these brokers to an address that this machine and Spark's executors reach"
-    yield Result("fail", "advertised listeners", f"no connection to broker {named}", remedy, run_code=UNREACHABLE)
+    named = _some(
+        f"{by_address[address]} at {address}: {reason}" for address, reason in unreachable.items()
+    )
+    remedy = (
+        "set advertised.listeners of these brokers to an address that this machine and Spark's "
+        "executors reach"
+    )
+    yield Result(
+        "fail",
+        "advertised listeners",
+        f"no connection to broker {named}",
+        remedy,
+        run_code=UNREACHABLE,
+    )
 
 
 def check_source(cluster: Cluster) -> Iterable[Result]:
@@ -124,14 +182,22 @@ def check_source(cluster: Cluster) -> Iterable[Result]:
     if problem is not None:
         yield evaluate_topic_error(cluster.config, problem)
         return
-    yield Result("ok", "offsets topic", f"{name} has {_count(len(topic['partitions']), 'partition')}")
+    yield Result(
+        "ok", "offsets topic", f"{name} has {_count(len(topic['partitions']), 'partition')}"
+    )
     by_leader: dict[int, list[tuple[str, int]]] = {}
     for part in topic["partitions"]:
         by_leader.setdefault(part["leader_id"], []).append((name, part["partition_index"]))
     leaderless = by_leader.pop(-1, [])
     if leaderless:
         fact = f"no leader for partitions {_some(sorted(part for _, part in leaderless))}"
-        yield Result("fail", "offsets topic leaders", fact, "start the brokers that hold them", run_code=UNREACHABLE)
+        yield Result(
+            "fail",
+            "offsets topic leaders",
+            fact,
+            "start the brokers that hold them",
+            run_code=UNREACHABLE,
+        )
     yield from _check_ends(cluster, by_leader)
 
 
@@ -141,7 +207,9 @@ def _check_ends(cluster: Cluster, by_leader: dict[int, list[tuple[str, int]]]) -
     answers = [cluster.brokers.list_offsets(by_leader, *each) for each in asked]
     failed = _errors(answers)
     if failed:
-        fact = "no answer for partitions " + _some(f"{part}: {error}" for part, error in sorted(failed.items()))
+        fact = "no answer for partitions " + _some(
+            f"{part}: {error}" for part, error in sorted(failed.items())
+        )
         yield Result(
             "fail",
             "offsets topic ends",
@@ -157,12 +225,13 @@ def _check_ends(cluster: Cluster, by_leader: dict[int, list[tuple[str, int]]]) -
         batch = newest_batch(cluster.config.job.tables)
         if batch is not None:
             results.append(evaluate_position(starts, batch.values["source_to"] or {}))
-    # what some brokers did not tell leaves the others' troubles as they are, and nothing is said to be all right
+    # what some brokers did not tell leaves the others' troubles as they are, and nothing is said to
+    # be all right
     yield from (result for result in results if not failed or result.level != "ok")
 
 
 def evaluate_topic_error(config: Config, problem: str) -> Result:
-    """Evaluate an error of the topic; a topic that Kafka has not created yet is no failure: the job waits for it."""
+    """Evaluate an error of the topic; a topic not created yet is no failure, as the job waits."""
     name = config.cluster.offsets_topic
     if problem == TOPIC_DENIED:
         command = allow(config, "Describe", "Read", resource=("--topic", name))
@@ -187,29 +256,46 @@ def evaluate_topic_error(config: Config, problem: str) -> Result:
 
 def evaluate_transactions(high: Mapping[int, int], stable: Mapping[int, int]) -> Result:
     """Open transactions freeze the groups of their offsets partition."""
-    behind = {part: high[part] - stable[part] for part in high.keys() & stable.keys() if high[part] > stable[part]}
+    behind = {
+        part: high[part] - stable[part]
+        for part in high.keys() & stable.keys()
+        if high[part] > stable[part]
+    }
     if not behind:
-        return Result("ok", "open transactions", "the last stable offset is the high watermark everywhere")
-    fact = "records behind open transactions: " + _some(f"{part}: {number}" for part, number in sorted(behind.items()))
+        return Result(
+            "ok", "open transactions", "the last stable offset is the high watermark everywhere"
+        )
+    fact = "records behind open transactions: " + _some(
+        f"{part}: {number}" for part, number in sorted(behind.items())
+    )
     remedy = "ask again; if they stay: kafka-transactions.sh find-hanging, then abort"
     return Result("warn", "open transactions", fact, remedy)
 
 
 def evaluate_position(starts: Mapping[int, int], positions: Mapping[int, int]) -> Result:
-    """Evaluate the position: records after the newest batch are lost if the log starts after them."""
+    """Evaluate the position; records after the newest batch are lost if the log starts later."""
     lost = sorted(part for part, position in positions.items() if starts.get(part, 0) > position)
     if not lost:
         return Result("ok", "position", "everything after the newest batch can still be read")
     fact = f"the log starts after our position in offsets partitions {_some(lost)}"
-    return Result("warn", "position", fact, "start the job: it writes gap rows for what was removed")
+    return Result(
+        "warn", "position", fact, "start the job: it writes gap rows for what was removed"
+    )
 
 
 def _errors(answers: Iterable[Mapping[tuple[str, int], Answer]]) -> dict[int, str]:
-    return {part: found.error for answer in answers for (_, part), found in answer.items() if found.error}
+    return {
+        part: found.error
+        for answer in answers
+        for (_, part), found in answer.items()
+        if found.error
+    }
 
 
 def _offsets(answers: Mapping[tuple[str, int], Answer]) -> dict[int, int]:
-    return {part: answer.offset for (_, part), answer in answers.items() if answer.offset is not None}
+    return {
+        part: answer.offset for (_, part), answer in answers.items() if answer.offset is not None
+    }
 
 
 def _count(number: int, noun: str) -> str:

@@ -28,11 +28,21 @@ def ask_coordinators(cluster: Cluster) -> Asked:
 
 
 def check_coordinators(cluster: Cluster) -> Iterable[Result]:
-    """Check that every broker lists its groups, and every watched group gives offsets within a request's timeout."""
+    """Check that brokers list their groups and watched groups return offsets in time.
+
+    Every broker must list its groups. Every watched group must return offsets within a
+    request's timeout.
+    """
     asked = ask_coordinators(cluster)
     if asked.unlisted:
         fact = f"brokers {asked.unlisted} did not list their groups"
-        yield Result("fail", CHECK, fact, "look at the logs of these brokers; ask again", run_code=UNREACHABLE)
+        yield Result(
+            "fail",
+            CHECK,
+            fact,
+            "look at the logs of these brokers; ask again",
+            run_code=UNREACHABLE,
+        )
     rows = [row for row in asked.answers.to_pylist() if row["is_asked"]]
     failed = Counter(map(itemgetter("error"), rows))
     del failed[None]
@@ -43,7 +53,10 @@ def check_coordinators(cluster: Cluster) -> Iterable[Result]:
         yield Result(level, CHECK, f"offsets of {groups} groups: {error}", remedy, run_code=DENIED)
     late = asked.pending - failed.total() + failed[GROUP_DENIED]
     if late > 0 and not asked.unlisted:
-        fact = f"{late} groups were not asked within {cluster.config.cluster.request_timeout_seconds} s"
+        fact = (
+            f"{late} groups were not asked within "
+            f"{cluster.config.cluster.request_timeout_seconds} s"
+        )
         yield Result("warn", CHECK, fact, "raise job.tick_seconds: half of it is for asking groups")
     if not failed and not asked.pending:
         yield Result("ok", CHECK, f"{len(rows)} groups gave their offsets")

@@ -22,7 +22,10 @@ CHECK = "series, estimated"
 
 
 def check_estimate(cluster: Cluster) -> Iterable[Result]:
-    """Check that the cluster's series fit under the cap; from the first batch on `check_series` counts them."""
+    """Check that the cluster's series fit under the cap, before the first batch.
+
+    From the first batch on `check_series` counts them.
+    """
     config = cluster.config
     if cluster.metadata is None:
         return  # reported by its own line
@@ -43,7 +46,10 @@ def check_estimate(cluster: Cluster) -> Iterable[Result]:
         lambda group: config.policies.of(config.cluster.name, group, now),
     )
     room = config.metrics.max_series // max(1, len(config.exporter.tables))
-    sizes = f"groups {found.groups:,}, topics of groups {found.group_topics:,}, their partitions {found.partitions:,}"
+    sizes = (
+        f"groups {found.groups:,}, topics of groups {found.group_topics:,}, their partitions "
+        f"{found.partitions:,}"
+    )
     fact = f"{_how_many(found.series, groups, asked)} ({sizes}); room for {room:,}"
     if found.series > room:
         remedy = "raise metrics.max_series, or limit metrics.distributions (docs/exporter.md)"
@@ -53,8 +59,17 @@ def check_estimate(cluster: Cluster) -> Iterable[Result]:
 
 
 def _how_many(series: int, groups: Mapping[str, str | None], asked: Asked) -> str:
-    answered = {row["group"] for row in asked.answers.to_pylist() if row["is_asked"] and row["error"] is None}
-    silent = sum(group not in answered and not has_no_offsets(kind) for group, kind in groups.items())
+    answered = {
+        row["group"]
+        for row in asked.answers.to_pylist()
+        if row["is_asked"] and row["error"] is None
+    }
+    silent = sum(
+        group not in answered and not has_no_offsets(kind) for group, kind in groups.items()
+    )
     if silent or asked.unlisted:
-        return f"at least {series:,}, as {silent:,} groups and {len(asked.unlisted)} brokers did not answer"
+        return (
+            f"at least {series:,}, as {silent:,} groups and {len(asked.unlisted)} brokers did "
+            "not answer"
+        )
     return f"about {series:,}"

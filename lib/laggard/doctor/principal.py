@@ -1,4 +1,4 @@
-"""The name that Kafka gives to the client of a configuration, as its ACLs want it, and the command for an ACL."""
+"""Kafka principal of the configured client, as ACLs name it, and the command for an ACL."""
 
 from __future__ import annotations
 
@@ -30,10 +30,15 @@ _SHORT = {  # RFC 2253; Java writes any other attribute as a number
 
 
 def principal_of(security: Security) -> str:
-    """Return the principal, without the mappings that brokers may apply; a description if it is unknown."""
+    """Return the principal, or a description if it is unknown.
+
+    Mappings that brokers may apply are left out.
+    """
     if security.has_sasl:
         return (
-            f"User:{security.username}" if security.has_password else f"User:<that of the {security.mechanism} login>"
+            f"User:{security.username}"
+            if security.has_password
+            else f"User:<that of the {security.mechanism} login>"
         )
     if security.has_tls and security.cert_file:
         return f"User:{_subject(security.cert_file) or '<the subject of cert_file>'}"
@@ -57,10 +62,14 @@ def allow(config: Config, *operations: str, resource: tuple[str, ...]) -> str:
 
 def _subject(path: str) -> str:
     try:
-        decoded: dict[str, Any] = ssl._ssl._test_decode_cert(path)  # type: ignore[attr-defined] # noqa: SLF001
+        decode: Any = ssl._ssl._test_decode_cert  # type: ignore[attr-defined] # noqa: SLF001
+        decoded: dict[str, Any] = decode(path)
     except (ssl.SSLError, OSError):
         return ""
-    parts = [[(_SHORT.get(name), value) for name, value in part] for part in reversed(decoded.get("subject", ()))]
+    parts = [
+        [(_SHORT.get(name), value) for name, value in part]
+        for part in reversed(decoded.get("subject", ()))
+    ]
     if not parts or any(name is None for part in parts for name, _ in part):
         return ""
     return ",".join("+".join(f"{name}={escaped(value)}" for name, value in part) for part in parts)

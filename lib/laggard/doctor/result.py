@@ -34,9 +34,12 @@ def run_checks(checks: Iterable[tuple[str, Check]]) -> list[Result]:
         except LaggardError as error:
             fact = f"{error.what}: {error.cause}" if error.cause else error.what
             results.append(Result("fail", name, fact, error.fix, run_code=error.exit_code))
-        except Exception as error:  # noqa: BLE001 - whatever is broken here, the other checks still tell something
+        # whatever is broken here, the other checks still tell something
+        except Exception as error:  # noqa: BLE001
             fact = f"{type(error).__name__}: {error}"
-            results.append(Result("fail", name, fact, "report this as a bug of laggard", run_code=INTERNAL))
+            results.append(
+                Result("fail", name, fact, "report this as a bug of laggard", run_code=INTERNAL)
+            )
     return results
 
 

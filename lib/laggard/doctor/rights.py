@@ -18,25 +18,40 @@ if TYPE_CHECKING:
     from laggard.config import Config
     from laggard.doctor.cluster import Cluster
 
-SPARKS_GROUPS = "spark-kafka-source-"  # how the names begin that Spark's consumers make up, one per query
+# how the names begin that Spark's consumers make up, one per query
+SPARKS_GROUPS = "spark-kafka-source-"
 DESCRIBE = 8  # org.apache.kafka.common.acl.AclOperation
-DENIED = {"CLUSTER_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED"}
+DENIED = {
+    "CLUSTER_AUTHORIZATION_FAILED",
+    "TOPIC_AUTHORIZATION_FAILED",
+    "GROUP_AUTHORIZATION_FAILED",
+}
 
 
 def check_rights(cluster: Cluster) -> Iterable[Result]:
-    """Read on the offsets topic; Describe on Spark's own groups, and on topics, groups and the cluster."""
+    """Check Read on the offsets topic, and Describe on groups, topics and the cluster.
+
+    Describe is checked on Spark's own groups too.
+    """
     config, brokers = cluster.config, cluster.brokers
     if not config.cluster.is_admin:  # else nothing is read by Spark
         yield evaluate_read(config, _try_read(cluster))
         yield evaluate_sparks_groups(config, _try_group(cluster, SPARKS_GROUPS + UNUSED_NAME))
-    # a consumer's group would be looked up at its coordinator, and that creates the offsets topic: all below does not
+    # a consumer's group would be looked up at its coordinator, and that creates the offsets topic:
+    # all below does not
     names = NameFilter(topics=config.cluster.topics, topics_ignore=config.cluster.topics_ignore)
-    topics = sum(names.watches_topic(topic["name"]) for topic in cluster.brokers.metadata(None)["topics"])
+    topics = sum(
+        names.watches_topic(topic["name"]) for topic in cluster.brokers.metadata(None)["topics"]
+    )
     yield evaluate_topics(
-        config, error_name(cluster.brokers.metadata([UNUSED_NAME])["topics"][0]["error_code"]), topics
+        config,
+        error_name(cluster.brokers.metadata([UNUSED_NAME])["topics"][0]["error_code"]),
+        topics,
     )
     on_cluster = _try_cluster(cluster)
-    groups = len(brokers.list_groups([broker["node_id"] for broker in (cluster.metadata or {})["brokers"]]))
+    groups = len(
+        brokers.list_groups([broker["node_id"] for broker in (cluster.metadata or {})["brokers"]])
+    )
     on_group = _try_group(cluster, UNUSED_NAME)
     # to list a group Describe on the cluster is enough, to ask it for its offsets it is not
     is_cluster_allowed = on_cluster is None and not config.cluster.is_admin
@@ -56,43 +71,76 @@ def evaluate_read(config: Config, error: str | None) -> Result:
 
 
 def evaluate_sparks_groups(config: Config, error: str | None) -> Result:
-    """Evaluate Spark's right to look up the coordinator of its made-up group: it joins none, but fails if denied."""
+    """Evaluate the right to look up the coordinator of Spark's made-up group.
+
+    Spark does not join the group, but fails if the lookup is denied.
+    """
     check = f"Describe groups {SPARKS_GROUPS}*"
     if error is None:
         return Result("ok", check, f"{principal_of(config.cluster.security)} may")
     if error not in DENIED:
         return _unknown(check, error)
     resource = ("--group", SPARKS_GROUPS, "--resource-pattern-type", "prefixed")
-    return _refused("fail", check, _denied(config, error), allow(config, "Describe", resource=resource))
+    return _refused(
+        "fail", check, _denied(config, error), allow(config, "Describe", resource=resource)
+    )
 
 
 def evaluate_topics(config: Config, error: str | None, visible: int) -> Result:
-    """Evaluate the right to describe topics: a topic without it looks like a missing one, and its lag stays unknown."""
+    """Evaluate the right to describe topics.
+
+    A topic without this right looks like a missing topic, and its lag stays unknown.
+    """
     check, fact = "Describe topics", f"watched topics that we see: {visible}"
     if error not in DENIED:  # the name is unknown, as it should be
-        return Result("ok", check, f"{principal_of(config.cluster.security)} may describe every topic; {fact}")
+        return Result(
+            "ok", check, f"{principal_of(config.cluster.security)} may describe every topic; {fact}"
+        )
     command = allow(config, "Describe", resource=("--topic", "*"))
     if not visible:
         return _refused("fail", check, f"{_denied(config, error)}; {fact}", command)
     if "*" in config.cluster.topics:
-        return Result("warn", check, f"{_denied(config, error)} on every topic; {fact}, others may be hidden", command)
-    return Result("ok", check, f"{fact}; not every topic may be described, and not every one is watched")
+        return Result(
+            "warn",
+            check,
+            f"{_denied(config, error)} on every topic; {fact}, others may be hidden",
+            command,
+        )
+    return Result(
+        "ok", check, f"{fact}; not every topic may be described, and not every one is watched"
+    )
 
 
-def evaluate_groups(config: Config, error: str | None, visible: int, *, is_cluster_allowed: bool) -> Result:
-    """Evaluate Describe on groups other than Spark's: states need it, and so do offsets asked of coordinators."""
+def evaluate_groups(
+    config: Config, error: str | None, visible: int, *, is_cluster_allowed: bool
+) -> Result:
+    """Evaluate Describe on groups other than Spark's; states and coordinator offsets need it."""
     check, fact = "Describe groups", f"groups that we see: {visible}"
     if error is not None and error not in DENIED:
         return _unknown(check, error)
     if error is None or is_cluster_allowed:  # either right lists all groups
-        return Result("ok", check, f"{principal_of(config.cluster.security)} may list every group; {fact}")
+        return Result(
+            "ok", check, f"{principal_of(config.cluster.security)} may list every group; {fact}"
+        )
     if visible and "*" not in config.cluster.groups:
-        return Result("ok", check, f"{fact}; not every group may be described, and not every one is watched")
+        return Result(
+            "ok", check, f"{fact}; not every group may be described, and not every one is watched"
+        )
     command = allow(config, "Describe", resource=("--group", "*"))
     if config.cluster.is_admin:
         level = "warn" if visible else "fail"
-        return _refused(level, check, f"{_denied(config, error)}; {fact}, others are hidden and have no rows", command)
-    return Result("warn", check, f"{_denied(config, error)}; {fact}, the state of others stays unknown", command)
+        return _refused(
+            level,
+            check,
+            f"{_denied(config, error)}; {fact}, others are hidden and have no rows",
+            command,
+        )
+    return Result(
+        "warn",
+        check,
+        f"{_denied(config, error)}; {fact}, the state of others stays unknown",
+        command,
+    )
 
 
 def evaluate_cluster(config: Config, error: str | None) -> Result:
@@ -102,11 +150,13 @@ def evaluate_cluster(config: Config, error: str | None) -> Result:
     if error not in DENIED:
         return _unknown("Describe cluster", error)
     fact = f"{_denied(config, error)}; only the check of the clock needs it"
-    return Result("warn", "Describe cluster", fact, allow(config, "Describe", resource=("--cluster",)))
+    return Result(
+        "warn", "Describe cluster", fact, allow(config, "Describe", resource=("--cluster",))
+    )
 
 
 def _try_read(cluster: Cluster) -> str | None:
-    """Fetch from one partition; every answer but a denial comes after the broker has looked at our rights."""
+    """Fetch from one partition; any answer but a denial comes after the broker's rights check."""
     led = [part for part in cluster.topic["partitions"] if part["leader_id"] >= 0]
     index, leader = (led[0]["partition_index"], led[0]["leader_id"]) if led else (0, None)
     topic, size = FetchRequest.FetchTopic, 1024
@@ -118,7 +168,8 @@ def _try_read(cluster: Cluster) -> str | None:
         max_bytes=size,
         isolation_level=0,
         topics=[topic(topic=cluster.config.cluster.offsets_topic, partitions=[part])],
-        max_version=12,  # from 13 on topics have ids, and we have none of a topic that we may not describe
+        # from 13 on topics have ids, and we have none of a topic that we may not describe
+        max_version=12,
     )
     response = cluster.brokers.ask("fetch", request, leader)
     if isinstance(response, str):
@@ -132,7 +183,8 @@ def _try_group(cluster: Cluster, group: str) -> str | None:
     if isinstance(response, str):
         return response
     error = error_name(response.groups[0].error_code)
-    return error if error in DENIED else None  # any broker answers that it does not coordinate the group
+    # any broker answers that it does not coordinate the group
+    return error if error in DENIED else None
 
 
 def _try_cluster(cluster: Cluster) -> str | None:

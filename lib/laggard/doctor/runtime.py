@@ -33,12 +33,16 @@ def check_packages() -> Iterable[Result]:
         try:
             version = metadata.version(name)
         except metadata.PackageNotFoundError:
-            yield Result("fail", name, f"not installed, wanted {wanted}", f"pip install '{name}{wanted}'")
+            yield Result(
+                "fail", name, f"not installed, wanted {wanted}", f"pip install '{name}{wanted}'"
+            )
             continue
         if satisfies(version, wanted):
             yield Result("ok", name, version)
         else:
-            yield Result("fail", name, f"{version}, wanted {wanted}", f"pip install '{name}{wanted}'")
+            yield Result(
+                "fail", name, f"{version}, wanted {wanted}", f"pip install '{name}{wanted}'"
+            )
 
 
 def pins() -> dict[str, str]:
@@ -58,7 +62,9 @@ def satisfies(version: str, wanted: str) -> bool:
     """Return True if a version fulfils a list of ==, >= and < conditions."""
     have = _numbers(version)
     for condition in wanted.split(","):
-        operator, _, text = re.split(r"((?<==)=|(?<=>)=|(?<=<)(?!=))", condition.strip(), maxsplit=1)
+        operator, _, text = re.split(
+            r"((?<==)=|(?<=>)=|(?<=<)(?!=))", condition.strip(), maxsplit=1
+        )
         limit = _numbers(text)
         width = max(len(have), len(limit))
         left, right = have + (0,) * (width - len(have)), limit + (0,) * (width - len(limit))
@@ -84,7 +90,13 @@ def check_workers() -> Iterable[Result]:
 def check_jars() -> Iterable[Result]:
     """Check the jars of the job against the committed sums."""
     if not (folder := jars_dir() / "spark").is_dir():
-        yield Result("warn", "jars", f"not in {folder} yet", f"laggard run fetches them; now: {FETCH}", is_ahead=True)
+        yield Result(
+            "warn",
+            "jars",
+            f"not in {folder} yet",
+            f"laggard run fetches them; now: {FETCH}",
+            is_ahead=True,
+        )
         return
     verify_jars(["spark"])
     yield Result("ok", "jars", "every jar has its sum of conf/jars.sha256")
@@ -92,11 +104,20 @@ def check_jars() -> Iterable[Result]:
 
 def check_memory() -> Iterable[Result]:
     """Check the memory that is free now."""
-    found = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(encoding="ascii"))
+    found = re.search(
+        r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(encoding="ascii")
+    )
     free = int(found[1]) * 1024 if found else 0
     fact = f"{free / 1024**3:.1f} GB available"
-    remedy = f"the job wants {LEAST_MEMORY_BYTES / 1024**3:.0f} GB; stop something or take a larger machine"
-    yield Result("ok", "memory", fact) if free >= LEAST_MEMORY_BYTES else Result("warn", "memory", fact, remedy)
+    remedy = (
+        f"the job wants {LEAST_MEMORY_BYTES / 1024**3:.0f} GB; stop something or take a larger "
+        "machine"
+    )
+    yield (
+        Result("ok", "memory", fact)
+        if free >= LEAST_MEMORY_BYTES
+        else Result("warn", "memory", fact, remedy)
+    )
 
 
 def check_disk(folder: Path) -> Iterable[Result]:
@@ -105,4 +126,8 @@ def check_disk(folder: Path) -> Iterable[Result]:
     free = shutil.disk_usage(place).free
     fact = f"{free / 1024**3:.1f} GB free at {place}"
     enough = free >= LEAST_DISK_BYTES
-    yield Result("ok", "disk", fact) if enough else Result("warn", "disk", fact, "free space, or move job.tables")
+    yield (
+        Result("ok", "disk", fact)
+        if enough
+        else Result("warn", "disk", fact, "free space, or move job.tables")
+    )

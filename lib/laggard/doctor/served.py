@@ -1,4 +1,4 @@
-"""A running exporter, by what it serves: is it ready, how old is its data, what did it fail to show."""
+"""Checks of a running exporter from its responses: readiness, age of data, data not shown."""
 
 from __future__ import annotations
 
@@ -26,10 +26,18 @@ def check_exporter(ask: Ask, clock: Callable[[], float] = time.time) -> Iterable
     """Ask for its metrics and its readiness; what cannot be asked raises."""
     status, body = ask("/metrics")
     samples = _samples(body) if status == 200 else []
-    version = next((sample.labels["version"] for sample in samples if sample.name == fam.BUILD_INFO.name), None)
+    version = next(
+        (sample.labels["version"] for sample in samples if sample.name == fam.BUILD_INFO.name), None
+    )
     if version is None:
-        fact = f"/metrics answers {status}" + (" without metrics of laggard" if status == 200 else "")
-        remedy = "--user and --password-file" if status in (401, 403) else "look at the address, and at its log"
+        fact = f"/metrics answers {status}" + (
+            " without metrics of laggard" if status == 200 else ""
+        )
+        remedy = (
+            "--user and --password-file"
+            if status in (401, 403)
+            else "look at the address, and at its log"
+        )
         yield Result("fail", CHECK, fact, remedy)
         return
     yield Result("ok", CHECK, f"laggard {version} answers")
@@ -37,7 +45,11 @@ def check_exporter(ask: Ask, clock: Callable[[], float] = time.time) -> Iterable
     for sample in samples:
         if sample.name == fam.DATA_TIMESTAMP.name:
             age = clock() - sample.value
-            yield Result("ok", "age of data", f"{sample.labels['cluster']}: polled {age:.0f} s ago by our clock")
+            yield Result(
+                "ok",
+                "age of data",
+                f"{sample.labels['cluster']}: polled {age:.0f} s ago by our clock",
+            )
     yield from _troubles(samples)
     yield from _series(samples)
 
@@ -45,7 +57,9 @@ def check_exporter(ask: Ask, clock: Callable[[], float] = time.time) -> Iterable
 def _samples(body: bytes) -> list[Sample]:
     """Return the samples that are read here; a body may have a hundred thousand others."""
     names = tuple(family.name for family in _READ)
-    lines = [line for line in body.decode("utf-8", "replace").splitlines() if line.startswith(names)]
+    lines = [
+        line for line in body.decode("utf-8", "replace").splitlines() if line.startswith(names)
+    ]
     families = text_string_to_metric_families("\n".join([*lines, ""]))
     return [sample for family in families for sample in family.samples]
 
@@ -55,24 +69,35 @@ def _readiness(ask: Ask) -> Iterator[Result]:
     for line in body.decode("utf-8", "replace").splitlines():
         cluster, _, reason = printable(line).rpartition(": ")
         if status not in (200, 503):
-            yield Result("fail", "ready", f"/-/ready answers {status}", "look at the log of the exporter")
+            yield Result(
+                "fail", "ready", f"/-/ready answers {status}", "look at the log of the exporter"
+            )
         elif reason == "ready":
             yield Result("ok", "ready", f"{cluster}: its data is served")
         else:
-            yield Result("fail", "ready", f"{cluster}: {reason}", "laggard doctor, where the job of that cluster runs")
+            yield Result(
+                "fail",
+                "ready",
+                f"{cluster}: {reason}",
+                "laggard doctor, where the job of that cluster runs",
+            )
 
 
 def _troubles(samples: list[Sample]) -> Iterator[Result]:
     names = [family.name for family in _TROUBLES]
     found = [
-        f"{sample.name.removeprefix('laggard_exporter_')} {sample.value:.0f} ({', '.join(sample.labels.values())})"
+        f"{sample.name.removeprefix('laggard_exporter_')} {sample.value:.0f} "
+        f"({', '.join(sample.labels.values())})"
         for sample in samples
         if sample.name in names and sample.value
     ]
     if found:
         fact = f"since it started: {'; '.join(found)}"
         yield Result(
-            "warn", "errors", fact, "look at the log of the exporter; docs/metrics.md says what each one counts"
+            "warn",
+            "errors",
+            fact,
+            "look at the log of the exporter; docs/metrics.md says what each one counts",
         )
     else:
         yield Result("ok", "errors", "none since it started")

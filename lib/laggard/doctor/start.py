@@ -1,4 +1,4 @@
-"""The next start of the job: what it would make, and whether it would refuse the tables or the checkpoint."""
+"""The next start of the job: what it would create, and refusals of tables or checkpoint."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOOKS = 3  # a job that runs may publish between two files that are read here
 
 
 def check_next_start(cluster: Cluster) -> Iterable[Result]:
-    """Go through the job's own preparation without a write; each refusal is the one that the job would end with."""
+    """Run the job's own preparation without a write; a refusal here would end the job too."""
     job = cluster.config.job
     check_rights(job)
     lacking = sum(not has_table(job.tables, name) for name in TABLES)
@@ -50,7 +50,9 @@ def _look(job: Job, topic: OffsetsTopic) -> str:
 
 def _next_checkpoint(job: Job, topic: OffsetsTopic) -> str:
     found = find_state(job.tables, job.checkpoint)
-    identity = check_start(found, Identity(topic.cluster_id, topic.topic_id, job.tables, job.window_seconds))
+    identity = check_start(
+        found, Identity(topic.cluster_id, topic.topic_id, job.tables, job.window_seconds)
+    )
     stored_id = (found.identity or {}).get("checkpoint_id")
     is_next = follows_another(identity, found.batch_checkpoint_id)
     if found.has_checkpoint and not is_next and stored_id == identity.checkpoint_id:
@@ -58,7 +60,9 @@ def _next_checkpoint(job: Job, topic: OffsetsTopic) -> str:
         return f"goes on after batch {found.newest_batch_id} with the checkpoint {job.checkpoint}"
     if found.newest_batch_id is None:
         return f"begins with a new checkpoint {job.checkpoint}"
-    fact = f"makes a new checkpoint {job.checkpoint}, and goes on after batch {found.newest_batch_id}"
+    fact = (
+        f"makes a new checkpoint {job.checkpoint}, and goes on after batch {found.newest_batch_id}"
+    )
     if identity.replaced_topic_id:
         fact += "; what commits are read from is another one, so that a gap row is written"
     return fact

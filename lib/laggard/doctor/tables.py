@@ -44,12 +44,15 @@ def check_bootstrap(config: Config) -> Iterable[Result]:
     if servers:
         yield Result("ok", "bootstrap servers", ", ".join(servers))
     else:
-        remedy = "laggard doctor --set 'cluster.bootstrap_servers=[\"localhost:9092\"]', or set it in laggard.toml"
+        remedy = (
+            "laggard doctor --set 'cluster.bootstrap_servers=[\"localhost:9092\"]', or set it in "
+            "laggard.toml"
+        )
         yield Result("fail", "bootstrap servers", "cluster.bootstrap_servers is empty", remedy)
 
 
 def check_folders(config: Config) -> Iterable[Result]:
-    """Check that folders of tables and checkpoint can be written, or that a bucket of tables can be read."""
+    """Check that folders of tables and checkpoint are writable, or a bucket of tables readable."""
     for key in ("tables", "checkpoint"):
         root = getattr(config.job, key)
         folder = local_path(root)
@@ -66,19 +69,30 @@ def check_folders(config: Config) -> Iterable[Result]:
 
 def _check_bucket(key: str, root: str) -> Iterable[Result]:
     if key == "checkpoint":
-        yield Result("fail", "job.checkpoint", f"{root} is not on this machine", "set job.checkpoint to a folder")
+        yield Result(
+            "fail",
+            "job.checkpoint",
+            f"{root} is not on this machine",
+            "set job.checkpoint to a folder",
+        )
         return
     try:
         list_names(root)
     except (LaggardError, OSError) as error:
         failure = classify(error)
-        yield Result("fail", f"job.{key}", failure.sentence, failure.fix, run_code=failure.exit_code)
+        yield Result(
+            "fail", f"job.{key}", failure.sentence, failure.fix, run_code=failure.exit_code
+        )
     else:
-        yield Result("ok", f"job.{key}", f"{root} can be read; what the job may write there shows at its start")
+        yield Result(
+            "ok",
+            f"job.{key}",
+            f"{root} can be read; what the job may write there shows at its start",
+        )
 
 
 def check_listen(config: Config) -> Iterable[Result]:
-    """Check that the web-config file can be used, and that the exporter is not reachable by others unprotected."""
+    """Check that the web-config file is usable and no others reach the exporter unprotected."""
     listen, path = config.exporter.listen, config.exporter.web_config_file
     file = WebFile(path)
     if path:
@@ -86,8 +100,15 @@ def check_listen(config: Config) -> Iterable[Result]:
         yield Result("ok", "exporter.web_config_file", f"{path} can be used")
     exposure = file.web.exposure(listen.rpartition(":")[0].strip("[]"))
     if exposure:
-        remedy = "set 127.0.0.1, or exporter.web_config_file with TLS and a password (docs/exporter.md)"
-        yield Result("warn", "exporter.listen", f"{listen} can be reached from other machines {exposure}", remedy)
+        remedy = (
+            "set 127.0.0.1, or exporter.web_config_file with TLS and a password (docs/exporter.md)"
+        )
+        yield Result(
+            "warn",
+            "exporter.listen",
+            f"{listen} can be reached from other machines {exposure}",
+            remedy,
+        )
     else:
         yield Result("ok", "exporter.listen", listen)
 
@@ -102,10 +123,21 @@ def check_roots(config: Config) -> Iterable[Result]:
             yield Result("warn", "exporter.tables", missing.what, missing.fix, is_ahead=True)
             continue
         if batch is None:
-            yield Result("warn", "exporter.tables", f"{root}: nothing is published yet", "laggard run", is_ahead=True)
+            yield Result(
+                "warn",
+                "exporter.tables",
+                f"{root}: nothing is published yet",
+                "laggard run",
+                is_ahead=True,
+            )
         elif batch.cluster in found:
             fact = f"{root} and {found[batch.cluster]} are both of cluster {batch.cluster}"
-            yield Result("fail", "exporter.tables", fact, "give each job its own cluster.name, or leave one root out")
+            yield Result(
+                "fail",
+                "exporter.tables",
+                fact,
+                "give each job its own cluster.name, or leave one root out",
+            )
         else:
             found[batch.cluster] = root
             yield Result("ok", "exporter.tables", f"{root}: cluster {batch.cluster}")
@@ -141,7 +173,8 @@ def check_series(config: Config) -> Iterable[Result]:
             snapshot = replace(snapshot, evaluated=evaluated)
         budgeted = fitting_families(snapshot, share, skipped)
         fact = (
-            f"{count_series(budgeted.families):,} of groups and topics of cluster {batch.cluster}; room for {share:,}"
+            f"{count_series(budgeted.families):,} of groups and topics of cluster "
+            f"{batch.cluster}; room for {share:,}"
         )
         fact += f"; up to {kept:,} more as the worst partitions change" if kept else ""
         withheld = ", ".join(f"{count:,} of {level}" for level, count in budgeted.withheld.items())
@@ -161,7 +194,7 @@ def _series_of(snapshot: Snapshot) -> int:
 
 
 def check_table(config: Config, name: str) -> Iterable[Result]:
-    """Check that the table exists, every Delta reader can read it, and it has the columns of this code."""
+    """Check that the table exists, any Delta reader can read it, and its columns fit this code."""
     try:
         table = open_table(config.job.tables, name)
     except TableMissing as missing:
@@ -172,7 +205,10 @@ def check_table(config: Config, name: str) -> Iterable[Result]:
         return
     if (version := table.protocol().min_reader_version) != 1:
         yield Result(
-            "fail", name, f"Delta reader version {version}, not 1", "recreate the table: laggard made it with 1"
+            "fail",
+            name,
+            f"Delta reader version {version}, not 1",
+            "recreate the table: laggard made it with 1",
         )
     found = pa.schema(table.schema().to_arrow())
     differences = compare(found, arrow_schema(TABLES[name]))
@@ -182,7 +218,10 @@ def check_table(config: Config, name: str) -> Iterable[Result]:
         yield Result("warn", name, fact, "laggard run", is_ahead=True)
     elif differences:
         yield Result(
-            "fail", name, "; ".join(differences), "install the laggard that wrote it, or move the tables aside"
+            "fail",
+            name,
+            "; ".join(differences),
+            "install the laggard that wrote it, or move the tables aside",
         )
     else:
         yield Result("ok", name, f"version {table.version()}, columns as declared")
@@ -203,7 +242,11 @@ def compare(found: pa.Schema, wanted: pa.Schema) -> list[str]:
     return [
         *(f"{_MISSING}{name}" for name in declared if name not in types),
         *(f"unexpected: {name}" for name in types if name not in declared),
-        *(f"{name} is {types[name]}, not {kind}" for name, kind in declared.items() if types.get(name, kind) != kind),
+        *(
+            f"{name} is {types[name]}, not {kind}"
+            for name, kind in declared.items()
+            if types.get(name, kind) != kind
+        ),
     ]
 
 
@@ -232,7 +275,10 @@ def check_maintained(config: Config, now: datetime | None = None) -> Iterable[Re
     late = [name for name, at in done.items() if moment - at > timedelta(hours=MAINTAINED_HOURS)]
     if late:
         fact = f"not maintained for {MAINTAINED_HOURS} hours: {', '.join(sorted(late))}"
-        remedy = 'look for "maintenance of" in the log of laggard run; while that is down nothing is maintained'
+        remedy = (
+            'look for "maintenance of" in the log of laggard run; while that is down nothing is '
+            "maintained"
+        )
         yield Result("warn", "maintenance", fact, remedy)
     elif done:
         yield Result("ok", "maintenance", f"every table within {MAINTAINED_HOURS} hours")
@@ -246,13 +292,19 @@ def check_published(config: Config, now: datetime | None = None) -> Iterable[Res
     except TableMissing:
         return  # reported by its own line
     if batch is None:
-        yield Result("warn", "newest batch", "nothing is published yet", "laggard run", is_ahead=True)
+        yield Result(
+            "warn", "newest batch", "nothing is published yet", "laggard run", is_ahead=True
+        )
         return
     age = ((now or datetime.now(timezone.utc)) - batch.clock_at).total_seconds()
     limit = max_age(config.job.tick_seconds, config.exporter.max_age_seconds)
     fact = f"{batch.batch_id}, {age:.0f} s old"
     is_fresh = age <= limit
-    yield Result("ok", "newest batch", fact) if is_fresh else Result("warn", "newest batch", fact, "laggard run")
+    yield (
+        Result("ok", "newest batch", fact)
+        if is_fresh
+        else Result("warn", "newest batch", fact, "laggard run")
+    )
     ahead = [
         name
         for name, version in sorted(batch.table_versions.items())
@@ -261,14 +313,20 @@ def check_published(config: Config, now: datetime | None = None) -> Iterable[Res
     if ahead:
         fact = f"newer than batch {batch.batch_id}: {', '.join(ahead)}"
         yield Result(
-            "warn", "unpublished rows", fact, "readers do not see them; a running job publishes or repeats them"
+            "warn",
+            "unpublished rows",
+            fact,
+            "readers do not see them; a running job publishes or repeats them",
         )
     else:
         yield Result("ok", "unpublished rows", "none")
 
 
 def check_quarantine(config: Config) -> Iterable[Result]:
-    """Check that no group is in quarantine; if some are, count their partitions, whose rows are old."""
+    """Check that no group is in quarantine.
+
+    If groups are in quarantine, count their partitions, whose rows are old.
+    """
     root = config.job.tables
     try:
         batch = newest_batch(root)
@@ -278,12 +336,22 @@ def check_quarantine(config: Config) -> Iterable[Result]:
         return
     groups = batch.values["quarantined_groups"]
     if not groups:  # null of an older job, which did not count them
-        yield Result("ok", "quarantine", "no group" if groups == 0 else "not counted by the job that wrote the batch")
+        yield Result(
+            "ok",
+            "quarantine",
+            "no group" if groups == 0 else "not counted by the job that wrote the batch",
+        )
         return
-    rows = read_table(root, PARTITION_STATUS.name, batch.table_versions[PARTITION_STATUS.name], ["error"])
+    rows = read_table(
+        root, PARTITION_STATUS.name, batch.table_versions[PARTITION_STATUS.name], ["error"]
+    )
     held = sum(error == ADVANCE_FAILED for error in rows["error"].to_pylist())
     errors = sorted(dict(batch.values["quarantined"] or {}).items())
     named = ", ".join(f"{escape_label(group)}: {error}" for group, error in errors[:_MOST_NAMED])
-    fact = f"groups {groups:,}, with {held:,} partitions, of which only old rows are shown ({named})"
-    remedy = "look in the log of laggard run for these groups; docs/runbooks/LaggardGroupsUnwatched.md"
+    fact = (
+        f"groups {groups:,}, with {held:,} partitions, of which only old rows are shown ({named})"
+    )
+    remedy = (
+        "look in the log of laggard run for these groups; docs/runbooks/LaggardGroupsUnwatched.md"
+    )
     yield Result("warn", "quarantine", fact, remedy)

@@ -22,7 +22,12 @@ def check_trial(cluster: Cluster) -> Iterable[Result]:
 
     config, partitions = cluster.config.cluster, len(cluster.topic["partitions"])
     if not partitions:
-        yield Result("warn", "trial query", "not tried, as the topic is not there", 'first mend "offsets topic"')
+        yield Result(
+            "warn",
+            "trial query",
+            "not tried, as the topic is not there",
+            'first mend "offsets topic"',
+        )
         return
     source = OffsetsSource.of(config)
     servers, seconds = source.bootstrap_servers, source.request_timeout_seconds
@@ -43,7 +48,10 @@ def check_trial(cluster: Cluster) -> Iterable[Result]:
     finally:
         spark.stop()
     if silent := unanswered(parts):
-        fact = f"the leaders of {len(silent)} of {partitions} partitions did not answer: {sorted(silent)[:10]}"
+        fact = (
+            f"the leaders of {len(silent)} of {partitions} partitions did not answer: "
+            f"{sorted(silent)[:10]}"
+        )
         yield Result("warn", "trial query", fact, "look at the brokers that lead them")
     fact = f"Spark read {records} records of {partitions - len(silent)} partitions in one batch"
     yield Result("ok", "trial query", fact)

@@ -1,4 +1,4 @@
-"""The JSON API as the server sees it: questions computed in two threads of their own, and answers as bytes."""
+"""JSON API for the server: questions computed in two separate threads, answers as bytes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ class Answer:
 
     @property
     def etag(self) -> str:
-        """The batches and a digest, as rules may say more of a batch that was shown before; weak: it may be zipped."""
+        """Return the batches and a digest as a weak tag, as the answer may be zipped.
+
+        The digest is needed because rules may say more about a batch that was shown before.
+        """
         digest = blake2b(self.body, digest_size=8).hexdigest()
         return f'W/"{self.batches}-{digest}"' if self.batches else f'W/"{digest}"'
 
@@ -66,7 +69,7 @@ class Late(Exception):  # noqa: N818 - a fact, answered with 503
 
 
 class Api:
-    """Keep the loop free: whatever takes time is done by the threads, and nobody waits without end."""
+    """API that keeps the serving loop free: threads do slow work, and every wait ends."""
 
     def __init__(self, answers: Answers, cors_origins: Sequence[str] = ()) -> None:
         self.cors_origins = frozenset(cors_origins)
@@ -92,7 +95,8 @@ class Api:
         """Forget what waits; a read under way ends with the process."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _answer(self, question: Question, is_zipped: bool) -> Answer:  # noqa: FBT001 - handed on by the pool
+    # handed on by the pool
+    def _answer(self, question: Question, is_zipped: bool) -> Answer:  # noqa: FBT001
         answer = self._answers(question)
         return replace(answer, zipped=gzip.compress(answer.body, 1)) if is_zipped else answer
 
@@ -105,7 +109,9 @@ def counted_path(path: str) -> str:
     if path in API_PATHS:
         return path
     prefixes = (each for each in API_PATHS if each.endswith("{group}"))
-    return next((each for each in prefixes if path.startswith(each.removesuffix("{group}"))), "/api/other")
+    return next(
+        (each for each in prefixes if path.startswith(each.removesuffix("{group}"))), "/api/other"
+    )
 
 
 def _call_soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:

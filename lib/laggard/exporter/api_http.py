@@ -27,7 +27,7 @@ class ApiHandler(Handler):
         return self.request.method == "OPTIONS"
 
     def options(self) -> None:
-        """Say that a page may send a password or ask for what has changed, before a browser lets it."""
+        """Tell the browser in advance that a page may send a password or ask for changes."""
         self.set_status(204)
         self.clear_header("Content-Type")
         if "Access-Control-Allow-Origin" in self._headers:
@@ -42,9 +42,13 @@ class ApiHandler(Handler):
         # may be kept by the client, who asks with If-None-Match if it still holds
         self.set_header("Cache-Control", "private, no-cache")
         api, origin = self.settings["site"].api, self.request.headers.get("Origin")
-        self.set_header("Vary", "Accept-Encoding, Origin" if api.cors_origins else "Accept-Encoding")
+        self.set_header(
+            "Vary", "Accept-Encoding, Origin" if api.cors_origins else "Accept-Encoding"
+        )
         if origin and not api.cors_origins.isdisjoint((origin, "*")):
-            self.set_header("Access-Control-Allow-Origin", "*" if "*" in api.cors_origins else origin)
+            self.set_header(
+                "Access-Control-Allow-Origin", "*" if "*" in api.cors_origins else origin
+            )
             self.set_header("Access-Control-Expose-Headers", "ETag")
 
     async def body(self) -> bytes:
@@ -65,7 +69,9 @@ class ApiHandler(Handler):
         if api is None:
             raise HTTPError(404)
         try:
-            pairs = parse_qsl(self.request.query, keep_blank_values=True, max_num_fields=50, errors="strict")
+            pairs = parse_qsl(
+                self.request.query, keep_blank_values=True, max_num_fields=50, errors="strict"
+            )
         except ValueError:
             raise HTTPError(400) from None
         question = Question(self.request.path, pairs, site.published().roots, site.clock())
@@ -78,7 +84,11 @@ class ApiHandler(Handler):
 
     def error_text(self, status_code: int) -> str:
         self.set_header("Content-Type", _JSON)  # what failed may have cleared it
-        error = {"code": CODES.get(status_code, "error"), "message": f"{status_code} {self._reason}", "choices": []}
+        error = {
+            "code": CODES.get(status_code, "error"),
+            "message": f"{status_code} {self._reason}",
+            "choices": [],
+        }
         return json.dumps({"error": error}) + "\n"
 
     def counted_path(self) -> str:

@@ -32,15 +32,19 @@ def count_series(families: Sequence[Metric]) -> int:
 
 
 class Shedding:
-    """Number of levels that are left out: it rises at once, and falls when bodies have been well below the cap."""
+    """Number of omitted levels; it rises at once, and falls once bodies are well below the cap."""
 
     def __init__(self) -> None:
         self._levels = 0
         self._calm = 0
-        self._most_relaxed = 0  # of the calm bodies: each of them was well below the cap without so many
+        # of the calm bodies: each of them was well below the cap without so many
+        self._most_relaxed = 0
 
     def settle(self, needed: int, relaxed: int) -> int:
-        """Return how many levels to leave out: the body needs `needed` to fit the cap, `relaxed` to be well below."""
+        """Return the number of levels to omit.
+
+        With `needed` levels omitted the body fits the cap; with `relaxed` it is well below.
+        """
         self._calm = self._calm + 1 if relaxed < self._levels else 0
         self._most_relaxed = relaxed if self._calm <= 1 else max(relaxed, self._most_relaxed)
         if needed > self._levels:
@@ -51,14 +55,20 @@ class Shedding:
 
 
 def fit(
-    families: Sequence[Metric], snapshot: Snapshot, max_series: int, shedding: Shedding, unmade: int = 0
+    families: Sequence[Metric],
+    snapshot: Snapshot,
+    max_series: int,
+    shedding: Shedding,
+    unmade: int = 0,
 ) -> Budgeted:
-    """Shed level by level in the order of `LEVELS`, then whole groups, those with the least lag first.
+    """Shed level by level in the order of `LEVELS`, then whole groups, least lag first.
 
     `unmade` series of the first level are not among the families, as they would not fit.
     """
     stages = _Stages(families, snapshot, unmade)
-    levels = shedding.settle(stages.levels_until(max_series), stages.levels_until(_CALM_SHARE * max_series))
+    levels = shedding.settle(
+        stages.levels_until(max_series), stages.levels_until(_CALM_SHARE * max_series)
+    )
     kept, counts = stages.after(levels), stages.counts
     withheld = {level: counts[n] - counts[n + 1] for n, level in enumerate(LEVELS[:levels])}
     if counts[levels] > max_series:
@@ -68,7 +78,7 @@ def fit(
 
 
 class _Stages:
-    """The families after each level that is left out, made as they are needed, and their numbers of series."""
+    """Families after each omitted level, created when needed, and their numbers of series."""
 
     def __init__(self, families: Sequence[Metric], snapshot: Snapshot, unmade: int) -> None:
         self._snapshot = snapshot
@@ -79,7 +89,9 @@ class _Stages:
         """Return the number of levels to leave out so that at most `limit` series remain."""
         while self.counts[-1] > limit and len(self.counts) <= len(LEVELS):
             self.after(len(self.counts))
-        return next((level for level, count in enumerate(self.counts) if count <= limit), len(LEVELS))
+        return next(
+            (level for level, count in enumerate(self.counts) if count <= limit), len(LEVELS)
+        )
 
     def after(self, levels: int) -> Sequence[Metric]:
         """Return the families without so many levels."""
@@ -112,10 +124,16 @@ def _severities(snapshot: Snapshot) -> dict[str, int]:
 
 
 def _known_lags(snapshot: Snapshot) -> dict[tuple[str, str], int | None]:
-    """Return the lag per group–topic by label; None if a part is unknown, and then the pair is not hidden."""
+    """Return the lag per group–topic by label; None if a part is unknown.
+
+    A pair with an unknown part is not hidden.
+    """
     folded = snapshot.group_topics
     lags = folded.columns.get("lag", ())
-    return {(escape_label(g), escape_label(t)): lag for g, t, lag in zip(folded.group, folded.topic, lags, strict=True)}
+    return {
+        (escape_label(g), escape_label(t)): lag
+        for g, t, lag in zip(folded.group, folded.topic, lags, strict=True)
+    }
 
 
 def _quiet_groups(snapshot: Snapshot) -> set[str]:
@@ -134,8 +152,10 @@ def _quiet_topics(snapshot: Snapshot) -> set[tuple[str, str]]:
     return {pair for pair, lag in lags.items() if lag == 0} | (counted - lags.keys())
 
 
-def _shed_least_lag(families: Sequence[Metric], snapshot: Snapshot, max_series: int) -> list[Metric]:
-    """Remove whole groups, those with the least known time lag and lag first, until the body fits."""
+def _shed_least_lag(
+    families: Sequence[Metric], snapshot: Snapshot, max_series: int
+) -> list[Metric]:
+    """Remove whole groups, least known time lag and lag first, until the body fits."""
     per_group: dict[str, int] = {}
     for metric in families:
         for sample in metric.samples:
@@ -151,9 +171,11 @@ def _shed_least_lag(families: Sequence[Metric], snapshot: Snapshot, max_series: 
 
 
 def _least_lag_first(snapshot: Snapshot) -> list[str]:
-    """Return group labels, the least first: by severity of findings, by known time lag, by known lag, by name."""
+    """Return group labels, least first: by finding severity, known time lag, known lag, name."""
     found = _severities(snapshot)
-    rank: dict[str, tuple[float, int]] = {escape_label(row["group"]): (-1.0, -1) for row in snapshot.groups}
+    rank: dict[str, tuple[float, int]] = {
+        escape_label(row["group"]): (-1.0, -1) for row in snapshot.groups
+    }
     for row in snapshot.group_topics.rows():
         name = escape_label(row["group"])
         known = (row["time_lag_known"] or 0.0, row["lag_known"] or 0)
@@ -164,18 +186,26 @@ def _least_lag_first(snapshot: Snapshot) -> list[str]:
 def _without_topics(metric: Metric, pairs: Collection[tuple[str, str]]) -> Metric:
     return _keep(
         metric,
-        [(sample.labels.get("group", ""), sample.labels.get("topic", "")) not in pairs for sample in metric.samples],
+        [
+            (sample.labels.get("group", ""), sample.labels.get("topic", "")) not in pairs
+            for sample in metric.samples
+        ],
     )
 
 
 def _without_groups(metric: Metric, groups: Collection[str]) -> Metric:
     return _keep(
         metric,
-        [sample.labels.get("group", "") not in groups or "group" not in sample.labels for sample in metric.samples],
+        [
+            sample.labels.get("group", "") not in groups or "group" not in sample.labels
+            for sample in metric.samples
+        ],
     )
 
 
 def _keep(metric: Metric, kept: list[bool]) -> Metric:
     result = Metric(metric.name, metric.documentation, metric.type)
-    result.samples = [sample for sample, is_kept in zip(metric.samples, kept, strict=True) if is_kept]
+    result.samples = [
+        sample for sample, is_kept in zip(metric.samples, kept, strict=True) if is_kept
+    ]
     return result

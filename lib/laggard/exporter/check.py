@@ -12,7 +12,10 @@ _REFUSALS = (401, 403, 429)  # it answers; a probe has no password
 
 
 def asks_for_tls(web_config_file: str) -> bool:
-    """Return True if the web-config file may ask for TLS; waiting for a handshake that never comes takes seconds."""
+    """Return True if the web-config file may ask for TLS.
+
+    Waiting for a handshake that never comes takes seconds.
+    """
     if not web_config_file:
         return False
     try:
@@ -24,8 +27,9 @@ def asks_for_tls(web_config_file: str) -> bool:
 def check(listen: str, *, ready: bool, tls_first: bool) -> tuple[bool, str]:
     """Return True if the exporter at `listen` is live, or ready, and the reason in one line.
 
-    A socket that only opens or closes is no life: that takes an HTTP answer, or a TLS handshake that it ends, or after
-    which it closes, for want of a client certificate. Its own certificate names another host than the loopback address.
+    A socket that only opens or closes is no life: that takes an HTTP answer, or a TLS handshake
+    that it ends, or after which it closes, for want of a client certificate. Its own certificate
+    names another host than the loopback address.
     """
     host, _, port = listen.rpartition(":")
     host = reachable(host.strip("[]"))

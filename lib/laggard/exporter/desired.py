@@ -8,8 +8,12 @@ from itertools import chain
 from laggard.diagnosis.history.frames import LEFT, Row
 from laggard.diagnosis.parameters import Policy, fixed
 
-SCALE_IN_SECONDS = fixed("scale_in_seconds", 3600, "s in which fewer members would do, before one less is wanted")
-_SCALE_IN_UTILISATION = fixed("scale_in_utilisation", 0.4, "of the capacity: at most so much arrives meanwhile")
+SCALE_IN_SECONDS = fixed(
+    "scale_in_seconds", 3600, "s in which fewer members would do, before one less is wanted"
+)
+_SCALE_IN_UTILISATION = fixed(
+    "scale_in_utilisation", 0.4, "of the capacity: at most so much arrives meanwhile"
+)
 
 
 def desired_consumers(
@@ -21,22 +25,30 @@ def desired_consumers(
     window_seconds: int = 60,
     is_restless: bool = False,
 ) -> int | None:
-    """Return desired consumers by group_windows rows, one per topic; None if the verdict is unknown or a row partial.
+    """Return desired consumers from group_windows rows, one row per topic.
 
-    `idle_seconds`: for how long nothing has arrived and nothing was left. `before`: rows of the windows before, the
-    newest first, up to one that is missing. `is_restless`: a finding about rebalances is open. Topics that no member
-    subscribes to any more ask for nobody.
+    The result is None if the verdict is unknown or a row is partial.
+
+    `idle_seconds`: for how long nothing has arrived and nothing was left. `before`: rows of the
+    windows before, the newest first, up to one that is missing. `is_restless`: a finding about
+    rebalances is open. Topics that no member subscribes to any more ask for nobody.
     """
     rows = _subscribed(rows)
     group = rows[0]
     if not _is_known(rows):
         return None
     is_asleep = all((row["lag"], row["arrival_rate"]) == (0, 0) for row in rows)
-    if policy.scale_to_zero and is_asleep and (idle_seconds >= policy.idle_seconds or not group["members"]):
+    if (
+        policy.scale_to_zero
+        and is_asleep
+        and (idle_seconds >= policy.idle_seconds or not group["members"])
+    ):
         return 0
     wanted: int | None = policy.min_consumers
     if group["scale_verdict"] != "NO_MEMBERS":
-        wanted = _lasting(rows, [*map(_subscribed, before)], window_seconds, is_restless=is_restless)
+        wanted = _lasting(
+            rows, [*map(_subscribed, before)], window_seconds, is_restless=is_restless
+        )
     if wanted is None:
         return None
     needs_one = policy.scale_to_zero and not is_asleep
@@ -51,13 +63,20 @@ def _subscribed(rows: Sequence[Row]) -> Sequence[Row]:
 
 def _is_known(rows: Sequence[Row]) -> bool:
     verdict = rows[0]["scale_verdict"]
-    return verdict is not None and not verdict.startswith("UNKNOWN") and all(row["status"] == "ok" for row in rows)
+    return (
+        verdict is not None
+        and not verdict.startswith("UNKNOWN")
+        and all(row["status"] == "ok" for row in rows)
+    )
 
 
 def _lasting(
     rows: Sequence[Row], before: Sequence[Sequence[Row]], window_seconds: int, *, is_restless: bool
 ) -> int | None:
-    """Ask for more members only if two windows do, and then for the smaller number; for one less after an hour."""
+    """Ask for more members only if two windows do, and for one less only after an hour.
+
+    Of the two windows' numbers the smaller counts.
+    """
     members, desired = rows[0]["members"], rows[0]["members_desired"]
     if desired is None:
         return None
@@ -73,9 +92,11 @@ def _lasting(
 
 
 def _fewer_would_do(rows: Sequence[Row], members: int) -> bool:
-    """Return True if one member less could drain arrivals and lag, and most of what the members can do is unused."""
+    """Return True if most capacity is unused and one member less could drain arrivals and lag."""
     group, arrivals = rows[0], [row["arrival_rate"] for row in rows]
     bound, capacity = group["members_lower_bound"], group["capacity"]
     if group["members"] != members or bound is None or capacity is None or None in arrivals:
         return False
-    return bool(bound <= members - 1 and sum(arrivals) <= _SCALE_IN_UTILISATION * members * capacity)
+    return bool(
+        bound <= members - 1 and sum(arrivals) <= _SCALE_IN_UTILISATION * members * capacity
+    )

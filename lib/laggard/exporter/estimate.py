@@ -1,4 +1,4 @@
-"""Estimate the series of a cluster from the offsets that its groups committed, before there is a batch."""
+"""Estimate of a cluster's series from its groups' committed offsets, before the first batch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from laggard.names import matches
 from laggard.rebalance.causes import CAUSES
 
 _BESIDE_BUCKETS = 3  # +Inf, count and sum
-_CLOSED = {fam.GROUP_PARTITIONS: STATUSES, fam.GROUP_REBALANCES: CAUSES, fam.GROUP_MEMBER_CHANGES: fam.CHANGES}
+_CLOSED = {
+    fam.GROUP_PARTITIONS: STATUSES,
+    fam.GROUP_REBALANCES: CAUSES,
+    fam.GROUP_MEMBER_CHANGES: fam.CHANGES,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,10 @@ def estimate_series(
     selection: Selection,
     policy: Callable[[str], Policy],
 ) -> Estimate:
-    """Count series as if every value were known; `committed` has group, topic and partition of each offset."""
+    """Count series as if every value were known.
+
+    `committed` has group, topic and partition of each offset.
+    """
     names, sizes = set(groups), Counter((group, topic) for group, topic, _ in committed)
     most = {group: _most_partitions(group, selection, policy(group)) for group in names}
     times = _times(sizes, most) | {fam.O: offsets_partitions}
@@ -49,11 +56,17 @@ def estimate_series(
     return Estimate(series, len(names), len(sizes), times[fam.P])
 
 
-def _times(sizes: Mapping[tuple[str, str], int], most: Mapping[str, int]) -> dict[tuple[str, ...], int]:
-    """Count each set of labels, from partitions by group and topic, and the most of them that a group shows."""
+def _times(
+    sizes: Mapping[tuple[str, str], int], most: Mapping[str, int]
+) -> dict[tuple[str, ...], int]:
+    """Count each set of labels.
+
+    `sizes` has partitions by group and topic, `most` the most partitions that a group shows.
+    """
     shown = {pair: min(size, most[pair[0]]) for pair, size in sizes.items()}
     by_topic: dict[str, int] = {}
-    for (_, topic), number in shown.items():  # groups that read one topic may have the same partitions
+    # groups that read one topic may have the same partitions
+    for (_, topic), number in shown.items():
         by_topic[topic] = max(by_topic.get(topic, 0), number)
     return {
         fam.G: len(most),
@@ -65,7 +78,7 @@ def _times(sizes: Mapping[tuple[str, str], int], most: Mapping[str, int]) -> dic
 
 
 def _most_partitions(group: str, selection: Selection, policy: Policy) -> int:
-    """Return the number of partitions per topic of the group that get series, if a topic has that many."""
+    """Return the group's maximum of partitions per topic with series, if a topic has so many."""
     if policy.exports_all or matches(group, selection.partition_always):
         return 1 << 31  # all
     return 0 if policy.exports_none else selection.partition_top_k

@@ -1,7 +1,8 @@
-"""The newest window that the rules evaluated: its rows, the findings open at its end, and all ever opened.
+"""The newest window evaluated by the rules: its rows, open findings at its end, all ever opened.
 
-These tables are written after the batch, so no `batches` row names their versions; `finding_state`, written last, says
-up to which window they are whole. Of `findings` only what came since the last look is read.
+These tables are written after the batch, so no `batches` row names their versions;
+`finding_state`, written last, says up to which window they are whole. Of `findings` only what came
+since the last look is read.
 """
 
 from __future__ import annotations
@@ -32,16 +33,19 @@ SEVERITIES = (INFO, WARN, PAGE)  # in order
 MIN_CONFIDENCE = 0.3  # below, a finding is hardly more than a guess
 _OPEN_DAYS = 30  # an open finding says so every hour: what was silent for so long is open no more
 _WINDOW_COLUMNS = (
-    "group", "topic", "status", "lag", "floor_records", "arrival_rate", "gini", "n_eff", "top_decile_share", "shape",
+    "group", "topic", "status", "lag", "floor_records", "arrival_rate", "gini", "n_eff",
+    "top_decile_share", "shape",
     "arrival_shape", "trend", "slope", "drain_seconds", "drain_at_capacity_seconds", "loss_seconds",
-    "slo_breach_seconds", "members", "capacity", "scale_verdict", "members_desired", "members_ceiling",
+    "slo_breach_seconds", "members", "capacity", "scale_verdict", "members_desired",
+    "members_ceiling",
     "members_lower_bound", "window_start", "flags",
 )  # fmt: skip
 _FINDING_COLUMNS = (
     "group", "topic", "finding_id", "seq", "at", "event", "code", "severity", "role", "confidence",
 )  # fmt: skip
 _SIZING_COLUMNS = (
-    "group", "topic", "window_start", "arrival_rate", "members", "capacity", "members_desired", "members_lower_bound",
+    "group", "topic", "window_start", "arrival_rate", "members", "capacity", "members_desired",
+    "members_lower_bound",
     "flags",
 )  # fmt: skip
 _IDLE_COLUMNS = ("group", "topic", "window_start", "lag", "arrival_rate")
@@ -49,7 +53,8 @@ _KEYS = {
     GROUP_WINDOWS.name: ("group", "topic"),
     FINDINGS.name: ("finding_id", "seq", "at", "event", "code", "severity"),
 }
-_NONE_OPENED = dict.fromkeys(product(BY_CODE, SEVERITIES), 0)  # who watches a count sees its first rise
+# who watches a count sees its first rise
+_NONE_OPENED = dict.fromkeys(product(BY_CODE, SEVERITIES), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,31 +63,43 @@ class Evaluated:
 
     until: float | None = None  # end of the newest evaluated window, seconds since 1970
     windows: Sequence[Row] = ()  # of group_windows, that window, by group and topic
-    idle_seconds: Mapping[str, float] = field(default_factory=dict)  # by group, without lag and arrivals up to the end
-    before: Mapping[str, Sequence[Sequence[Row]]] = field(default_factory=dict)  # by group: earlier ones, newest first
+    # by group, without lag and arrivals up to the end
+    idle_seconds: Mapping[str, float] = field(default_factory=dict)
+    # by group: earlier ones, newest first
+    before: Mapping[str, Sequence[Sequence[Row]]] = field(default_factory=dict)
     findings: Sequence[Row] = ()  # the newest row of each open finding
-    opened: Mapping[tuple[str, str], int] = field(default_factory=dict)  # (code, severity) -> findings ever opened
+    # (code, severity) -> findings ever opened
+    opened: Mapping[tuple[str, str], int] = field(default_factory=dict)
     window_seconds: int = 60
 
     def shown_findings(self) -> list[Row]:
         """Open findings that nothing else explains away and that are more than a guess."""
         return [
-            row for row in self.findings if row["role"] != SUPPRESSED and (row["confidence"] or 0.0) >= MIN_CONFIDENCE
+            row
+            for row in self.findings
+            if row["role"] != SUPPRESSED and (row["confidence"] or 0.0) >= MIN_CONFIDENCE
         ]
 
     def if_fresh(self, polled_at: float, window_seconds: int) -> Evaluated:
         """Return this evaluation, or only its time if the rules are too far behind the poll."""
-        is_fresh = self.until is not None and polled_at - self.until <= MAX_WINDOWS_BEHIND * window_seconds
+        is_fresh = (
+            self.until is not None and polled_at - self.until <= MAX_WINDOWS_BEHIND * window_seconds
+        )
         return self if is_fresh else Evaluated(self.until)
 
 
-def evaluated_rows(rows: pa.Table, table: str, skipped: Skipped, *, unique: Sequence[str] = ()) -> list[Row]:
+def evaluated_rows(
+    rows: pa.Table, table: str, skipped: Skipped, *, unique: Sequence[str] = ()
+) -> list[Row]:
     """Return rows of a table of the rules as dicts, without invalid ones."""
     return plain_rows(rows, table, _KEYS[table], skipped, unique=unique)
 
 
 class EvaluatedReader:
-    """Keeps the open findings between looks; `idle_seconds` is the longest that a policy asks for, 0 none."""
+    """Reader that keeps open findings between looks.
+
+    `idle_seconds` is the longest that a policy asks for; 0 means none.
+    """
 
     def __init__(self, root: str, window_seconds: int, idle_seconds: float = 0.0) -> None:
         self._root = root
@@ -96,7 +113,7 @@ class EvaluatedReader:
         self.newest = Evaluated()
 
     def read(self, skipped: Skipped | None = None) -> Evaluated:
-        """Return the newest evaluation; read nothing if no window was evaluated since the last call."""
+        """Return the newest evaluation; read only if a window was evaluated since the last call."""
         skipped = Skipped() if skipped is None else skipped
         states = open_table(self._root, FINDING_STATE.name)
         version = states.version()
@@ -108,7 +125,9 @@ class EvaluatedReader:
             end = begin + self._window
             self._follow_findings(end, skipped)
             found = self._read(GROUP_WINDOWS.name, _WINDOW_COLUMNS, "window_start", begin, begin)
-            windows = evaluated_rows(found, GROUP_WINDOWS.name, skipped, unique=_KEYS[GROUP_WINDOWS.name])
+            windows = evaluated_rows(
+                found, GROUP_WINDOWS.name, skipped, unique=_KEYS[GROUP_WINDOWS.name]
+            )
             self.newest = Evaluated(
                 end.timestamp(),
                 sorted(windows, key=lambda row: (row["group"], row["topic"])),
@@ -122,13 +141,18 @@ class EvaluatedReader:
         return self.newest
 
     def _follow_findings(self, end: datetime, skipped: Skipped) -> None:
-        """Read findings recorded since the last call up to `end`; all again at the start and if time went back."""
+        """Read findings recorded since the last call up to `end`.
+
+        All are read again at the start and if time went back.
+        """
         if self._seen_until is not None and self._seen_until <= end:
             after, still, opened = self._seen_until, dict(self._open), self._opened
         else:
             after, still = end - timedelta(days=_OPEN_DAYS) - timedelta.resolution, {}
             opened = self._count_until(after)
-        rows = evaluated_rows(self._read(FINDINGS.name, _FINDING_COLUMNS, "at", after, end), FINDINGS.name, skipped)
+        rows = evaluated_rows(
+            self._read(FINDINGS.name, _FINDING_COLUMNS, "at", after, end), FINDINGS.name, skipped
+        )
         rows = [row for row in rows if row["at"] > after]
         for row in sorted(rows, key=lambda row: (row["at"], row["finding_id"], row["seq"])):
             still[row["finding_id"]] = row
@@ -140,12 +164,18 @@ class EvaluatedReader:
         wanted = (column("event") == OPENED) & (column("at") <= _moment(until))
         table, uri = open_table(self._root, FINDINGS.name), table_uri(self._root, FINDINGS.name)
         files = f"date <= '{until.date()}' AND at <= '{_text(until)}'"
-        return _count(read_known(table, uri, ("event", "code", "severity"), wanted, files).to_pylist())
+        return _count(
+            read_known(table, uri, ("event", "code", "severity"), wanted, files).to_pylist()
+        )
 
-    def _windows_before(self, begin: datetime, windows: Sequence[Row]) -> dict[str, list[list[Row]]]:
-        """Return the sizes of each group in the windows before, the newest first, up to the first missing one."""
+    def _windows_before(
+        self, begin: datetime, windows: Sequence[Row]
+    ) -> dict[str, list[list[Row]]]:
+        """Return each group's sizes in earlier windows, newest first, up to the first gap."""
         hour = timedelta(seconds=SCALE_IN_SECONDS)
-        self._sizing = {start: rows for start, rows in self._sizing.items() if begin - hour < start < begin}
+        self._sizing = {
+            start: rows for start, rows in self._sizing.items() if begin - hour < start < begin
+        }
         since = max(self._sizing, default=begin - hour) + self._window
         if since < begin:
             until = begin - self._window
@@ -164,17 +194,23 @@ class EvaluatedReader:
 
     def _keep(self, windows: Sequence[Row]) -> None:
         for row in sorted(windows, key=lambda row: str(row["topic"])):
-            self._sizing.setdefault(row["window_start"], {}).setdefault(row["group"], []).append(row)
+            self._sizing.setdefault(row["window_start"], {}).setdefault(row["group"], []).append(
+                row
+            )
 
     def _idle_seconds(self, begin: datetime) -> dict[str, float]:
-        """Return for how many seconds each group has had neither lag nor arrivals; an unknown window ends it."""
+        """Return seconds without lag and arrivals per group; an unknown window ends the span."""
         if not self._longest_idle:
             return {}
-        rows = self._read(GROUP_WINDOWS.name, _IDLE_COLUMNS, "window_start", begin - self._longest_idle, begin)
+        rows = self._read(
+            GROUP_WINDOWS.name, _IDLE_COLUMNS, "window_start", begin - self._longest_idle, begin
+        )
         is_idle: dict[tuple[str, datetime], bool] = {}
         for row in evaluated_rows(rows, GROUP_WINDOWS.name, Skipped()):
             place = row["group"], row["window_start"]
-            is_idle[place] = is_idle.get(place, True) and row["lag"] == 0 and row["arrival_rate"] == 0
+            is_idle[place] = (
+                is_idle.get(place, True) and row["lag"] == 0 and row["arrival_rate"] == 0
+            )
         found = {}
         for group in {group for group, _ in is_idle}:
             since = begin + self._window
@@ -183,13 +219,17 @@ class EvaluatedReader:
             found[group] = (begin + self._window - since).total_seconds()
         return found
 
-    def _read(self, name: str, columns: Sequence[str], time: str, since: datetime, until: datetime) -> pa.Table:
+    def _read(
+        self, name: str, columns: Sequence[str], time: str, since: datetime, until: datetime
+    ) -> pa.Table:
         """Return rows from a time up to another; file statistics avoid reading other files."""
         condition: Expression = (column(time) >= _moment(since)) & (column(time) <= _moment(until))
         files = f"date >= '{since.date()}' AND date <= '{until.date()}'"
         # the time too: the dates alone would leave as many files as the day has had windows
         files += f" AND {time} >= '{_text(since)}' AND {time} <= '{_text(until)}'"
-        return read_known(open_table(self._root, name), table_uri(self._root, name), columns, condition, files)
+        return read_known(
+            open_table(self._root, name), table_uri(self._root, name), columns, condition, files
+        )
 
 
 def _count(rows: Sequence[Row]) -> Counter[tuple[str, str]]:

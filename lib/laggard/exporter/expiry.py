@@ -1,4 +1,4 @@
-"""Forecast when a broker may first delete offsets of a group (offsets.retention.minutes, KIP-211)."""
+"""Forecast of a broker's first deletion of group offsets (offsets.retention.minutes, KIP-211)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ _BY_COMMIT = ("classic", "consumer", "streams", "simple")  # a share group keeps
 
 
 def first_commits(folded: GroupTopics) -> dict[str, dict[str, float]]:
-    """Return per group and topic its oldest commit, in seconds since 1970; a topic without a commit is left out."""
+    """Return the oldest commit per group and topic, in seconds since 1970.
+
+    A topic without a commit is left out.
+    """
     found: dict[str, dict[str, float]] = {}
-    for group, topic, at in zip(folded.group, folded.topic, folded.columns.get("first_commit", ()), strict=True):
+    for group, topic, at in zip(
+        folded.group, folded.topic, folded.columns.get("first_commit", ()), strict=True
+    ):
         if at is not None:
             found.setdefault(group, {})[topic] = at
     return found
@@ -22,10 +27,10 @@ def first_commits(folded: GroupTopics) -> dict[str, dict[str, float]]:
 def offsets_expiry(
     group: Mapping[str, Any], commits: Mapping[str, float], retention_minutes: int | None
 ) -> float | None:
-    """Return when offsets expire, in seconds since 1970; None if nothing expires, or if that is unknown.
+    """Return the offsets' expiry in seconds since 1970; None if nothing expires or it is unknown.
 
-    A classic group's offsets live on from when it became empty, those of any other group from their commits. Of a group
-    with members only topics expire that none of them subscribes to.
+    A classic group's offsets live on from when it became empty, those of any other group from
+    their commits. Of a group with members only topics expire that none of them subscribes to.
     """
     kind, members = group["group_type"], group["members"]
     if retention_minutes is None or kind not in _BY_COMMIT:

@@ -19,15 +19,19 @@ from laggard.lag.burrow import OK, VERDICTS
 from laggard.lag.status import KNOWN_STATUSES, STATUSES
 
 PARTITION_COLUMNS = (
-    "group", "topic", "partition", "status", "poll_id", "commit_timestamp", "committed_offset", "log_end_offset",
-    "log_start_offset", "lag", "time_lag_seconds", "time_lag_error_seconds", "time_lag_censored", "readable_records",
+    "group", "topic", "partition", "status", "poll_id", "commit_timestamp", "committed_offset",
+    "log_end_offset",
+    "log_start_offset", "lag", "time_lag_seconds", "time_lag_error_seconds", "time_lag_censored",
+    "readable_records",
     "verdict",
 )  # fmt: skip
 TOPIC_COLUMNS = (
-    "topic", "partition", "window_start", "status", "poll_id", "log_start_offset", "log_end_offset", "arrival_rate",
+    "topic", "partition", "window_start", "status", "poll_id", "log_start_offset", "log_end_offset",
+    "arrival_rate",
 )  # fmt: skip
 _MICROSECONDS = 1e6
-_WHOLE = ("lag", "time_lag", "uncommitted", "unrated")  # columns that are None if a part is not known
+# columns that are None if a part is not known
+_WHOLE = ("lag", "time_lag", "uncommitted", "unrated")
 _BAD_PARTITIONS = 20  # exported partitions per group–topic because of their status
 
 
@@ -43,14 +47,19 @@ class GroupTopics:
         """Return the entries of these groups."""
         kept = [group in names for group in self.group]
         columns = {name: list(compress(values, kept)) for name, values in self.columns.items()}
-        return GroupTopics(list(compress(self.group, kept)), list(compress(self.topic, kept)), columns)
+        return GroupTopics(
+            list(compress(self.group, kept)), list(compress(self.topic, kept)), columns
+        )
 
     def partial_in(self, names: Collection[str | None]) -> GroupTopics:
-        """Return the entries with unknown totals for these groups, some of whose partitions have no row."""
+        """Return the entries with unknown totals for these groups, which lack partition rows."""
         if not names:
             return self
         hidden = {
-            column: [None if group in names else each for group, each in zip(self.group, values, strict=True)]
+            column: [
+                None if group in names else each
+                for group, each in zip(self.group, values, strict=True)
+            ]
             for column, values in self.columns.items()
             if column in _WHOLE
         }
@@ -74,15 +83,20 @@ class GroupTopics:
 
 
 def worst_verdict(topics: Iterable[Mapping[str, Any]]) -> str | None:
-    """Return the worst verdict of these entries; None if it would be ok and a committed partition has no verdict."""
+    """Return the worst verdict of these entries.
+
+    The result is None if the verdict would be ok and a committed partition has no verdict.
+    """
     rows = list(topics)
     worst = max((row["verdict"] for row in rows if row["verdict"] is not None), default=None)
     is_whole = all(row["unrated"] == 0 for row in rows)
-    return None if worst is None or (worst == VERDICTS.index(OK) and not is_whole) else VERDICTS[worst]
+    return (
+        None if worst is None or (worst == VERDICTS.index(OK) and not is_whole) else VERDICTS[worst]
+    )
 
 
 def sort_worst_first(partitions: pa.Table) -> pa.Table:
-    """Sort rows by group and topic, then by time lag, lag and partition; add `pair`, the group–topic's number."""
+    """Sort by group and topic, then time lag, lag and partition; add group–topic number `pair`."""
     group, topic = _codes(partitions["group"]), _codes(partitions["topic"])
     seconds = pc.fill_null(partitions["time_lag_seconds"], -1.0).to_numpy()
     records = pc.fill_null(partitions["lag"], -1).to_numpy()
@@ -96,7 +110,9 @@ def sort_worst_first(partitions: pa.Table) -> pa.Table:
 def fold_group_topics(partitions: pa.Table) -> GroupTopics:
     """Return sums, maxima and distributions of sorted partition rows; None for incomplete ones."""
     measures = pa.table({"pair": partitions["pair"], **_measures(partitions)})
-    plans = [(name, _AGGREGATES.get(name, "sum")) for name in measures.column_names if name != "pair"]
+    plans = [
+        (name, _AGGREGATES.get(name, "sum")) for name in measures.column_names if name != "pair"
+    ]
     folded = measures.group_by("pair", use_threads=False).aggregate(plans)
     columns = {name: folded[f"{name}_{how}"].combine_chunks() for name, how in plans}
     lists = {name: column.to_pylist() for name, column in _close(columns).items()}
@@ -104,9 +120,16 @@ def fold_group_topics(partitions: pa.Table) -> GroupTopics:
 
 
 def exported_partitions(
-    partitions: pa.Table, top_k: int, whole_groups: Sequence[str] = (), held: Held | None = None, at: float = 0.0
+    partitions: pa.Table,
+    top_k: int,
+    whole_groups: Sequence[str] = (),
+    held: Held | None = None,
+    at: float = 0.0,
 ) -> pa.Table:
-    """Return the `top_k` worst of each group–topic, those `held`, up to 20 of bad status, and all of some groups."""
+    """Return the `top_k` worst partitions of each group–topic and some others.
+
+    The others are those `held`, up to 20 of bad status, and all of `whole_groups`.
+    """
     pair = partitions["pair"].to_numpy()
     rank = np.arange(len(pair)) - np.searchsorted(pair, pair)
     is_bad = ~np.asarray(_is_known(partitions))
@@ -117,12 +140,19 @@ def exported_partitions(
 
 
 def fold_topics(windows: pa.Table) -> list[dict[str, Any]]:
-    """Return per topic the newest partitions, retained records, arrival rate, gini; None if a partition lacks one."""
+    """Return per topic the newest partitions, retained records, arrival rate and gini.
+
+    A value is None if a partition lacks it.
+    """
     is_newest = pc.equal(windows["window_start"], pc.max(windows["window_start"]))
     there = windows.filter(pc.and_(is_newest, pc.not_equal(windows["status"], "topic_missing")))
-    there = there.append_column("retained", pc.subtract(there["log_end_offset"], there["log_start_offset"]))
+    there = there.append_column(
+        "retained", pc.subtract(there["log_end_offset"], there["log_start_offset"])
+    )
     # a recreated topic within the window has a row per topic id: the newest poll counts
-    ordered = there.sort_by([("topic", "ascending"), ("partition", "ascending"), ("poll_id", "descending")])
+    ordered = there.sort_by(
+        [("topic", "ascending"), ("partition", "ascending"), ("poll_id", "descending")]
+    )
     whole = pc.ScalarAggregateOptions(skip_nulls=False)
     unique = ordered.group_by(["topic", "partition"], use_threads=False).aggregate(
         [("retained", "first", whole), ("arrival_rate", "first", whole)]
@@ -135,12 +165,17 @@ def fold_topics(windows: pa.Table) -> list[dict[str, Any]]:
             ("arrival_rate_first", "list"),
         ]
     )
-    rows = topics.rename_columns(["topic", "partitions", "retained", "arrival_rate", "rates"]).to_pylist()
+    rows = topics.rename_columns(
+        ["topic", "partitions", "retained", "arrival_rate", "rates"]
+    ).to_pylist()
     return [{**row, "arrival_gini": _gini(row.pop("rates"))} for row in rows]
 
 
 def _gini(values: Sequence[float | None]) -> float | None:
-    """Return the Gini coefficient from 0 to 1; None if a value is unknown, for one value, and if all are 0."""
+    """Return the Gini coefficient from 0 to 1.
+
+    The result is None if a value is unknown, for one value, and if all are 0.
+    """
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return None
@@ -150,8 +185,10 @@ def _gini(values: Sequence[float | None]) -> float | None:
 
 
 _AGGREGATES = {
-    "group": "first", "topic": "first", "max_lag": "max", "time_lag_known": "max", "time_lag_error": "first",
-    "is_censored": "max", "retention_used": "max", "verdict": "max", "oldest_commit": "min", "newest_commit": "max",
+    "group": "first", "topic": "first", "max_lag": "max", "time_lag_known": "max",
+    "time_lag_error": "first",
+    "is_censored": "max", "retention_used": "max", "verdict": "max", "oldest_commit": "min",
+    "newest_commit": "max",
     "first_commit": "min",
 }  # fmt: skip
 
@@ -162,7 +199,9 @@ def _measures(partitions: pa.Table) -> dict[str, pa.ChunkedArray]:
     is_ok = pc.equal(status, "ok")
     lag = where(is_ok, partitions["lag"])
     seconds = where(is_ok, partitions["time_lag_seconds"])
-    commits = pc.divide(as_double(pc.cast(partitions["commit_timestamp"], pa.int64())), _MICROSECONDS)
+    commits = pc.divide(
+        as_double(pc.cast(partitions["commit_timestamp"], pa.int64())), _MICROSECONDS
+    )
     retained = pc.subtract(partitions["log_end_offset"], partitions["log_start_offset"])
     is_bare = pc.equal(status, "no_commit")
     verdict = where(is_ok, pc.index_in(partitions["verdict"], value_set=pa.array(VERDICTS)))
@@ -174,12 +213,16 @@ def _measures(partitions: pa.Table) -> dict[str, pa.ChunkedArray]:
         "time_lag_known": seconds,
         "time_lag_error": where(is_ok, partitions["time_lag_error_seconds"]),
         "is_censored": _number(where(is_ok, partitions["time_lag_censored"])),
-        "readable": pc.if_else(pc.equal(status, "below_log_start"), partitions["readable_records"], 0),
+        "readable": pc.if_else(
+            pc.equal(status, "below_log_start"), partitions["readable_records"], 0
+        ),
         "uncommitted": pc.if_else(is_bare, retained, 0),
         "uncommitted_unknown": _number(pc.and_(is_bare, pc.is_null(retained))),
         "verdict": verdict,
         "unrated": _number(pc.and_(pc.invert(pc.fill_null(is_bare, False)), pc.is_null(verdict))),
-        "retention_used": pc.divide(as_double(lag), as_double(where(pc.greater(retained, 0), retained))),
+        "retention_used": pc.divide(
+            as_double(lag), as_double(where(pc.greater(retained, 0), retained))
+        ),
         "oldest_commit": where(pc.greater(lag, 0), commits),
         "newest_commit": commits,
         "first_commit": commits,
@@ -190,7 +233,9 @@ def _measures(partitions: pa.Table) -> dict[str, pa.ChunkedArray]:
         **{f"status_{name}": _number(pc.equal(status, name)) for name in STATUSES},
         **{f"lag_le_{bound}": _number(pc.less_equal(lag, bound)) for bound in RECORD_BOUNDS},
         "lag_le_inf": _number(pc.is_valid(lag)),
-        **{f"seconds_le_{bound}": _number(pc.less_equal(seconds, bound)) for bound in SECOND_BOUNDS},
+        **{
+            f"seconds_le_{bound}": _number(pc.less_equal(seconds, bound)) for bound in SECOND_BOUNDS
+        },
         "seconds_le_inf": _number(pc.is_valid(seconds)),
     }
 

@@ -1,4 +1,4 @@
-"""Partitions keep their series for a while, so that a panel of lag by partition has lines and not dots."""
+"""Partitions that keep their series for a while, so that lag panels show lines and not dots."""
 
 from __future__ import annotations
 
@@ -20,10 +20,18 @@ class Held:
         self._keys = pa.array([], pa.string())
         self._near_at = np.empty(0)
 
-    def choose(self, partitions: pa.Table, rank: npt.NDArray[np.int64], top_k: int, at: float) -> Mask:
-        """Return True for the `top_k` worst of each group–topic, and at most as many more that were so lately."""
+    def choose(
+        self, partitions: pa.Table, rank: npt.NDArray[np.int64], top_k: int, at: float
+    ) -> Mask:
+        """Return True for the `top_k` worst of each group–topic and for some recent ones.
+
+        At most as many more partitions are chosen that were among the worst lately.
+        """
         keys = pc.binary_join_element_wise(
-            partitions["group"], partitions["topic"], pc.cast(partitions["partition"], pa.string()), "\0"
+            partitions["group"],
+            partitions["topic"],
+            pc.cast(partitions["partition"], pa.string()),
+            "\0",
         ).combine_chunks()
         place = pc.index_in(keys, value_set=self._keys)
         is_known = np.asarray(pc.is_valid(place))
@@ -38,7 +46,7 @@ class Held:
 
 
 def count_before(is_one: Mask, rank: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Count for each row the marked rows before it in its group–topic; `rank` begins at 0 in each."""
+    """Count for each row the earlier marked rows of its group–topic, where `rank` begins at 0."""
     before = np.cumsum(is_one, dtype=np.int64) - is_one
     within: npt.NDArray[np.int64] = before - before[np.arange(len(rank)) - rank]
     return within

@@ -8,7 +8,8 @@ from laggard.exporter.render import OPENMETRICS, TEXT
 
 TEXT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-_ESCAPINGS = ("allow-utf-8", "underscores", "dots", "values")  # echoed; our names are the same in all of them
+# echoed; our names are the same in all of them
+_ESCAPINGS = ("allow-utf-8", "underscores", "dots", "values")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class _Offer:
 
 
 def choose_format(accept: str) -> tuple[str, str]:
-    """Format and Content-Type: OpenMetrics where it is asked for by name and not less wanted than text."""
+    """Return format and Content-Type: OpenMetrics if named and not less wanted than text."""
     offers = _offers(accept)
     best = max(
         (offer for offer in offers if offer.name == "application/openmetrics-text"),
@@ -30,7 +31,9 @@ def choose_format(accept: str) -> tuple[str, str]:
     if best is None or best.quality <= 0 or best.quality < text:
         return TEXT, TEXT_TYPE
     escaping = best.parameters.get("escaping", "")
-    return OPENMETRICS, OPENMETRICS_TYPE + (f"; escaping={escaping}" if escaping in _ESCAPINGS else "")
+    return OPENMETRICS, OPENMETRICS_TYPE + (
+        f"; escaping={escaping}" if escaping in _ESCAPINGS else ""
+    )
 
 
 def wants_gzip(accept_encoding: str) -> bool:

@@ -37,7 +37,9 @@ class Selection:
     @property
     def needs_members(self) -> bool:
         """True if a name or label of another tool is about the members that have partitions."""
-        return "kminion" in self.compat or ("kafka_lag_exporter" in self.compat and self.compat_member_labels)
+        return "kminion" in self.compat or (
+            "kafka_lag_exporter" in self.compat and self.compat_member_labels
+        )
 
     @classmethod
     def of(cls, metrics: Metrics) -> Selection:
@@ -51,7 +53,8 @@ class ExporterOptions:
 
     tables: tuple[str, ...]  # the roots, each of another cluster
     cluster: str = ""  # shown while one root has no batch; then the rows say it
-    listen: str = "127.0.0.1:8917"  # host:port; an IPv6 address in brackets, port 0 takes a free one
+    # host:port; an IPv6 address in brackets, port 0 takes a free one
+    listen: str = "127.0.0.1:8917"
     web_config_file: str = ""  # TLS, passwords and rate limit; empty: none of them
     refresh_seconds: float = 5.0
     max_age_seconds: int = 0  # 0: max(3 ticks, 90 s)
@@ -63,11 +66,13 @@ class ExporterOptions:
     header_seconds: float = 5.0
     response_seconds: float = 30.0
     policy: PolicyOf = no_policy
-    idle_seconds: float = 0.0  # longest idle time after which a policy lets a group sleep; 0: none does
+    # longest idle time after which a policy lets a group sleep; 0: none does
+    idle_seconds: float = 0.0
     answers: Answers | None = None  # of the API; without it, none is served
     cors_origins: tuple[str, ...] = ()  # whose pages may read it; "*": those of all
     ui: bool = False  # the page, where there is an API to read
-    runbook_base: str = ""  # URL before the paths of runbooks in the page; empty: the path alone is shown
+    # URL before the paths of runbooks in the page; empty: the path alone is shown
+    runbook_base: str = ""
     once: bool = False  # one body to stdout instead of a server
 
     @property

@@ -1,4 +1,4 @@
-"""One body of what the refreshers of all table roots know; a root that hangs or is missing costs its own series."""
+"""One body from the refreshers of all table roots; a missing or hung root costs only its series."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ class _Root:
 class Publisher:
     """Holds the refreshers, and `published`, made again after each look of one of them."""
 
-    def __init__(self, options: ExporterOptions, stats: SelfStats, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, options: ExporterOptions, stats: SelfStats, clock: Callable[[], float] = time.time
+    ) -> None:
         _refuse_twins(options.tables)
         _refuse_one_name_for_all(options)
         count = len(options.tables)
@@ -50,7 +52,8 @@ class Publisher:
         self._merged: tuple[tuple[DataPart, ...], DataPart] | None = None
         self._twins: set[int] = set()
         self.refreshers = [
-            Refresher(root, share, stats if count == 1 else SelfStats(), clock, self.publish) for root in options.tables
+            Refresher(root, share, stats if count == 1 else SelfStats(), clock, self.publish)
+            for root in options.tables
         ]
         self.published = self._made()
         self._thread = Thread(target=self._watch_ages, name="ages", daemon=True)
@@ -92,7 +95,10 @@ class Publisher:
         """Take out what has become too old, also while its root hangs."""
         while not self._stop.wait(_LOOK_SECONDS):
             now, shown = self._clock(), self.published.roots
-            if any(root.has_data and not is_fresh(root.polled_at, now, root.max_age_seconds) for root in shown):
+            if any(
+                root.has_data and not is_fresh(root.polled_at, now, root.max_age_seconds)
+                for root in shown
+            ):
                 try:
                     self.publish()
                 except Exception:
@@ -104,7 +110,9 @@ class Publisher:
         shown: list[Shown] = []
         views: list[View] = []
         for root in roots:
-            is_carried = root.data is not None and is_fresh(root.shown.polled_at, now, root.shown.max_age_seconds)
+            is_carried = root.data is not None and is_fresh(
+                root.shown.polled_at, now, root.shown.max_age_seconds
+            )
             if root.data and is_carried:
                 parts.append(root.data)
             snapshot = root.view.snapshot if is_carried else None
@@ -115,9 +123,12 @@ class Publisher:
         return Published(own, tuple(shown), full)
 
     def _roots(self) -> list[_Root]:
-        """Return the roots in the order of the options; of two with the same cluster, the later one is not shown.
+        """Return the roots in the order of the options.
 
-        Found out each time from what is known then, so that nothing is held by a root that has changed.
+        Of two roots with the same cluster, the later is not shown.
+
+        Found out each time from what is known then, so that nothing is held by a root that has
+        changed.
         """
         taken: set[str] = set()
         twins: set[int] = set()
@@ -133,15 +144,24 @@ class Publisher:
                 while escape_label(cluster) in taken:
                     cluster += "'"
             taken.add(escape_label(cluster))
-            shown = Shown(cluster, reason, max_age_seconds=refresher.max_age_seconds, root=refresher.root)
+            shown = Shown(
+                cluster, reason, max_age_seconds=refresher.max_age_seconds, root=refresher.root
+            )
             if snapshot:
-                shown = replace(shown, batch_id=snapshot.batch.batch_id, polled_at=snapshot.polled_at)
-            found.append(_Root(self._sound(View(cluster, reason, snapshot, refresher.stats)), data, shown))
+                shown = replace(
+                    shown, batch_id=snapshot.batch.batch_id, polled_at=snapshot.polled_at
+                )
+            found.append(
+                _Root(self._sound(View(cluster, reason, snapshot, refresher.stats)), data, shown)
+            )
         self._note_twins(twins)
         return found
 
     def _sound(self, view: View) -> View:
-        """Return the view; of several, one with an odd row of `batches` has no snapshot, so that the others go on."""
+        """Return the view; of several, a view with an odd `batches` row has no snapshot.
+
+        The other roots go on.
+        """
         if len(self.refreshers) == 1:
             return view
         try:
@@ -155,11 +175,13 @@ class Publisher:
         for place in twins - self._twins:
             refresher = self.refreshers[place]
             refresher.stats.refresh_errors[TWICE] += 1
-            log.error("%s is not served: an earlier table root is of the same cluster", refresher.root)
+            log.error(
+                "%s is not served: an earlier table root is of the same cluster", refresher.root
+            )
         self._twins = twins
 
     def _data(self, parts: Sequence[DataPart]) -> DataPart:
-        """Return the only part, or all parts merged; merge again only if one of them was replaced."""
+        """Return the only part or all parts merged; merge again only after a replacement."""
         if len(parts) == 1:
             return parts[0]
         if self._merged is None or list(map(id, self._merged[0])) != list(map(id, parts)):
@@ -172,8 +194,10 @@ def _refuse_one_name_for_all(options: ExporterOptions) -> None:
     if len(options.tables) > 1 and selection.compat and not selection.compat_cluster_label:
         raise LaggardError(
             "series of several clusters would have the same labels",
-            cause=f"metrics.compat_cluster_label is false, and there are {len(options.tables)} table roots",
-            fix="set metrics.compat_cluster_label to true, or start an exporter for each table root",
+            cause=f"metrics.compat_cluster_label is false, and there are {len(options.tables)} "
+            "table roots",
+            fix="set metrics.compat_cluster_label to true, or start an exporter for each table "
+            "root",
             exit_code=CONFIGURATION,
         )
 

@@ -1,4 +1,4 @@
-"""State of the serving loop: one reference, replaced whole; the clock alone decides whether its data still counts."""
+"""State of the serving loop: one reference, replaced whole; the clock decides if data counts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from laggard.exporter.render import Body
 from laggard.exporter.snapshot import Snapshot
 from laggard.tables.freshness import is_fresh
 
-_LATE_SECONDS = 15.0  # for a body of several roots to be made again without the one that became too old
+# for a body of several roots to be made again without the one that became too old
+_LATE_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """Bodies of the newest batches: `full` while their data is fresh, `own` (families G and H) when it is not."""
+    """Bodies of the newest batches: `full` while data is fresh, `own` (families G and H) if not."""
 
     own: Mapping[str, Body]
     roots: tuple[Shown, ...]
@@ -46,7 +47,9 @@ class Published:
     def bodies(self, now: float) -> Mapping[str, Body]:
         """Return the bodies of a scrape at this moment."""
         late = _LATE_SECONDS if len(self.roots) > 1 else 0.0
-        limits = [(root.polled_at, root.max_age_seconds + late) for root in self.roots if root.has_data]
+        limits = [
+            (root.polled_at, root.max_age_seconds + late) for root in self.roots if root.has_data
+        ]
         is_current = all(is_fresh(polled_at, now, limit) for polled_at, limit in limits)
         return self.full if self.full is not None and is_current else self.own
 
@@ -55,4 +58,6 @@ class Published:
         if all(root.batch_id is None for root in self.roots):
             return ""
         parts = [(root.batch_id, root.reason_at(now)) for root in self.roots]
-        return 'W/"{}"'.format(".".join(f"{number}-{reason}" if reason else f"{number}" for number, reason in parts))
+        return 'W/"{}"'.format(
+            ".".join(f"{number}-{reason}" if reason else f"{number}" for number, reason in parts)
+        )

@@ -26,7 +26,10 @@ log = logging.getLogger("laggard.exporter")
 
 
 class Refresher:
-    """Keeps `known` at the newest batch; every look is one call of `refresh`, which ends with `publish`."""
+    """Refresher that keeps `known` at the newest batch.
+
+    Every look is one call of `refresh`, which ends with `publish`.
+    """
 
     def __init__(
         self,
@@ -51,7 +54,8 @@ class Refresher:
         self._data: DataPart | None = None
         self.known: tuple[Snapshot | None, DataPart | None, str] = (None, None, "starting")
         self._stop = Event()
-        self._thread = Thread(target=self._run, name="refresh", daemon=True)  # a hung read must not stop the exit
+        # a hung read must not stop the exit
+        self._thread = Thread(target=self._run, name="refresh", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -73,13 +77,15 @@ class Refresher:
             error = self._failed("table_missing", failure)
         except TableUnreadable as failure:
             error = self._failed("table_unreadable", failure)
-        except Exception as failure:  # noqa: BLE001 - a fault of ours in one batch must not end the thread
+        # a fault of ours in one batch must not end the thread
+        except Exception as failure:  # noqa: BLE001
             self._failed("internal", failure)
             error = "table_unreadable"
         self.known = (self._snapshot, self._data, error or self._reason())
         try:
             self._publish()
-        except Exception as failure:  # noqa: BLE001 - an odd row of `batches`: the next one may be sound
+        # an odd row of `batches`: the next one may be sound
+        except Exception as failure:  # noqa: BLE001
             self._failed("internal", failure)
 
     def _run(self) -> None:
@@ -109,7 +115,9 @@ class Refresher:
         self.stats.refresh_seconds = time.perf_counter() - started
 
     def _is_servable(self, batch: Batch) -> bool:
-        return batch.kind != BACKFILL and is_fresh(batch.clock_at.timestamp(), self.clock(), self.max_age_seconds)
+        return batch.kind != BACKFILL and is_fresh(
+            batch.clock_at.timestamp(), self.clock(), self.max_age_seconds
+        )
 
     def _load(self, batch: Batch) -> None:
         skipped = Skipped()
@@ -133,7 +141,7 @@ class Refresher:
             self.stats.skipped[key] += skipped.counts[key]
 
     def _read_evaluated(self, batch: Batch, skipped: Skipped) -> Evaluated:
-        """Return the newest evaluation; after an error return the one before, and still serve lag."""
+        """Return the newest evaluation, or the previous after an error; lag is still served."""
         try:
             evaluated = self._evaluated.read(skipped)
         except TableMissing:  # of a job without rules
@@ -152,7 +160,7 @@ class Refresher:
         return "clock" if self._is_off() else "stale"
 
     def _meet(self, batch: Batch) -> None:
-        """Compare clocks with a batch that is new; that of a first look may have been there for long."""
+        """Compare clocks with a new batch; a batch of the first look may be old."""
         apart = self.clock() - _published_at(batch)
         is_arrival = self._snapshot is not None
         if is_arrival or apart < -MAX_AHEAD_SECONDS:
@@ -160,7 +168,7 @@ class Refresher:
             self.stats.clock_offset_seconds = apart
 
     def _is_off(self) -> bool:
-        """Return True if batches still arrive but their times are far from the clock of this process."""
+        """Return True if batches still arrive but their times are far from this process's clock."""
         apart, arrived_at = self.stats.clock_offset_seconds, self._arrived_at
         if apart is None or arrived_at is None or self.steady() - arrived_at > self.max_age_seconds:
             return False
@@ -168,7 +176,11 @@ class Refresher:
 
     def _failed(self, reason: Failure, failure: Exception) -> str:
         if not self.stats.refresh_errors[reason]:  # once; the counter tells how often
-            detail = f"{failure.what}: {failure.cause}" if isinstance(failure, LaggardError) else repr(failure)
+            detail = (
+                f"{failure.what}: {failure.cause}"
+                if isinstance(failure, LaggardError)
+                else repr(failure)
+            )
             log.warning("%s: %s", reason, detail)
         self.stats.refresh_errors[reason] += 1
         return reason

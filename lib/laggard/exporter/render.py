@@ -37,7 +37,8 @@ OPENMETRICS = "openmetrics"
 _EOF = b"# EOF\n"
 _GZIP_LEVEL = 1  # measured on 6 MB: level 6 takes three times as long for a body a fifth smaller
 _GZIP_CONTAINER = 31
-_FAMILY = re.compile(rb"^(?=# HELP )", re.MULTILINE)  # no series begins so, and no label holds a line break
+# no series begins so, and no label holds a line break
+_FAMILY = re.compile(rb"^(?=# HELP )", re.MULTILINE)
 _BY_GROUP = (  # collector, and the table it is mostly about
     (LagCollector, "partition_status"),
     (ShapeCollector, "group_windows"),
@@ -60,7 +61,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The data families in one format, compressed so far that a tail can be put behind them at any time."""
+    """Data families in one format, compressed so that a tail can be appended at any time."""
 
     plain: bytes
     gzip: bytes
@@ -81,10 +82,15 @@ class DataPart:
 
 
 def render_data(
-    snapshot: Snapshot, max_series: int, skipped: Skipped | None = None, shedding: Shedding | None = None
+    snapshot: Snapshot,
+    max_series: int,
+    skipped: Skipped | None = None,
+    shedding: Shedding | None = None,
 ) -> DataPart:
-    """Render what one batch says about groups and topics, under the cap on series; the rest is counted."""
-    budgeted = fitting_families(snapshot, max_series, Skipped() if skipped is None else skipped, shedding)
+    """Render one batch's groups and topics under the cap on series; the rest is counted."""
+    budgeted = fitting_families(
+        snapshot, max_series, Skipped() if skipped is None else skipped, shedding
+    )
     heads = {name: _head(render(budgeted.families)) for name, render in _FORMATS.items()}
     return DataPart(heads, count_series(budgeted.families), budgeted.withheld)
 
@@ -92,15 +98,19 @@ def render_data(
 def fitting_families(
     snapshot: Snapshot, max_series: int, skipped: Skipped, shedding: Shedding | None = None
 ) -> Budgeted:
-    """Return families A to F of one batch, as many as fit beside the others under the cap on series."""
+    """Return families A to F of one batch that fit, beside the others, under the cap on series."""
     collected = list[Metric]()
     for collector, table in _BY_GROUP:
         collected += _collect_by("group", collector, snapshot, table, skipped)
     collected += _collect_by("topic", TopicCollector, snapshot, "topic_windows", skipped)
     if not snapshot.selection.experimental:
-        collected = [metric for metric in collected if not metric.documentation.startswith(EXPERIMENTAL)]
+        collected = [
+            metric for metric in collected if not metric.documentation.startswith(EXPERIMENTAL)
+        ]
     # the pipeline's own families are in every body, so they count first
-    reserved = count_series(_collect(PipelineCollector(snapshot.cluster, "", snapshot))) + _SELF_SERIES
+    reserved = (
+        count_series(_collect(PipelineCollector(snapshot.cluster, "", snapshot))) + _SELF_SERIES
+    )
     room, least = max_series - reserved, count_least(snapshot)
     fits = count_series(collected) + least <= room  # what is shed in any case is not made
     if fits and snapshot.selection.compat:
@@ -110,7 +120,7 @@ def fitting_families(
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Hold what families G and H show of one table root; `reason` is empty while its data is served."""
+    """Data of families G and H for one table root; `reason` is empty while its data is served."""
 
     cluster: str
     reason: str
@@ -123,12 +133,15 @@ def pipeline_families(view: View) -> list[Metric]:
     return _collect(PipelineCollector(view.cluster, view.reason, view.snapshot))
 
 
-def render_bodies(data: DataPart | None, views: Sequence[View], process: SelfStats) -> dict[str, Body]:
+def render_bodies(
+    data: DataPart | None, views: Sequence[View], process: SelfStats
+) -> dict[str, Body]:
     """Return bodies per format: the data part if there is one, then families G and H."""
     part = data or NO_DATA
     own = merge_families(metric for view in views for metric in pipeline_families(view))
     own += _collect(
-        SelfCollector([(view.cluster, view.stats) for view in views], process), ProcessCollector(registry=None)
+        SelfCollector([(view.cluster, view.stats) for view in views], process),
+        ProcessCollector(registry=None),
     )
     own += series_families(part.series + count_series(own), part.withheld)
     return {
@@ -139,7 +152,9 @@ def render_bodies(data: DataPart | None, views: Sequence[View], process: SelfSta
 
 def merge_data(parts: Sequence[DataPart]) -> DataPart:
     """Return the data of several table roots as one part."""
-    heads = {name: _head(merge_text([part.heads[name].plain for part in parts])) for name in _FORMATS}
+    heads = {
+        name: _head(merge_text([part.heads[name].plain for part in parts])) for name in _FORMATS
+    }
     withheld: Counter[str] = Counter()
     for part in parts:
         withheld.update(part.withheld)
@@ -147,7 +162,10 @@ def merge_data(parts: Sequence[DataPart]) -> DataPart:
 
 
 def merge_text(bodies: Sequence[bytes]) -> bytes:
-    """Merge rendered families of several bodies; both text formats want all series of a family in one place."""
+    """Merge rendered families of several bodies.
+
+    Both text formats want all series of a family in one place.
+    """
     families: dict[bytes, list[bytes]] = {}
     for body in bodies:
         for text in filter(None, _FAMILY.split(body)):
@@ -175,7 +193,11 @@ def merge_families(families: Iterable[Metric]) -> list[Metric]:
 
 
 def _collect_by(
-    unit: str, collector: Callable[[Snapshot], Collector], snapshot: Snapshot, table: str, skipped: Skipped
+    unit: str,
+    collector: Callable[[Snapshot], Collector],
+    snapshot: Snapshot,
+    table: str,
+    skipped: Skipped,
 ) -> list[Metric]:
     """Return the families of one collector, without the groups or topics for which it raises."""
     of: Callable[[Collection[str | None]], Snapshot] = getattr(snapshot, f"of_{unit}s")
@@ -187,12 +209,15 @@ def _collect_by(
     try:
         return _collect(collector(snapshot))
     except Exception as error:  # noqa: BLE001 - one odd group must cost its own series only
-        if wrong := error_of(lambda: collect(())):  # it raises for nobody too: then it is the collector's fault
+        # it raises for nobody too: then it is the collector's fault
+        if wrong := error_of(lambda: collect(())):
             skipped.add(table, ERROR, 1, f"with all others: {wrong}")
             return []
         odd = find_odd(len(names), lambda begin, end: collect({*names[begin:end]}))
         for position in odd:
-            skipped.add(table, ERROR, 1, f"of {unit} {names[position]!r}: {type(error).__name__}: {error}")
+            skipped.add(
+                table, ERROR, 1, f"of {unit} {names[position]!r}: {type(error).__name__}: {error}"
+            )
         return collect({*names} - {names[position] for position in odd})
 
 
@@ -218,8 +243,10 @@ def _text(families: Sequence[Metric]) -> bytes:
 
 
 def _openmetrics(families: Sequence[Metric]) -> bytes:
-    # our names are plain ASCII, for which this scheme changes nothing; the default walks every name letter by letter
-    body: bytes = openmetrics_latest(_Collected(families), ALLOWUTF8)  # type: ignore[no-untyped-call]
+    # our names are plain ASCII, for which this scheme changes nothing; the default walks every name
+    # letter by letter
+    registry = _Collected(families)
+    body: bytes = openmetrics_latest(registry, ALLOWUTF8)  # type: ignore[no-untyped-call]
     return body.removesuffix(_EOF)
 
 

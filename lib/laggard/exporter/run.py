@@ -1,4 +1,4 @@
-"""Run the exporter: one serving loop with so many connections, one refresh thread, until a signal."""
+"""Run the exporter until a signal: a serving loop with limited connections, a refresh thread."""
 
 from __future__ import annotations
 
@@ -31,13 +31,16 @@ __all__ = ["ExporterOptions", "run_exporter"]
 
 log = logging.getLogger("laggard.exporter")
 _DRAIN_SECONDS = 2.0
-# connections that wait to be taken; beyond it the kernel drops one, and its client tries again after a second
+# connections that wait to be taken; beyond it the kernel drops one, and its client tries again
+# after a second
 _BACKLOG = 1024
 _OTHER_FILES = 256  # tables being read, threads, certificates
 _JOIN_SECONDS = 2.0  # for a load under way; a read that hangs is left behind
-# rendering 100,000 rows takes a second of Python: with the default of 5 ms a scrape meanwhile took 50 ms, so 7 ms
+# rendering 100,000 rows takes a second of Python: with the default of 5 ms a scrape meanwhile took
+# 50 ms, so 7 ms
 _SWITCH_SECONDS = 0.0005
-# Headers above the limit get an answer up to here; past it tornado can only close, as it has not seen their end.
+# Headers above the limit get an answer up to here; past it tornado can only close, as it has not
+# seen their end.
 MAX_READ_HEADER_BYTES = 2 * MAX_HEADER_BYTES
 
 
@@ -55,16 +58,22 @@ def run_exporter(options: ExporterOptions) -> int:
     if web_file:
         web_file.load()
     options = replace(options, max_connections=fitting_connections(options.max_connections))
-    # a line for each client that fails at TLS would push out what matters; laggard_http_refused_total counts them
+    # a line for each client that fails at TLS would push out what matters;
+    # laggard_http_refused_total counts them
     logging.getLogger("tornado.general").setLevel(logging.ERROR)
-    gc.freeze()  # the imports left 81,000 objects, which are no garbage: one look through them took 0.1 s at load 5
+    # the imports left 81,000 objects, which are no garbage: one look through them took 0.1 s at
+    # load 5
+    gc.freeze()
     sys.setswitchinterval(_SWITCH_SECONDS)
-    # not closed: that would give signals their default action back, and a second SIGTERM would kill the process
+    # not closed: that would give signals their default action back, and a second SIGTERM would kill
+    # the process
     loop = asyncio.new_event_loop()
     return loop.run_until_complete(_serve(options, stats, publisher, web_file))
 
 
-async def _serve(options: ExporterOptions, stats: SelfStats, publisher: Publisher, web_file: WebFile | None) -> int:
+async def _serve(
+    options: ExporterOptions, stats: SelfStats, publisher: Publisher, web_file: WebFile | None
+) -> int:
     stopped: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     for number, code in ((signal.SIGTERM, OK), (signal.SIGINT, INTERRUPTED)):
         asyncio.get_running_loop().add_signal_handler(number, _resolve, stopped, code)
@@ -75,7 +84,8 @@ async def _serve(options: ExporterOptions, stats: SelfStats, publisher: Publishe
         log.warning("listening on %s %s", options.host, exposure)
     host, scheme = options.listen.rpartition(":")[0], "https" if site.web.tls else "http"
     print(
-        f"laggard exporter serves {scheme}://{host}:{port}/metrics from {', '.join(options.tables)}",
+        f"laggard exporter serves {scheme}://{host}:{port}/metrics from "
+        f"{', '.join(options.tables)}",
         file=sys.stderr,
         flush=True,
     )
@@ -94,7 +104,7 @@ async def _serve(options: ExporterOptions, stats: SelfStats, publisher: Publishe
 
 
 def fitting_connections(wanted: int) -> int:
-    """Return the number of connections that the limit of open files allows, after raising it as far as possible.
+    """Return the connection count the open-file limit allows, after raising it as far as possible.
 
     Without room for one more file nothing can be accepted, and the tables cannot be read.
     """
@@ -106,12 +116,14 @@ def fitting_connections(wanted: int) -> int:
     if soft == resource.RLIM_INFINITY or soft >= need:
         return wanted
     fitting = max(1, soft - min(_OTHER_FILES, soft // 2))
-    log.warning("only %d connections at once, as this process may open only %d files", fitting, soft)
+    log.warning(
+        "only %d connections at once, as this process may open only %d files", fitting, soft
+    )
     return fitting
 
 
 def _watch(web_file: WebFile, stats: SelfStats, server: LimitedServer) -> WebWatch:
-    """Follow the file; handing over what it loads is all that the serving loop has to do with it."""
+    """Follow the web-config file; the serving loop only takes over the loaded result."""
     loop = asyncio.get_running_loop()
 
     def use(web: Web) -> None:
@@ -143,7 +155,10 @@ def _resolve(stopped: asyncio.Future[int], code: int) -> None:
 
 
 class LimitedServer(HTTPServer):
-    """An HTTP server that holds so many connections: when full, the longest silent one goes, one not served first."""
+    """HTTP server with limited connections; when full, it closes the longest silent one.
+
+    Connections that were not served go first.
+    """
 
     def initialize(self, site: Site) -> None:  # type: ignore[override]
         self._site = site
@@ -159,7 +174,7 @@ class LimitedServer(HTTPServer):
         )
 
     def use(self, web: Web) -> None:
-        """Put another web-config in force, for new connections and for the next request of those that are open."""
+        """Apply another web-config to new connections and to the next request of open ones."""
         is_other_access = web.access != self._site.web.access
         self._site.web, self.ssl_options = web, web.tls
         if is_other_access:
@@ -177,7 +192,10 @@ class LimitedServer(HTTPServer):
         if len(self._streams) >= self._site.max_connections:
             self._site.stats.refused["connections"] += 1
             # where all are being served, the slowest reader is in front
-            idle = next((waiting for waiting in self._streams if not waiting.writing()), next(iter(self._streams)))
+            idle = next(
+                (waiting for waiting in self._streams if not waiting.writing()),
+                next(iter(self._streams)),
+            )
             idle.close()
             self._streams.pop(idle, None)
         self._streams[stream] = None
@@ -197,6 +215,8 @@ class LimitedServer(HTTPServer):
         super().on_close(server_conn)
 
     def _count_handshake(self, error: BaseException | None) -> None:
-        """Count a client without TLS or the right certificate, but not one that only looked if the port is open."""
-        if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+        """Count a client without TLS or the right certificate, but not a mere check of the port."""
+        if isinstance(error, ssl.SSLError) and not isinstance(
+            error, ssl.SSLEOFError | ssl.SSLZeroReturnError
+        ):
             self._site.stats.refused["tls"] += 1

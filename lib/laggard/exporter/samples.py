@@ -34,7 +34,9 @@ def filled(family: Family, rows: Iterable[tuple[Labels, Value]]) -> Metric:
     """Return one sample per row that has a value: unknown is absent, never 0, −1 or NaN."""
     metric = Metric(family.base_name, family.help, family.type)
     metric.samples.extend(
-        Sample(family.name, dict(labels), value) for labels, value in rows if value is not None and not isnan(value)
+        Sample(family.name, dict(labels), value)
+        for labels, value in rows
+        if value is not None and not isnan(value)
     )
     return metric
 
@@ -44,22 +46,31 @@ def filled_states(family: Family, rows: Iterable[tuple[Labels, str]]) -> Metric:
     metric = Metric(family.base_name, family.help, family.type)
     for labels, current in rows:
         for state in family.states:
-            metric.samples.append(Sample(family.name, {**labels, family.name: state}, float(state == current)))
+            metric.samples.append(
+                Sample(family.name, {**labels, family.name: state}, float(state == current))
+            )
     return metric
 
 
 def filled_histogram(family: Family, rows: Iterable[tuple[Labels, Sequence[int], Value]]) -> Metric:
-    """Return a histogram or gaugehistogram; each row has cumulative counts, the last for +Inf, and the sum."""
+    """Return a histogram or gaugehistogram.
+
+    Each row has cumulative counts, the last for +Inf, and the sum.
+    """
     metric = Metric(family.base_name, family.help, family.type)
-    edges = [str(floatToGoString(bound)) for bound in (*family.bounds, float("inf"))]  # type: ignore[no-untyped-call]
+    bounds = (*family.bounds, float("inf"))
+    edges = [str(floatToGoString(bound)) for bound in bounds]  # type: ignore[no-untyped-call]
     is_gauge = family.type == "gaugehistogram"
     bucket, count, total = (
-        f"{family.name}_{suffix}" for suffix in ("bucket", *(("gcount", "gsum") if is_gauge else ("count", "sum")))
+        f"{family.name}_{suffix}"
+        for suffix in ("bucket", *(("gcount", "gsum") if is_gauge else ("count", "sum")))
     )
     for labels, counts, value in rows:
         if value is not None and isnan(value):
             continue
-        metric.samples.extend(Sample(bucket, {**labels, "le": edge}, n) for edge, n in zip(edges, counts, strict=True))
+        metric.samples.extend(
+            Sample(bucket, {**labels, "le": edge}, n) for edge, n in zip(edges, counts, strict=True)
+        )
         metric.samples.append(Sample(count, dict(labels), counts[-1]))
         metric.samples.append(Sample(total, dict(labels), value or 0.0))
     return metric

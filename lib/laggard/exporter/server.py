@@ -1,4 +1,4 @@
-"""Answers to requests: stored bytes from one event loop; nothing here reads a table or formats a metric."""
+"""Answers to requests: stored bytes from one event loop, without table reads or formatting."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from laggard.exporter.web_users import Doorkeeper, Users
 
 PATHS = ("/metrics", "/-/healthy", "/healthz", "/-/ready", "/readyz", "/")
-OPEN_PATHS = ("/-/healthy", "/healthz", "/-/ready", "/readyz")  # ask for no password and count for no rate limit
+# ask for no password and count for no rate limit
+OPEN_PATHS = ("/-/healthy", "/healthz", "/-/ready", "/readyz")
 _REFUSED = (405, 413, 431)
 _PROTECTED = (401, 429)  # where there is a web-config file
 ANSWERS = {  # path to the codes that it can answer with
@@ -48,7 +49,8 @@ _API_LINKS = ("api/v1/groups", "api/v1/findings", "api/v1/openapi.json")
 _LINKS = ("metrics", "-/ready", "-/healthy")
 
 
-@stream_request_body  # so that a request is accepted by its headers, before tornado reads or refuses its body
+# so that a request is accepted by its headers, before tornado reads or refuses its body
+@stream_request_body
 class Handler(RequestHandler):
     """Answer a path; what is not there is 404."""
 
@@ -72,7 +74,8 @@ class Handler(RequestHandler):
     async def prepare(self) -> None:
         stream, web = self.request.connection.stream, self.site.web  # type: ignore[union-attr]
         self.site.note_request(stream)
-        if not _is_allowed(stream, web):  # Go's server ends the handshake; ours knows the names only after it
+        # Go's server ends the handshake; ours knows the names only after it
+        if not _is_allowed(stream, web):
             self.site.stats.refused["client_name"] += 1
             self.is_counted = False  # nothing is answered
             stream.close()
@@ -81,25 +84,37 @@ class Handler(RequestHandler):
         if web.limit and not is_open and not web.limit.allows():
             raise HTTPError(429)
         _refuse_large(self.request.headers)
-        if web.users and not (is_open or self.is_preflight()) and not await self._is_admitted(web.users, stream):
+        if (
+            web.users
+            and not (is_open or self.is_preflight())
+            and not await self._is_admitted(web.users, stream)
+        ):
             raise HTTPError(401)
 
     def is_preflight(self) -> bool:
-        """Return True for a CORS preflight, which a browser sends by itself and without the user's password."""
+        """Return True for a CORS preflight, which browsers send without the user's password."""
         return False
 
     async def _is_admitted(self, users: Users, stream: IOStream) -> bool:
         from laggard.exporter.web_users import Busy
 
         stream.set_close_callback(lambda: None)  # so that tornado notices when the client goes
-        header, address = self.request.headers.get("Authorization", ""), self.request.remote_ip or ""
+        header, address = (
+            self.request.headers.get("Authorization", ""),
+            self.request.remote_ip or "",
+        )
         try:
-            return await self.site.doorkeeper.admits(users, header, address, lambda: not stream.closed())
+            return await self.site.doorkeeper.admits(
+                users, header, address, lambda: not stream.closed()
+            )
         except Busy:
             raise HTTPError(429) from None
 
     def data_received(self, chunk: bytes) -> None:
-        """Ignore the data: Tornado requires this method but passes no body, as the longest one allowed is 0 bytes."""
+        """Ignore the data.
+
+        Tornado requires this method but passes no body, as the longest one allowed is 0 bytes.
+        """
 
     def write_error(self, status_code: int, **_: Any) -> None:
         if status_code in (405, 413, 431):  # answered before the request was read to its end
@@ -130,8 +145,8 @@ class Handler(RequestHandler):
     async def _write(self, body: bytes) -> None:
         with suppress(StreamClosedError):
             if self.request.method == "GET":
-                # apart from the body, which is then never copied: any number of slow readers hold one body, and
-                # none has to wait for another
+                # apart from the body, which is then never copied: any number of slow readers hold
+                # one body, and none has to wait for another
                 self.set_header("Content-Length", str(len(body)))
                 await self.flush()
             await self.finish(body)
@@ -177,14 +192,22 @@ class _Ready(Handler):
     def answer(self) -> bytes:
         reasons = self.site.published().reasons(self.site.clock())
         self.set_status(503 if any(reasons.values()) else 200)
-        return "".join(f"{escape_label(name)}: {reason or 'ready'}\n" for name, reason in reasons.items()).encode()
+        return "".join(
+            f"{escape_label(name)}: {reason or 'ready'}\n" for name, reason in reasons.items()
+        ).encode()
 
 
 class _Landing(Handler):
     def answer(self) -> bytes:
         self.set_header("Content-Type", "text/html; charset=utf-8")
-        links = ((UI.strip("/"),) if self.site.has_ui else ()) + (_API_LINKS if self.site.api else ()) + _LINKS
-        return (_LANDING % "".join(f'<li><a href="{link}">/{link}</a></li>\n' for link in links)).encode()
+        links = (
+            ((UI.strip("/"),) if self.site.has_ui else ())
+            + (_API_LINKS if self.site.api else ())
+            + _LINKS
+        )
+        return (
+            _LANDING % "".join(f'<li><a href="{link}">/{link}</a></li>\n' for link in links)
+        ).encode()
 
 
 class Site:
@@ -213,7 +236,8 @@ class Site:
         self.answering = 0
         self.max_connections = options.max_connections
         self.header_seconds = options.header_seconds
-        self.streams: dict[IOStream, None] = {}  # open connections, the one that has been silent longest first
+        # open connections, the one that has been silent longest first
+        self.streams: dict[IOStream, None] = {}
 
         self._doorkeeper: Doorkeeper | None = None
 
@@ -279,7 +303,7 @@ def _refuse_large(headers: HTTPHeaders) -> None:
 
 
 def _is_allowed(stream: IOStream, web: Web) -> bool:
-    """Return True if the client's certificate has one of the allowed names, or need not have one."""
+    """Return True if the client's certificate has an allowed name, or needs none."""
     if not web.allowed_sans or not isinstance(stream.socket, ssl.SSLSocket):
         return True
     from laggard.exporter.web_tls import names_of

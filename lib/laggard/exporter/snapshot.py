@@ -1,4 +1,4 @@
-"""Content of one scrape: one `batches` row and the tables at exactly the versions it names, never changed."""
+"""Content of one scrape: a `batches` row and the tables at exactly its versions, immutable."""
 
 from __future__ import annotations
 
@@ -30,12 +30,17 @@ from laggard.tables.schemas import BATCHES, GROUP_STATUS, PARTITION_STATUS, TOPI
 from laggard.tables.sift import VALUE, Skipped, sift_columns, sound_rows
 
 GROUP_COLUMNS = (
-    "group", "status", "group_type", "protocol_type", "assignor", "rebalance_mode", "group_state", "generation",
+    "group", "status", "group_type", "protocol_type", "assignor", "rebalance_mode", "group_state",
+    "generation",
     "group_epoch", "coordinator", "members", "static_members", "idle_members", "lag", "lag_known",
-    "max_time_lag_seconds", "partitions_total", "assignment_imbalance", "last_rebalance_at", "time_in_rebalance_ratio",
-    "ping_pong", "generations_total", "interrupted_generations_total", "static_restarts_absorbed_total",
-    "rebalances_total", "member_changes_total", "partitions_moved_total", "partitions_moved_avoidable_total",
-    "rebalance_duration_buckets", "rebalance_duration_sum", "rebalance_pause_buckets", "rebalance_pause_sum",
+    "max_time_lag_seconds", "partitions_total", "assignment_imbalance", "last_rebalance_at",
+    "time_in_rebalance_ratio",
+    "ping_pong", "generations_total", "interrupted_generations_total",
+    "static_restarts_absorbed_total",
+    "rebalances_total", "member_changes_total", "partitions_moved_total",
+    "partitions_moved_avoidable_total",
+    "rebalance_duration_buckets", "rebalance_duration_sum", "rebalance_pause_buckets",
+    "rebalance_pause_sum",
     "topic_counters", "outcome_counters", "empty_since", "topics", "offsets_partition",
     "shed_keys",
 )  # fmt: skip
@@ -54,10 +59,13 @@ class Snapshot:
     partitions: Sequence[Row] = ()  # the exported ones, worst first inside a group–topic
     groups: Sequence[Row] = ()
     topics: Sequence[Row] = ()  # of the newest closed window
-    evaluated: Evaluated = field(default_factory=Evaluated)  # as far as the rules are, which follow the batches
-    policies: Mapping[str, Policy] = field(default_factory=dict)  # by group, at the time of the poll
+    # as far as the rules are, which follow the batches
+    evaluated: Evaluated = field(default_factory=Evaluated)
+    # by group, at the time of the poll
+    policies: Mapping[str, Policy] = field(default_factory=dict)
     selection: Selection = field(default_factory=Selection)
-    every_partition: pa.Table | None = None  # for the names of other tools only; one row per key, as read
+    # for the names of other tools only; one row per key, as read
+    every_partition: pa.Table | None = None
     worst: Sequence[Row] = ()  # of each group–topic, if none is exported for its lag
 
     @property
@@ -85,7 +93,9 @@ class Snapshot:
         seen = self.evaluated
         every = self.every_partition
         if every is not None:
-            every = every.filter(pc.is_in(every["group"], value_set=pa.array([*names], pa.string())))
+            every = every.filter(
+                pc.is_in(every["group"], value_set=pa.array([*names], pa.string()))
+            )
         return replace(
             self,
             group_topics=self.group_topics.of_groups(names),
@@ -125,11 +135,17 @@ def load_snapshot(
     of_partitions = [*PARTITION_COLUMNS, *(("topic_id",) if selection.needs_members else ())]
     of_groups = [*GROUP_COLUMNS, *(MEMBERSHIP if selection.needs_members else ())]
     read = Read(
-        read_table(root, PARTITION_STATUS.name, _version(root, batch, PARTITION_STATUS.name), of_partitions),
+        read_table(
+            root, PARTITION_STATUS.name, _version(root, batch, PARTITION_STATUS.name), of_partitions
+        ),
         read_table(root, GROUP_STATUS.name, _version(root, batch, GROUP_STATUS.name), of_groups),
-        read_newest(root, TOPIC_WINDOWS.name, _version(root, batch, TOPIC_WINDOWS.name), TOPIC_COLUMNS),
+        read_newest(
+            root, TOPIC_WINDOWS.name, _version(root, batch, TOPIC_WINDOWS.name), TOPIC_COLUMNS
+        ),
     )
-    return make_snapshot(batch, read, selection, Skipped() if skipped is None else skipped, policy, held)
+    return make_snapshot(
+        batch, read, selection, Skipped() if skipped is None else skipped, policy, held
+    )
 
 
 def make_snapshot(
@@ -142,18 +158,28 @@ def make_snapshot(
 ) -> Snapshot:
     """Fold what was read."""
     key = ("group", "topic", "partition")
-    partitions = sort_worst_first(sift_columns(read.partitions, PARTITION_STATUS.name, key, skipped))
+    partitions = sort_worst_first(
+        sift_columns(read.partitions, PARTITION_STATUS.name, key, skipped)
+    )
     groups = sound_rows(read.groups, GROUP_STATUS.name, skipped, unique=("group",))
     for row in groups:
         _drop_odd_counters(row, skipped)
-    policies = {row["group"]: policy(batch.cluster, row["group"], batch.polled_at) for row in groups}
+    policies = {
+        row["group"]: policy(batch.cluster, row["group"], batch.polled_at) for row in groups
+    }
     exported, bare = _exported(partitions, policies, selection, held, batch.polled_at.timestamp())
     return Snapshot(
         batch,
-        fold_group_topics(partitions).partial_in({row["group"] for row in groups if row["shed_keys"]}),
+        fold_group_topics(partitions).partial_in(
+            {row["group"] for row in groups if row["shed_keys"]}
+        ),
         _unique(exported, key),
         sorted(groups, key=lambda row: str(row["group"])),
-        fold_topics(sift_columns(read.topics, TOPIC_WINDOWS.name, ("topic", "partition", "window_start"), skipped)),
+        fold_topics(
+            sift_columns(
+                read.topics, TOPIC_WINDOWS.name, ("topic", "partition", "window_start"), skipped
+            )
+        ),
         policies=policies,
         selection=selection,
         every_partition=_first_of_each(partitions, key) if selection.compat else None,
@@ -162,10 +188,21 @@ def make_snapshot(
 
 
 def _exported(
-    partitions: pa.Table, policies: Mapping[str, Policy], selection: Selection, held: Held | None, at: float
+    partitions: pa.Table,
+    policies: Mapping[str, Policy],
+    selection: Selection,
+    held: Held | None,
+    at: float,
 ) -> tuple[pa.Table, pa.Table]:
-    """Choose the partitions with series of their own, and those of groups of which none is exported for its lag."""
-    whole = [name for name in policies if policies[name].exports_all or matches(name, selection.partition_always)]
+    """Choose the partitions with series of their own.
+
+    The second table has the partitions of groups with no partition exported for its lag.
+    """
+    whole = [
+        name
+        for name in policies
+        if policies[name].exports_all or matches(name, selection.partition_always)
+    ]
     hidden = [name for name in policies if policies[name].exports_none]
     is_hidden = pc.is_in(partitions["group"], value_set=pa.array(hidden, pa.string()))
     seen = partitions.filter(pc.invert(is_hidden)) if hidden else partitions
@@ -185,19 +222,26 @@ def _drop_odd_counters(row: Row, skipped: Skipped) -> None:
 def _version(root: str, batch: Batch, name: str) -> int:
     version = batch.table_versions.get(name)
     if version is None:
-        raise TableUnreadable(table_uri(root, BATCHES.name), f"batch {batch.batch_id} names no version of {name}")
+        raise TableUnreadable(
+            table_uri(root, BATCHES.name), f"batch {batch.batch_id} names no version of {name}"
+        )
     return version
 
 
 def _first_of_each(rows: pa.Table, key: tuple[str, ...]) -> pa.Table:
     """Return the first row of each key as `_unique` does, but without a dict per row."""
     numbered = rows.select(key).append_column("place", pa.array(np.arange(len(rows))))
-    first = numbered.group_by(list(key), use_threads=False).aggregate([("place", "min")])["place_min"]
+    first = numbered.group_by(list(key), use_threads=False).aggregate([("place", "min")])[
+        "place_min"
+    ]
     return rows.take(np.sort(first.to_numpy()))
 
 
 def _unique(rows: pa.Table, key: tuple[str, ...]) -> list[Row]:
-    """Return the first row of each key: a recreated topic has one per topic id, and a scrape allows one."""
+    """Return the first row of each key.
+
+    A recreated topic has a row per topic id, and a scrape allows one.
+    """
     seen: dict[tuple[Any, ...], Row] = {}
     for row in rows.to_pylist():
         seen.setdefault(tuple(row[name] for name in key), row)

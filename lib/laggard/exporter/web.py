@@ -1,4 +1,4 @@
-"""Hold what protects the exporter's HTTP: the web-config file in force, and the one that follows it."""
+"""Protection of the exporter's HTTP: the web-config file in force, and its watcher."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ _NEEDS = "pip install 'laggard[web]'"
 
 
 class RateLimit:
-    """A token bucket: so many requests at once, then one in each interval; what comes faster is refused."""
+    """Token bucket: a burst of requests, then one per interval; faster requests are refused."""
 
-    def __init__(self, interval_seconds: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, interval_seconds: float, burst: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._interval = interval_seconds
         self._burst = burst
         self._clock = clock
@@ -64,14 +66,19 @@ class Web:
     @property
     def asks_who(self) -> bool:
         """True if a client must have a password or a certificate."""
-        return self.users is not None or (self.tls is not None and self.tls.verify_mode == ssl.CERT_REQUIRED)
+        return self.users is not None or (
+            self.tls is not None and self.tls.verify_mode == ssl.CERT_REQUIRED
+        )
 
     def exposure(self, host: str) -> str:
         """Say what others than this machine could see; empty if nothing."""
         if is_loopback(host):
             return ""
         if not self.asks_who:
-            return "without password or client certificate: everyone who reaches it sees group and topic names"
+            return (
+                "without password or client certificate: everyone who reaches it sees group and "
+                "topic names"
+            )
         return "" if self.tls else "without TLS: passwords and names travel unencrypted"
 
 
@@ -124,12 +131,14 @@ class WebFile:
         return self.web
 
     def _refuse_empty(self, root: Node) -> None:
-        """Refuse an empty file in place of one that protects: whoever writes it may empty it first."""
+        """Refuse an empty file in place of a protecting file; its writer may empty it first."""
         if root.value is None and self._config and (self._config.tls or self._config.users):
             raise ValueError("1: the file is empty; {} takes all protection away")
 
     def _refused(self, error: OSError | ValueError) -> LaggardError:
-        reason = f" {error.strerror}" if isinstance(error, OSError) and error.strerror else f"{error}"
+        reason = (
+            f" {error.strerror}" if isinstance(error, OSError) and error.strerror else f"{error}"
+        )
         return LaggardError(
             "the web-config file is refused",
             cause="\n  ".join(f"{self._path}:{line.strip()}" for line in reason.splitlines()),
@@ -138,7 +147,7 @@ class WebFile:
         )
 
     def look(self) -> Web | None:
-        """Return the file loaded again, once it has changed and then stayed the same for two checks; else None.
+        """Return the file loaded again, once changed and then unchanged for two checks; else None.
 
         Who writes a file may empty it first, and an empty file asks for nothing.
         """
@@ -185,7 +194,10 @@ def _digest(path: Path) -> str:
 
 
 def read_small(path: Path) -> bytes:
-    """Return the content of a small regular file; raise an error for a pipe, which would block, or a larger file."""
+    """Return the content of a small regular file.
+
+    Raise an error for a pipe, which would block, or a larger file.
+    """
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(number).st_mode):
@@ -207,7 +219,8 @@ class WebWatch:
         self._stats = stats
         self._use = use
         self._stop = Event()
-        self._thread = Thread(target=self._run, name="web-config", daemon=True)  # a disk that hangs must not stop us
+        # a disk that hangs must not stop us
+        self._thread = Thread(target=self._run, name="web-config", daemon=True)
 
     def start(self) -> None:
         self._stats.web_config_current = True
@@ -226,7 +239,8 @@ class WebWatch:
             web = self._file.look()
         except Exception as error:  # noqa: BLE001 - whatever it is, what was in force stays
             sentence = error.sentence if isinstance(error, LaggardError) else repr(error)
-            log.error("%s; what was in force before stays", sentence)  # noqa: TRY400 - the sentence says it all
+            # the sentence says it all
+            log.error("%s; what was in force before stays", sentence)  # noqa: TRY400
             self._stats.web_config_errors += 1
             self._stats.web_config_current = False
             return

@@ -1,6 +1,7 @@
-"""The web-config file of Prometheus' exporter-toolkit: what it asks for, or every reason to refuse it.
+"""The web-config file of Prometheus' exporter-toolkit: its settings, or all reasons to refuse it.
 
-Each key is honoured, or the file is refused by the key's name; `http2` alone has no effect, as HTTP/1.1 is spoken.
+Each key is honoured, or the file is refused by the key's name; `http2` alone has no effect, as
+HTTP/1.1 is spoken.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from laggard.exporter.web_values import (
 from laggard.exporter.web_yaml import Node
 
 MAX_COST = 16  # four seconds for one password; each step doubles that
-HEADERS: Mapping[str, tuple[str, ...]] = {  # those that may be set, with the values that they may have
+# those that may be set, with the values that they may have
+HEADERS: Mapping[str, tuple[str, ...]] = {
     "Strict-Transport-Security": (),
     "X-Content-Type-Options": ("nosniff",),
     "X-Frame-Options": ("deny", "sameorigin"),
@@ -37,7 +39,8 @@ HEADERS: Mapping[str, tuple[str, ...]] = {  # those that may be set, with the va
     "Content-Security-Policy": (),
 }
 _BCRYPT = re.compile(r"\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{31}")
-Read: TypeAlias = Callable[[str], bytes]  # a named file; OSError or ValueError where it cannot be had
+# a named file; OSError or ValueError where it cannot be had
+Read: TypeAlias = Callable[[str], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,9 @@ class WebConfig:
 
 _SECTIONS: Mapping[str, Mapping[str, Callable[[Node], Any]]] = {
     "tls_server_config": {
-        **dict.fromkeys(("cert", "key", "client_ca", "cert_file", "key_file", "client_ca_file"), read_text),
+        **dict.fromkeys(
+            ("cert", "key", "client_ca", "cert_file", "key_file", "client_ca_file"), read_text
+        ),
         "client_auth_type": read_client_auth,
         "client_allowed_sans": read_texts,
         "min_version": read_version,
@@ -95,7 +100,9 @@ def parse_web_config(root: Node, read: Read) -> WebConfig:
     values, problems = _values(root)
     lines = {key: line for key, (_, line) in values.items()}
     given = {key: value for key, (value, _) in values.items()}
-    wrong = chain(_wrong_headers(given), _wrong_users(given), _wrong_rate(given), _wrong_tls(_of_tls(given)))
+    wrong = chain(
+        _wrong_headers(given), _wrong_users(given), _wrong_rate(given), _wrong_tls(_of_tls(given))
+    )
     _refuse([*problems, *((lines.get(key, 1), key, sentence) for key, sentence in wrong)])
     tls, unread = _read_tls(_of_tls(given), read)
     _refuse((lines.get(key, 1), key, sentence) for key, sentence in unread)
@@ -117,14 +124,20 @@ def _refuse(problems: Iterable[tuple[int, str, str]]) -> None:
 def _of_tls(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of `tls_server_config` by the last part of their keys."""
     prefix = "tls_server_config."
-    return {key.removeprefix(prefix): value for key, value in given.items() if key.startswith(prefix)}
+    return {
+        key.removeprefix(prefix): value for key, value in given.items() if key.startswith(prefix)
+    }
 
 
 def _values(root: Node) -> tuple[dict[str, tuple[Any, int]], list[tuple[int, str, str]]]:
     """Return a dict from dotted key to value and line, and the problems; null counts as absent."""
     values: dict[str, tuple[Any, int]] = {}
     problems: list[tuple[int, str, str]] = []
-    known = ["basic_auth_users", *_SECTIONS, *(f"{name}.{key}" for name, keys in _SECTIONS.items() for key in keys)]
+    known = [
+        "basic_auth_users",
+        *_SECTIONS,
+        *(f"{name}.{key}" for name, keys in _SECTIONS.items() for key in keys),
+    ]
     for key, node, reader in _leaves(root, problems):
         if reader is None:
             problems.append((node.line, key, f"unknown key{suggestion(key, known)}"))
@@ -148,7 +161,10 @@ def _leaves(
         if name not in _SECTIONS:
             yield name, section, read_table if name == "basic_auth_users" else None
         elif isinstance(section.value, dict):
-            yield from ((f"{name}.{key}", node, _SECTIONS[name].get(key)) for key, node in section.value.items())
+            yield from (
+                (f"{name}.{key}", node, _SECTIONS[name].get(key))
+                for key, node in section.value.items()
+            )
         elif section.value is not None:
             problems.append((section.line, name, "expected a table"))
 
@@ -168,9 +184,15 @@ def _wrong_users(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, text in given.get("basic_auth_users", {}).items():
         hashed = _BCRYPT.fullmatch(text)
         if hashed is None:  # the text may be the password itself, so it is not repeated
-            yield "basic_auth_users", f"the value of {shown(name)} is no bcrypt hash; make one with htpasswd -nBC 10"
+            yield (
+                "basic_auth_users",
+                f"the value of {shown(name)} is no bcrypt hash; make one with htpasswd -nBC 10",
+            )
         elif not 4 <= int(hashed[1]) <= MAX_COST:
-            yield "basic_auth_users", f"the hash of {shown(name)} has cost {hashed[1]}, expected 4 to {MAX_COST}"
+            yield (
+                "basic_auth_users",
+                f"the hash of {shown(name)} has cost {hashed[1]}, expected 4 to {MAX_COST}",
+            )
 
 
 def _wrong_rate(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -186,7 +208,10 @@ def _wrong_tls(tls: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if tls.get("min_version", "TLS12") > tls.get("max_version", "TLS13"):
         yield "tls_server_config.min_version", "above max_version"
     if len(tls.get("curve_preferences", ())) > 1:
-        yield "tls_server_config.curve_preferences", "Python's TLS takes one curve, not an order of several"
+        yield (
+            "tls_server_config.curve_preferences",
+            "Python's TLS takes one curve, not an order of several",
+        )
 
 
 def _wrong_certificates(tls: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -200,7 +225,7 @@ def _wrong_certificates(tls: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _wrong_client_auth(tls: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield settings of client certificates that have no effect, or that would accept too many certificates."""
+    """Yield client-certificate settings without effect, or that accept too many certificates."""
     has_ca = bool(tls.get("client_ca") or tls.get("client_ca_file"))
     is_verifying = tls.get("client_auth_type") in VERIFYING
     if has_ca and not is_verifying:
@@ -214,7 +239,10 @@ def _wrong_client_auth(tls: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _read_tls(tls: Mapping[str, Any], read: Read) -> tuple[Tls | None, list[tuple[str, str]]]:
-    """Read the files that it names; what is wrong with them, by key. None without a part for TLS."""
+    """Read the files that `tls` names, and list problems by key.
+
+    The first value is None without a part for TLS.
+    """
     if not tls:
         return None, []
     contents: dict[str, bytes] = {}

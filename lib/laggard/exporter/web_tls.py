@@ -1,4 +1,4 @@
-"""TLS of the exporter: the context for a web-config file, and the names in a client's certificate."""
+"""TLS of the exporter: the context from a web-config file, and a client certificate's names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MODES = {
 
 
 def make_context(tls: Tls) -> ssl.SSLContext:
-    """Return the TLS context of a server; raise `Refused` with the key whose content cannot be used."""
+    """Return a server's TLS context; raise `Refused` with the key of unusable content."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     chosen = [*filter(None, map(CIPHERS.__getitem__, tls.ciphers))]
     if chosen:
@@ -52,7 +52,9 @@ def _trust(context: ssl.SSLContext, client_ca: bytes) -> None:
     try:
         context.load_verify_locations(cadata=client_ca.decode("ascii", "ignore"))
     except (ssl.SSLError, ValueError) as error:
-        raise Refused([f"1: tls_server_config.client_ca: no certificate can be read ({_reason(error)})"]) from error
+        raise Refused(
+            [f"1: tls_server_config.client_ca: no certificate can be read ({_reason(error)})"]
+        ) from error
 
 
 def _load_key(context: ssl.SSLContext, tls: Tls) -> None:
@@ -73,7 +75,10 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def _in_memory(content: bytes) -> Iterator[str]:
-    """Yield a path to what was read: Python takes keys from files only, and the file may have changed meanwhile."""
+    """Yield a path to the content that was read.
+
+    Python takes keys from files only, and the file may have changed meanwhile.
+    """
     number = os.memfd_create("laggard")
     try:
         os.write(number, content)
@@ -83,7 +88,7 @@ def _in_memory(content: bytes) -> Iterator[str]:
 
 
 def names_of(certificate: Mapping[str, Any]) -> set[str]:
-    """Return every subject alternative name of a verified certificate, addresses in their short form."""
+    """Return all subject alternative names of a verified certificate, addresses in short form."""
     found: set[str] = set()
     for kind, name in certificate.get("subjectAltName", ()):
         if kind == "IP Address":

@@ -1,4 +1,4 @@
-"""Passwords: bcrypt off the serving loop, a bounded number at a time, and each right one only once."""
+"""Passwords: bcrypt off the serving loop, bounded in parallel, each right password only once."""
 
 from __future__ import annotations
 
@@ -33,9 +33,16 @@ class Users:
     def __init__(self, hashes: Mapping[str, bytes]) -> None:
         self.hashes = {name.encode(): each for name, each in hashes.items()}
         costs = [int(each[4:6]) for each in self.hashes.values()]
-        # for an unknown user, and for what a cheap hash lacks: each wrong answer takes the time of the dearest hash
-        self._stand_ins = {cost: bcrypt.hashpw(b"", bcrypt.gensalt(4)) for cost in range(min(costs), max(costs) + 1)}
-        self._stand_ins = {cost: each.replace(b"$04$", b"$%02d$" % cost, 1) for cost, each in self._stand_ins.items()}
+        # for an unknown user, and for what a cheap hash lacks: each wrong answer takes the time of
+        # the dearest hash
+        self._stand_ins = {
+            cost: bcrypt.hashpw(b"", bcrypt.gensalt(4))
+            for cost in range(min(costs), max(costs) + 1)
+        }
+        self._stand_ins = {
+            cost: each.replace(b"$04$", b"$%02d$" % cost, 1)
+            for cost, each in self._stand_ins.items()
+        }
         self._key = secrets.token_bytes(32)
         self._known: set[bytes] = set()
 
@@ -44,7 +51,10 @@ class Users:
         return self._digest(user, password) in self._known
 
     def check(self, user: bytes, password: bytes) -> bool:
-        """Return True if the password is the user's; wrong passwords and unknown users take equally long."""
+        """Return True if the password is the user's.
+
+        Wrong passwords and unknown users take equally long.
+        """
         dearest = max(self._stand_ins)
         hashed = self.hashes.get(user)
         if hashed is None:
@@ -54,12 +64,14 @@ class Users:
             if len(self._known) < _MAX_KNOWN:
                 self._known.add(self._digest(user, password))
             return True
-        for cost in range(int(hashed[4:6]), dearest):  # they add up: one step costs as much as all below it and one
+        # they add up: one step costs as much as all below it and one
+        for cost in range(int(hashed[4:6]), dearest):
             bcrypt.checkpw(password[:_MAX_BYTES], self._stand_ins[cost])
         return False
 
     def _digest(self, user: bytes, password: bytes) -> bytes:
-        return hashlib.blake2b(user + b":" + password, key=self._key).digest()  # no user's name has a colon
+        # no user's name has a colon
+        return hashlib.blake2b(user + b":" + password, key=self._key).digest()
 
 
 class Doorkeeper:
@@ -69,8 +81,13 @@ class Doorkeeper:
         self._pool = ThreadPoolExecutor(_THREADS, "passwords", _step_back)
         self._under_way: Counter[str] = Counter()
 
-    async def admits(self, users: Users, header: str, address: str, is_waiting: Callable[[], bool]) -> bool:
-        """Return True if the header has a valid user and password; raise `Busy` if that cannot be checked now."""
+    async def admits(
+        self, users: Users, header: str, address: str, is_waiting: Callable[[], bool]
+    ) -> bool:
+        """Return True if the header has a valid user and password.
+
+        Raise `Busy` if that cannot be checked now.
+        """
         pair = credentials(header)
         if pair is None:
             return False
@@ -81,7 +98,9 @@ class Doorkeeper:
         self._under_way[address] += 1
         try:
             # nothing is computed for a client that has gone
-            work = asyncio.get_running_loop().run_in_executor(self._pool, lambda: is_waiting() and users.check(*pair))
+            work = asyncio.get_running_loop().run_in_executor(
+                self._pool, lambda: is_waiting() and users.check(*pair)
+            )
             return await work
         finally:
             self._under_way[address] -= 1

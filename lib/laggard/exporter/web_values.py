@@ -23,7 +23,12 @@ CIPHERS = {  # Go's name to OpenSSL's; those of TLS 1.3 cannot be chosen, neithe
     "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
     "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-ECDSA-CHACHA20-POLY1305",
 }
-CURVES = {"CurveP256": "prime256v1", "CurveP384": "secp384r1", "CurveP521": "secp521r1", "X25519": "X25519"}
+CURVES = {
+    "CurveP256": "prime256v1",
+    "CurveP384": "secp384r1",
+    "CurveP521": "secp521r1",
+    "X25519": "X25519",
+}
 VERIFYING = ("VerifyClientCertIfGiven", "RequireAndVerifyClientCert")
 _UNVERIFIED = ("RequestClientCert", "RequireAnyClientCert", "RequireClientCert")
 _SWITCHES = {
@@ -38,7 +43,16 @@ _SWITCHES = {
     )
     for word in words.split("|")
 }
-_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_UNITS = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "μs": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "m": 60.0,
+    "h": 3600.0,
+}
 _PART = r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)"
 
 
@@ -78,7 +92,10 @@ def read_burst(node: Node) -> int:
 
 
 def read_duration(node: Node) -> float:
-    """Return seconds of a duration as Go writes it; a bare number means nanoseconds there and is taken only if 0."""
+    """Return the seconds of a duration in Go's notation.
+
+    A bare number means nanoseconds in Go and is taken only if 0.
+    """
     text = read_text(node)
     if text == "0":
         return 0.0
@@ -93,7 +110,9 @@ def one_of(*values: str) -> Callable[[Node], str]:
     def read(node: Node) -> str:
         text = read_text(node)
         if text not in values:
-            raise ValueError(f"expected {', '.join(values[:-1])} or {values[-1]}, got {shown(text)}")
+            raise ValueError(
+                f"expected {', '.join(values[:-1])} or {values[-1]}, got {shown(text)}"
+            )
         return text
 
     return read
@@ -114,7 +133,9 @@ def read_client_auth(node: Node) -> str:
     """Read Go's name of a mode that verifies the certificates it asks for, or asks for none."""
     text = read_text(node)
     if text in _UNVERIFIED:
-        raise ValueError(f"{text} takes certificates that nobody verified; Python's TLS has no such mode")
+        raise ValueError(
+            f"{text} takes certificates that nobody verified; Python's TLS has no such mode"
+        )
     return one_of("NoClientCert", *VERIFYING)(node) if text else "NoClientCert"
 
 

@@ -1,4 +1,7 @@
-"""YAML of a web-config file, read strictly: no key twice, no anchor, tag or second document, each value as written."""
+"""YAML of a web-config file, read strictly, with each value as written.
+
+No key may occur twice; anchors, tags and second documents are not allowed.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ class Node:
 
     line: int
     value: Value
-    is_plain: bool = False  # written without quotes, so that YAML may read a number or a switch in it
+    # written without quotes, so that YAML may read a number or a switch in it
+    is_plain: bool = False
 
 
 Value: TypeAlias = "str | dict[str, Node] | list[Node] | None"
@@ -36,7 +40,9 @@ def read_yaml(content: bytes) -> Node:
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        raise BadYaml(content[: error.start].count(b"\n") + 1, f"not UTF-8 at byte {error.start}") from error
+        raise BadYaml(
+            content[: error.start].count(b"\n") + 1, f"not UTF-8 at byte {error.start}"
+        ) from error
     try:
         return _document(yaml.parse(text, Loader=yaml.SafeLoader))
     except yaml.MarkedYAMLError as error:

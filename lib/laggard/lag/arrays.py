@@ -17,7 +17,8 @@ Doubles = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 MAX_LONG = 2**63 - 1
-# the end of the year 9998: later ones are damaged records, and the end of the calendar leaves no room to add to
+# the end of the year 9998: later ones are damaged records, and the end of the calendar leaves no
+# room to add to
 MAX_TIMESTAMP_MS = 253_370_764_799_999
 
 
@@ -54,22 +55,29 @@ def differ(left: Any, right: Any) -> Any:
 def seconds_between(later: Any, earlier: Any) -> Any:
     """Return `later` - `earlier` in seconds, as double."""
     microseconds = pc.subtract(pc.cast(later, pa.int64()), pc.cast(earlier, pa.int64()))
-    return pc.divide(pc.cast(microseconds, pa.float64(), safe=False), 1e6)  # a rounding beyond 2^53 does no harm
+    # a rounding beyond 2^53 does no harm
+    return pc.divide(pc.cast(microseconds, pa.float64(), safe=False), 1e6)
 
 
 def as_double(column: Any) -> Any:
-    """Return the nearest double of each int64; Arrow's conversion refuses any beyond 2^53, and clients commit such."""
+    """Return the nearest double of each int64.
+
+    Arrow's conversion refuses any number beyond 2^53, and clients commit such numbers.
+    """
     return pc.cast(column, pa.float64(), safe=False)
 
 
 def add_saturating(left: Any, right: Any) -> Any:
-    """Sum of two int64 columns of numbers that are not negative; 2^63 - 1 where it would be more."""
+    """Return the sum of two non-negative int64 columns, at most 2^63 - 1."""
     total = pc.add(left, right)  # wraps around
     return when(pc.less(total, left), pa.scalar(MAX_LONG, pa.int64()), total)
 
 
 def sum_saturating(values: Ints, starts: Ints) -> Ints:
-    """Return sums of runs of non-negative numbers, each from an index in `starts` to the next; at most 2^63 - 1."""
+    """Return sums of runs of non-negative numbers, each at most 2^63 - 1.
+
+    A run goes from an index in `starts` to the next.
+    """
     if not len(starts):
         return np.zeros(0, np.int64)
     totals = np.add.reduceat(values, starts)  # wraps around
@@ -79,16 +87,19 @@ def sum_saturating(values: Ints, starts: Ints) -> Ints:
 
 
 def sum_groups(rows: pa.Table, keys: Sequence[str], names: Sequence[str]) -> pa.Table:
-    """Return the sums `<name>_sum` per key of int64 columns without negative numbers; each at most 2^63 - 1."""
+    """Return sums `<name>_sum` per key of non-negative int64 columns, each at most 2^63 - 1."""
     sums = rows.group_by(list(keys)).aggregate([(name, "sum") for name in names])  # wraps around
     for name in names:
         if (pc.max(rows[name]).as_py() or 0) <= MAX_LONG // max(rows.num_rows, 1):
             continue
         doubles = rows.select(keys).append_column(name, as_double(rows[name]))
-        nearest = doubles.group_by(list(keys)).aggregate([(name, "sum")])[f"{name}_sum"]  # groups in the same order
+        # groups in the same order
+        nearest = doubles.group_by(list(keys)).aggregate([(name, "sum")])[f"{name}_sum"]
         place, found = sums.schema.get_field_index(f"{name}_sum"), sums[f"{name}_sum"]
         is_beyond = pc.or_(pc.greater_equal(nearest, float(MAX_LONG)), pc.less(found, 0))
-        sums = sums.set_column(place, f"{name}_sum", when(is_beyond, pa.scalar(MAX_LONG, pa.int64()), found))
+        sums = sums.set_column(
+            place, f"{name}_sum", when(is_beyond, pa.scalar(MAX_LONG, pa.int64()), found)
+        )
     return sums
 
 
@@ -103,7 +114,8 @@ def key_codes(tables: Sequence[pa.Table], names: Sequence[str]) -> list[Ints]:
     codes = np.zeros(sum(sizes), np.int64)
     for name in names:
         column = pa.chunked_array(
-            [chunk for table in tables for chunk in table[name].chunks], tables[0].schema.field(name).type
+            [chunk for table in tables for chunk in table[name].chunks],
+            tables[0].schema.field(name).type,
         )
         encoded = column.combine_chunks().dictionary_encode()
         # null, as the topic of an assignment whose id nobody has named, is a value of its own
@@ -113,7 +125,7 @@ def key_codes(tables: Sequence[pa.Table], names: Sequence[str]) -> list[Ints]:
 
 
 def match(wanted: Ints, among: Ints) -> Ints:
-    """Return the index of each wanted code in `among`, whose codes are unique; -1 if it is not there."""
+    """Return the index of each wanted code in `among` (codes are unique); -1 if it is missing."""
     if not len(among):
         return np.full(len(wanted), -1, np.int64)
     order = np.argsort(among, kind="stable")
@@ -160,12 +172,16 @@ def numbers(column: Any) -> tuple[Ints, Any]:
 
 def doubles(column: Any) -> Doubles:
     """Return values with NaN if unknown."""
-    found: Doubles = pc.fill_null(as_double(column), float("nan")).to_numpy(zero_copy_only=False).astype(np.float64)
+    found: Doubles = (
+        pc.fill_null(as_double(column), float("nan"))
+        .to_numpy(zero_copy_only=False)
+        .astype(np.float64)
+    )
     return found
 
 
 def to_moment(timestamp_ms: int | None) -> datetime | None:
-    """Return a time that a record states in ms since 1970; None if it is none that a calendar knows."""
+    """Return a record's time from ms since 1970; None if no calendar knows that time."""
     if timestamp_ms is None or not 0 <= timestamp_ms <= MAX_TIMESTAMP_MS:
         return None
     return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=timestamp_ms)
@@ -173,7 +189,9 @@ def to_moment(timestamp_ms: int | None) -> datetime | None:
 
 def milliseconds(times: Any) -> Ints:
     """Return times in ms, -1 if unknown."""
-    found: Ints = pc.fill_null(pc.cast(times, pa.int64()), -1000).to_numpy().astype(np.int64) // 1000
+    found: Ints = (
+        pc.fill_null(pc.cast(times, pa.int64()), -1000).to_numpy().astype(np.int64) // 1000
+    )
     return found
 
 

@@ -1,9 +1,10 @@
 """Burrow's view of a partition: its rules over the newest ten commits, with their known weaknesses.
 
-For people who come from Burrow 1.3.7 or newer; our own rules are in `diagnosis/`. As there, a quiet group is rated over
-hours, and one commit without lag excuses the next nine, except from a rewind. A rewind counts until a commit is back at
-the offset that it left. Instead of ten commits their counts are kept: how many commits ago the offset fell, the lag was
-0, and the lag fell. The commits that one tick brings count as one.
+For people who come from Burrow 1.3.7 or newer; our own rules are in `diagnosis/`. As there, a quiet
+group is rated over hours, and one commit without lag excuses the next nine, except from a rewind. A
+rewind counts until a commit is back at the offset that it left. Instead of ten commits their counts
+are kept: how many commits ago the offset fell, the lag was 0, and the lag fell. The commits that
+one tick brings count as one.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ RATED = pa.struct(
 
 
 def rate(before: Any, lag_at_commit: Any, rewound_records: Any, is_same_topic: Any) -> pa.Array:
-    """Return the counts after a tick; `lag_at_commit` is null if no commit came, or its lag is unknown."""
+    """Return the counts after a tick.
+
+    `lag_at_commit` is null if no commit came, or its lag is unknown.
+    """
     before = one_chunk(before)
     is_rated, is_kept = pc.is_valid(lag_at_commit), pc.and_(is_same_topic, pc.is_valid(before))
 
@@ -42,7 +46,9 @@ def rate(before: Any, lag_at_commit: Any, rewound_records: Any, is_same_topic: A
 
     def since(name: str, happened: Any) -> Any:
         old = carried(name, COMMITS)
-        grown = when(happened, pa.scalar(0, pa.int32()), pc.min_element_wise(pc.add(old, 1), COMMITS))
+        grown = when(
+            happened, pa.scalar(0, pa.int32()), pc.min_element_wise(pc.add(old, 1), COMMITS)
+        )
         return when(is_rated, pc.cast(grown, pa.int32()), old)
 
     commits, lag = carried("commits", 0), carried("lag", None)
@@ -54,11 +60,18 @@ def rate(before: Any, lag_at_commit: Any, rewound_records: Any, is_same_topic: A
         "since_fall": since("since_fall", pc.less(lag_at_commit, lag)),
         "lag": pc.coalesce(lag_at_commit, lag),
     }
-    return pa.StructArray.from_arrays([one_chunk(columns[field.name]) for field in RATED], fields=list(RATED))
+    return pa.StructArray.from_arrays(
+        [one_chunk(columns[field.name]) for field in RATED], fields=list(RATED)
+    )
 
 
-def rewound_from(before: Any, committed_offset: Any, rewound_records: Any, is_same_topic: Any) -> Any:
-    """Return the offset before a rewind until a commit reaches it again; null if no rewind came within ten commits."""
+def rewound_from(
+    before: Any, committed_offset: Any, rewound_records: Any, is_same_topic: Any
+) -> Any:
+    """Return the offset before a rewind until a commit reaches it again.
+
+    The value is null if no rewind came within ten commits.
+    """
     since_rewind = pc.struct_field(before["rated"].combine_chunks(), "since_rewind")
     is_held = both(is_same_topic, pc.less(since_rewind, COMMITS - 1))
     left = where(pc.greater(rewound_records, 0), before["committed_offset"])
@@ -67,10 +80,12 @@ def rewound_from(before: Any, committed_offset: Any, rewound_records: Any, is_sa
 
 
 def verdicts(rated: pa.Array, row: dict[str, Any]) -> Any:
-    """Return one verdict per row, null if the status is not ok or fewer than ten commits were seen live."""
+    """Return a verdict per row; null if status is not ok or under ten commits were seen live."""
     count = {field.name: pc.struct_field(rated, field.name) for field in RATED}
     pairs = COMMITS - 1  # of neighbours among the commits
-    seconds = pc.multiply(pc.max_element_wise(row["commit_interval_seconds"], LEAST_GAP_SECONDS), float(pairs))
+    seconds = pc.multiply(
+        pc.max_element_wise(row["commit_interval_seconds"], LEAST_GAP_SECONDS), float(pairs)
+    )
     was_recent = pc.fill_null(pc.less(row["time_lag_seconds"], RECENT_SECONDS), False)
     cases = [
         (OK, pc.equal(row["lag"], 0)),

@@ -1,4 +1,4 @@
-"""Changes that a tick's commits made on each partition: commit intervals, how far the offset moved, counts, and lag."""
+"""Changes by a tick's commits on each partition: commit interval, offset move, counts, lag."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import as_double, both, differ, equal, milliseconds, numbers, seconds_between, when, where
+from laggard.lag.arrays import (
+    as_double,
+    both,
+    differ,
+    equal,
+    milliseconds,
+    numbers,
+    seconds_between,
+    when,
+    where,
+)
 from laggard.lag.commit_gaps import SUMS, NewCommits, add_gaps, sum_gaps
 from laggard.lag.merged import Merged
 from laggard.lag.reached import reached_by
@@ -36,26 +46,38 @@ def commit_rhythm(
         milliseconds(where(is_same_topic, before["commit_timestamp"])),
     )
     gaps, interval = add_gaps(
-        where(is_same_topic, before["commit_gaps"]), where(is_same_topic, before["commit_interval_seconds"]), new
+        where(is_same_topic, before["commit_gaps"]),
+        where(is_same_topic, before["commit_interval_seconds"]),
+        new,
     )
-    was_behind = pc.greater(commit["first_committed_offset"], where(is_same_topic, before["committed_offset"]))
+    was_behind = pc.greater(
+        commit["first_committed_offset"], where(is_same_topic, before["committed_offset"])
+    )
     is_first = pc.or_(pc.is_null(before["committed_offset"]), pc.invert(is_same_topic))
-    moved_on = where(pc.or_(pc.fill_null(was_behind, False), is_first), commit["first_commit_timestamp"])
+    moved_on = where(
+        pc.or_(pc.fill_null(was_behind, False), is_first), commit["first_commit_timestamp"]
+    )
     progress = where(is_live, pc.coalesce(commit["progress_timestamp"], moved_on))
     is_repeated = equal(before["committed_offset"], commit["first_committed_offset"])
     carried = pc.fill_null(where(is_same_topic, before["repeat_commits"]), 0)
-    repeats = when(pc.is_valid(progress), 0, pc.add(pc.cast(carried, _LONG), pc.cast(is_repeated, _LONG)))
+    repeats = when(
+        pc.is_valid(progress), 0, pc.add(pc.cast(carried, _LONG), pc.cast(is_repeated, _LONG))
+    )
     repeats = when(is_live, pc.add(repeats, commit["repeat_commits"]), carried)
     return {
-        "repeat_commits": where(pc.is_valid(columns["committed_offset"]), pc.min_element_wise(repeats, _MOST_REPEATS)),
+        "repeat_commits": where(
+            pc.is_valid(columns["committed_offset"]), pc.min_element_wise(repeats, _MOST_REPEATS)
+        ),
         "commit_gaps": gaps,
         "commit_interval_seconds": interval,
         "progressed_at": pc.coalesce(progress, where(is_same_topic, before["progressed_at"])),
     }, sum_gaps(new, {name: where(is_live, commit[name]) for name in SUMS})
 
 
-def moves(merged: Merged, tick: Tick, is_same_topic: Any, columns: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Measure how far the committed offset fell between two ticks, and the rates since the tick before."""
+def moves(
+    merged: Merged, tick: Tick, is_same_topic: Any, columns: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """Measure the committed offset's fall since the previous tick, and the rates since then."""
     before = merged.before
     held = where(is_same_topic, reached_by(before))
     # no record lies beyond the log end: only from there on it is read again
@@ -72,7 +94,9 @@ def moves(merged: Merged, tick: Tick, is_same_topic: Any, columns: dict[str, Any
     since_answer = elapsed_by("answered_at") if tick.polls_commits else elapsed
     arrived = pc.subtract(columns["log_end_offset"], where(is_same_topic, before["log_end_offset"]))
     consumed = pc.subtract(reached_by(columns), held)
-    is_forward = pc.and_(pc.is_null(fell_by), pc.equal(pc.fill_null(merged.commit["rewound_records"], 0), 0))
+    is_forward = pc.and_(
+        pc.is_null(fell_by), pc.equal(pc.fill_null(merged.commit["rewound_records"], 0), 0)
+    )
     return fell_by, {
         "arrival_rate": pc.divide(as_double(where(pc.greater_equal(arrived, 0), arrived)), elapsed),
         "consume_rate": pc.divide(as_double(where(is_forward, consumed)), since_answer),
@@ -80,12 +104,17 @@ def moves(merged: Merged, tick: Tick, is_same_topic: Any, columns: dict[str, Any
 
 
 def commit_counts(merged: Merged, fell_by: Any, log_end: Any) -> dict[str, Any]:
-    """Return numbers of this tick's commits, of those that repeat the offset, and of rewound records; 0 is measured.
+    """Return numbers of this tick's commits, repeating commits and rewound records; 0 is measured.
 
-    More than the whole log was not read, so it cannot be read again: a commit from beyond the log end fell.
+    A repeating commit has the same offset as before.
+
+    More than the whole log was not read, so it cannot be read again: a commit from beyond the log
+    end fell.
     """
     commit = merged.commit
-    repeats = pc.and_(merged.is_new, equal(merged.before["committed_offset"], commit["first_committed_offset"]))
+    repeats = pc.and_(
+        merged.is_new, equal(merged.before["committed_offset"], commit["first_committed_offset"])
+    )
     inside = where(merged.is_new, commit["rewound_records"])
     is_read = pc.fill_null(pc.less_equal(inside, log_end), True)
 
@@ -95,29 +124,47 @@ def commit_counts(merged: Merged, fell_by: Any, log_end: Any) -> dict[str, Any]:
     return {
         "commits": counted("commits"),
         "noop_commits": pc.add(counted("noop_commits"), pc.cast(repeats, _LONG)),
-        "rewound_records": pc.add(pc.fill_null(where(is_read, inside), 0), pc.fill_null(fell_by, 0)),
+        "rewound_records": pc.add(
+            pc.fill_null(where(is_read, inside), 0), pc.fill_null(fell_by, 0)
+        ),
     }
 
 
-def lag_at_commits(before: pa.Table, commit: pa.Table, now: dict[str, Any], is_same_topic: Any, tick: Tick) -> Any:
-    """Return the smaller lag of a tick's first and last commit; the log end is interpolated between the two polls.
+def lag_at_commits(
+    before: pa.Table, commit: pa.Table, now: dict[str, Any], is_same_topic: Any, tick: Tick
+) -> Any:
+    """Return the smaller lag of a tick's first and last commit; log ends are interpolated.
 
-    Compaction leaves of a tick's commits these two. Null without a commit, or where one of the two log ends is not
-    known or the log became shorter.
+    The interpolation is between the two polls.
+
+    Compaction leaves of a tick's commits these two. Null without a commit, or where one of the two
+    log ends is not known or the log became shorter.
     """
-    is_followed = both(is_same_topic, differ(before["status"], "stale"), pc.equal(now["status"], "ok"))
+    is_followed = both(
+        is_same_topic, differ(before["status"], "stale"), pc.equal(now["status"], "ok")
+    )
     low = where(is_followed, before["log_end_offset"])
     rise = pc.subtract(now["log_end_offset"], low)
     rise = where(both(pc.greater_equal(rise, 0), pa.scalar(tick.is_caught_up)), rise)
     gap = seconds_between(now["sampled_at"], before["sampled_at"])
 
     def lag_at(offset: str, at: str) -> Any:
-        # a coordinator's clock may be off: a commit that this tick brought was made since the one before
-        share = pc.divide(seconds_between(commit[at], before["sampled_at"]), where(pc.greater(gap, 0), gap))
-        share = pc.min_element_wise(pc.max_element_wise(share, 0.0, skip_nulls=False), 1.0, skip_nulls=False)
-        risen = pc.cast(pc.round(pc.multiply(pc.cast(rise, _DOUBLE, safe=False), share)), _LONG, safe=False)
-        return pc.max_element_wise(pc.subtract(pc.add(low, risen), commit[offset]), 0, skip_nulls=False)
+        # a coordinator's clock may be off: a commit that this tick brought was made since the one
+        # before
+        share = pc.divide(
+            seconds_between(commit[at], before["sampled_at"]), where(pc.greater(gap, 0), gap)
+        )
+        share = pc.min_element_wise(
+            pc.max_element_wise(share, 0.0, skip_nulls=False), 1.0, skip_nulls=False
+        )
+        risen = pc.cast(
+            pc.round(pc.multiply(pc.cast(rise, _DOUBLE, safe=False), share)), _LONG, safe=False
+        )
+        return pc.max_element_wise(
+            pc.subtract(pc.add(low, risen), commit[offset]), 0, skip_nulls=False
+        )
 
     return pc.min_element_wise(
-        lag_at("first_committed_offset", "first_commit_timestamp"), lag_at("committed_offset", "commit_timestamp")
+        lag_at("first_committed_offset", "first_commit_timestamp"),
+        lag_at("committed_offset", "commit_timestamp"),
     )

@@ -1,4 +1,4 @@
-"""Commits of a batch, reduced to what the next state needs: one row per group, topic and partition."""
+"""Commits of a batch as the next state needs them: a row per group, topic and partition."""
 
 from __future__ import annotations
 
@@ -36,13 +36,16 @@ class Compacted:
     rewind_from: Ints  # that commit's offset, parallel to `rewind_rows`
 
 
-def compact_commits(rows: Ints, key: Ints, is_commit: Bools, offset: Ints, at_ms: Ints | None = None) -> Compacted:
+def compact_commits(
+    rows: Ints, key: Ints, is_commit: Bools, offset: Ints, at_ms: Ints | None = None
+) -> Compacted:
     """Reduce commits and tombstones, given in Kafka's order within each key.
 
-    Parallel arrays, one element per record: its row number, key number, commit or tombstone, committed offset, and
-    when it was committed, -1 unknown (without it no gap is known). A tombstone between two commits breaks the
-    comparison: an offset set again after a deletion is no rewind. So does a negative offset, by which the broker has
-    no offset either (OffsetFetch answers with it, and clients take every negative number for none).
+    Parallel arrays, one element per record: its row number, key number, commit or tombstone,
+    committed offset, and when it was committed, -1 unknown (without it no gap is known). A
+    tombstone between two commits breaks the comparison: an offset set again after a deletion is no
+    rewind. So does a negative offset, by which the broker has no offset either (OffsetFetch answers
+    with it, and clients take every negative number for none).
     """
     order = np.argsort(key, kind="stable")
     rows, key, is_commit, offset = rows[order], key[order], is_commit[order], offset[order]
@@ -52,7 +55,8 @@ def compact_commits(rows: Ints, key: Ints, is_commit: Bools, offset: Ints, at_ms
     has_offset = is_commit & (offset >= 0)
     follows[1:] = has_offset[1:] & has_offset[:-1] & (key[1:] == key[:-1])
     rise = np.zeros(len(key), np.int64)
-    counted = np.where(has_offset, offset, 0)  # the difference of two offsets that are not negative fits
+    # the difference of two offsets that are not negative fits
+    counted = np.where(has_offset, offset, 0)
     rise[1:] = np.where(follows[1:], counted[1:] - counted[:-1], 0)
     rewinds = np.flatnonzero(follows & (rise < 0))
     risen = np.where(rise > 0, np.arange(len(key)), -1)
@@ -78,7 +82,9 @@ def compact_commits(rows: Ints, key: Ints, is_commit: Bools, offset: Ints, at_ms
         is_deleted=~is_commit[lasts],
         follows_deletion=is_commit[lasts] & (total((~is_commit).astype(np.int64)) > 0),
         first_row=rows[starts],
-        progress_row=np.where(progress >= 0, rows[np.maximum(progress, 0)], -1) if len(starts) else starts,
+        progress_row=np.where(progress >= 0, rows[np.maximum(progress, 0)], -1)
+        if len(starts)
+        else starts,
         first_offset=offset[starts],
         starts_with_commit=has_offset[starts],
         commits=total(is_commit.astype(np.int64)),

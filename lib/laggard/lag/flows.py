@@ -1,6 +1,7 @@
-"""Flows through each topic of a group since the tick before, and their sums since the group is known.
+"""Flows through each topic of a group since the previous tick, and sums since the group is known.
 
-The sums are kept per group and topic, not per partition: they must not fall when a partition's row is retired.
+The sums are kept per group and topic, not per partition: they must not fall when a partition's row
+is retired.
 """
 
 from __future__ import annotations
@@ -17,7 +18,16 @@ from laggard.lag.overtaken import Overtaken
 from laggard.lag.reached import reached_by
 from laggard.lag.tick import Tick, was_followed
 
-COUNTS = ("produced", "consumed", "lost", "commits", "noop_commits", "rewinds", "rewound_records", "ahead")
+COUNTS = (
+    "produced",
+    "consumed",
+    "lost",
+    "commits",
+    "noop_commits",
+    "rewinds",
+    "rewound_records",
+    "ahead",
+)
 OUTCOMES = ("skips", "matured", "late")
 _PAIR = ("group", "topic")
 _ZERO = pa.scalar(0, pa.int64())
@@ -38,7 +48,9 @@ def partition_flows(
     `rewinds` are those at the border of the batch. Of lost records those count that are certain.
     """
     is_live = both(is_same_topic, was_followed(before, tick), pa.scalar(tick.is_caught_up))
-    moved = add_saturating(pc.subtract(reached_by(now), reached_by(before)), counts["rewound_records"])
+    moved = add_saturating(
+        pc.subtract(reached_by(now), reached_by(before)), counts["rewound_records"]
+    )
     is_forward = pc.equal(counts["rewound_records"], 0)
     return {
         "produced": _rise(pc.subtract(now["log_end_offset"], before["log_end_offset"]), is_live),
@@ -54,29 +66,44 @@ def partition_flows(
 def partition_outcomes(rows: pa.Table, is_skip: Any, tick: Tick) -> dict[str, Any]:
     """Return columns `OUTCOMES` per row of this tick.
 
-    Records that matured are counted by the tick that opens a window, with those of them that were late; where it is not
-    known which were, neither.
+    Records that matured are counted by the tick that opens a window, with those of them that were
+    late; where it is not known which were, neither.
     """
     matured, late = rows["window_matured_records"], rows["window_late_records"]
     is_counted = both(pc.is_valid(matured), pc.is_valid(late), pa.scalar(tick.opens_window))
     return {
         "skips": pc.cast(is_skip, pa.int64()),
-        **{name: pc.fill_null(where(is_counted, each), 0) for name, each in (("matured", matured), ("late", late))},
+        **{
+            name: pc.fill_null(where(is_counted, each), 0)
+            for name, each in (("matured", matured), ("late", late))
+        },
     }
 
 
 def add_flows(
-    counters: pa.Table, column: str, counts: Sequence[str], flows: pa.Table, groups: pa.Array, topics: pa.Array | None
+    counters: pa.Table,
+    column: str,
+    counts: Sequence[str],
+    flows: pa.Table,
+    groups: pa.Array,
+    topics: pa.Array | None,
 ) -> pa.Array:
     """Return a column of sums per topic, such as topic_counters, for these groups, in order.
 
-    `counters`: columns group and the one so far. `flows`: columns group, topic and the counts, one row or more.
-    `topics`: those that are still there; sums of others, which have no flows either, end. None: it is not known.
+    `counters`: columns group and the one so far. `flows`: columns group, topic and the counts, one
+    row or more. `topics`: those that are still there; sums of others, which have no flows either,
+    end. None: it is not known.
     """
     lists = counters[column].combine_chunks()
     flat = lists.flatten()
     names = counters["group"].combine_chunks().take(pc.list_parent_indices(lists))
-    old = pa.table({"group": names, "topic": flat.field("topic"), **{name: flat.field(name) for name in counts}})
+    old = pa.table(
+        {
+            "group": names,
+            "topic": flat.field("topic"),
+            **{name: flat.field(name) for name in counts},
+        }
+    )
     if topics is not None:
         old = old.filter(pc.is_in(old["topic"], value_set=topics))
     new = flows.select([*_PAIR, *counts])
@@ -84,7 +111,10 @@ def add_flows(
     now, then = key_codes([new, old], _PAIR)
     is_known = np.isin(now, then)
     new = pa.table(
-        {name: new[name] if name in _PAIR else where(pa.array(is_known), new[name]) for name in new.column_names}
+        {
+            name: new[name] if name in _PAIR else where(pa.array(is_known), new[name])
+            for name in new.column_names
+        }
     )
     sums = sum_groups(pa.concat_tables([old, new]), _PAIR, counts)
     place = pc.index_in(sums["group"], value_set=groups)
@@ -95,8 +125,12 @@ def add_flows(
     )
     lengths = np.bincount(sums["place"].to_numpy(), minlength=len(groups))
     columns = [sums["topic"], *(pc.fill_null(sums[f"{name}_sum"], 0) for name in counts)]
-    values = pa.StructArray.from_arrays([each.combine_chunks() for each in columns], fields=list(lists.type.value_type))
-    return pa.ListArray.from_arrays(pa.array(np.r_[0, np.cumsum(lengths)], pa.int32()), values).cast(lists.type)
+    values = pa.StructArray.from_arrays(
+        [each.combine_chunks() for each in columns], fields=list(lists.type.value_type)
+    )
+    return pa.ListArray.from_arrays(
+        pa.array(np.r_[0, np.cumsum(lengths)], pa.int32()), values
+    ).cast(lists.type)
 
 
 def _rise(difference: Any, is_known: Any) -> Any:

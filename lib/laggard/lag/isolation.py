@@ -1,4 +1,4 @@
-"""The log end that a group can read: for one that reads committed records only, the last stable offset."""
+"""Log end that a group can read; with committed records only, it is the last stable offset."""
 
 from __future__ import annotations
 
@@ -16,13 +16,18 @@ NO_STABLE_OFFSET = "NO_STABLE_OFFSET"  # the poll did not ask for it, or the bro
 
 
 def readable_ends(merged: Merged, read_committed: Collection[str]) -> Merged:
-    """Return rows with the polled `log_end_offset` as these groups see it; null if the last stable offset is unknown.
+    """Return rows with the polled `log_end_offset` as these groups see it.
 
-    An open transaction holds the last stable offset back. A commit between it and the log end proves that the group
-    reads beyond it, whatever its policy says: then it has read all that it can.
+    The value is null if the last stable offset is unknown.
+
+    An open transaction holds the last stable offset back. A commit between it and the log end
+    proves that the group reads beyond it, whatever its policy says: then it has read all that it
+    can.
     """
     positions, before, commit = merged.positions, merged.before, merged.commit
-    applies = pc.is_in(merged.keys["group"], value_set=pa.array(sorted(read_committed), pa.string()))
+    applies = pc.is_in(
+        merged.keys["group"], value_set=pa.array(sorted(read_committed), pa.string())
+    )
     end, stable = positions["log_end_offset"], positions["last_stable_offset"]
     committed = when(merged.is_new, commit["committed_offset"], before["committed_offset"])
     passed = pc.min_element_wise(committed, end, skip_nulls=False)

@@ -1,6 +1,7 @@
-"""Records that were not committed within a group's service level of time lag, counted once per window.
+"""Records not committed within a group's service level of time lag, counted once per window.
 
-A probe is the first offset that is not older than the service level: below it every record should be committed.
+A probe is the first offset that is not older than the service level: below it every record should
+be committed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import TIMESTAMP, both, differ, equal, key_codes, match, repeat, seconds_between, take, where
+from laggard.lag.arrays import (
+    TIMESTAMP,
+    both,
+    differ,
+    equal,
+    key_codes,
+    match,
+    repeat,
+    seconds_between,
+    take,
+    where,
+)
 from laggard.lag.tick import Tick
 
 _KEY = ("slo_seconds", "topic", "partition")
@@ -22,7 +34,7 @@ _LONG, _DOUBLE = pa.int64(), pa.float64()
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """Per row of a group and partition: its service level (0: none), and the probe's offset and topic id."""
+    """Service level (0: none), probe offset and probe topic id, per row of group and partition."""
 
     slo_seconds: pa.Array
     offset: pa.ChunkedArray
@@ -30,9 +42,14 @@ class Probed:
 
 
 def find_probes(keys: pa.Table, slo_seconds: Mapping[str, float], probes: pa.Table) -> Probed:
-    """Return probes by row. `keys`: group, topic, partition. `slo_seconds`: by group. `probes`: as in the snapshot."""
+    """Return probes by row.
+
+    `keys`: group, topic, partition. `slo_seconds`: by group. `probes`: as in the snapshot.
+    """
     levels = pa.array([slo_seconds.get(group, 0.0) for group in keys["group"].to_pylist()], _DOUBLE)
-    wanted = pa.table({"slo_seconds": levels, "topic": keys["topic"], "partition": keys["partition"]})
+    wanted = pa.table(
+        {"slo_seconds": levels, "topic": keys["topic"], "partition": keys["partition"]}
+    )
     row, place = key_codes([wanted, probes], _KEY)
     found = take(probes, match(row, place))
     return Probed(levels, found["offset"], found["topic_id"])
@@ -41,7 +58,9 @@ def find_probes(keys: pa.Table, slo_seconds: Mapping[str, float], probes: pa.Tab
 def count_late(
     before: pa.Table, now: Mapping[str, Any], probed: Probed | None, tick: Tick, is_same_topic: Any
 ) -> dict[str, Any]:
-    """Return `probe_offset`, `window_matured_records` and `window_late_records` of the status rows after a tick.
+    """Return probe offset, matured records and late records of the status rows after a tick.
+
+    The columns are `probe_offset`, `window_matured_records` and `window_late_records`.
 
     Probes come with the tick that opens a window and are compared with those of the window before.
     """
@@ -50,35 +69,60 @@ def count_late(
     if probed is None or not tick.opens_window:
         continues = both(equal(before["window_start"], start), tick.counts)
         return {name: where(continues, before[name]) for name in names}
-    was, is_now = (where(pc.not_equal(each, ""), each) for each in (probed.topic_id, now["topic_id"]))
+    was, is_now = (
+        where(pc.not_equal(each, ""), each) for each in (probed.topic_id, now["topic_id"])
+    )
     is_its_topic = pc.invert(differ(was, is_now))
     offset = where(is_its_topic, probed.offset)
-    follows = equal(before["window_start"], pc.subtract(start, pa.scalar(tick.window, pa.duration("us"))))
-    previous = where(both(follows, is_same_topic, differ(before["status"], "stale")), before["probe_offset"])
+    follows = equal(
+        before["window_start"], pc.subtract(start, pa.scalar(tick.window, pa.duration("us")))
+    )
+    previous = where(
+        both(follows, is_same_topic, differ(before["status"], "stale")), before["probe_offset"]
+    )
     # timestamps may be out of order: what has matured once stays so
     reached = where(pc.is_valid(offset), pc.max_element_wise(offset, previous))
     matured = pc.subtract(reached, previous)
     unread = pc.subtract(reached, now["committed_offset"])
-    late = pc.max_element_wise(pc.min_element_wise(unread, matured, skip_nulls=False), 0, skip_nulls=False)
-    return dict(zip(names, (reached, matured, where(_is_resolved(before, now, probed, tick), late)), strict=True))
+    late = pc.max_element_wise(
+        pc.min_element_wise(unread, matured, skip_nulls=False), 0, skip_nulls=False
+    )
+    return dict(
+        zip(
+            names,
+            (reached, matured, where(_is_resolved(before, now, probed, tick), late)),
+            strict=True,
+        )
+    )
 
 
 def _is_resolved(before: pa.Table, now: Mapping[str, Any], probed: Probed, tick: Tick) -> Any:
-    """Return True if the group commits often enough: else records done and not yet committed would count as late."""
+    """Return True if the group commits often enough for a count of late records.
+
+    Otherwise records done and not yet committed would count as late.
+    """
     groups = pa.table({"group": now["group"]})
     (group,) = key_codes([groups], ["group"])
     interval = _group_median(group, pc.cast(now["commit_interval_seconds"], _DOUBLE))
-    tick_seconds = seconds_between(repeat(tick.now, TIMESTAMP, before.num_rows), before["sampled_at"])
+    tick_seconds = seconds_between(
+        repeat(tick.now, TIMESTAMP, before.num_rows), before["sampled_at"]
+    )
     needed = pc.add(pc.multiply(interval, 2.0), pc.coalesce(tick_seconds, 0.0))
     return pc.greater_equal(probed.slo_seconds, needed)
 
 
 def _group_median(group: Any, seconds: Any) -> pa.Array:
-    """Return the lower median of each group's known values, for each of its rows; null if none is known."""
-    values = np.asarray(seconds.to_numpy(zero_copy_only=False) if isinstance(seconds, pa.Array) else seconds.to_numpy())
+    """Return, for each row, the lower median of its group's known values; null if none is known."""
+    values = np.asarray(
+        seconds.to_numpy(zero_copy_only=False)
+        if isinstance(seconds, pa.Array)
+        else seconds.to_numpy()
+    )
     order = np.lexsort((values, group))  # NaN last
     ordered = group[order]
     first = np.searchsorted(ordered, group)
-    known = np.bincount(group, ~np.isnan(values), minlength=int(group.max(initial=-1)) + 1).astype(np.int64)[group]
+    known = np.bincount(group, ~np.isnan(values), minlength=int(group.max(initial=-1)) + 1).astype(
+        np.int64
+    )[group]
     median = values[order][np.minimum(first + np.maximum(known - 1, 0) // 2, len(values) - 1)]
     return pa.array(median, _DOUBLE, mask=known == 0)

@@ -1,4 +1,4 @@
-"""Facts of one tick on each partition of a group, side by side: the row before, the commit, the poll's answer."""
+"""Facts of one tick on each partition of a group: the row before, the commit, the poll's answer."""
 
 from __future__ import annotations
 
@@ -20,10 +20,13 @@ UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Parallel rows: as they were before (`before`), the commit each got (`commit`), the poll's answer (`positions`).
+    """Parallel rows: the row before (`before`), the commit (`commit`), the poll (`positions`).
 
-    Columns of a side that has nothing for a row are null. `is_new` marks a commit or tombstone to be taken,
-    `is_deleted` the tombstones among them. `refused` counts by group the partitions without a commit that get no row.
+    `positions` is the poll's answer.
+
+    Columns of a side that has nothing for a row are null. `is_new` marks a commit or tombstone to
+    be taken, `is_deleted` the tombstones among them. `refused` counts by group the partitions
+    without a commit that get no row.
     """
 
     keys: pa.Table
@@ -46,9 +49,10 @@ def merge(
 ) -> Merged:
     """Bring the sides together by (group, topic, partition).
 
-    `before`: rows of `partition_status`. `commits`: unique per key. `positions`: those of the poll. `subscribed`:
-    (group, topic) pairs that living members ask for; their partitions without a commit become rows too,
-    up to `room` new ones. Not so in `closed` groups: partitions of these have commits that were refused.
+    `before`: rows of `partition_status`. `commits`: unique per key. `positions`: those of the poll.
+    `subscribed`: (group, topic) pairs that living members ask for; their partitions without a
+    commit become rows too, up to `room` new ones. Not so in `closed` groups: partitions of these
+    have commits that were refused.
     """
     expected = _expected(subscribed, positions)
     old, new, wanted = key_codes([before, commits, expected], KEY)
@@ -56,16 +60,20 @@ def merge(
     # a deleted topic is polled once more: its rows say so, and rows that ended do not return
     is_there = ~flags(equal(expected["error"], UNKNOWN_TOPIC))
     is_open = ~flags(pc.is_in(expected["group"], value_set=pa.array(list(closed), pa.string())))
-    missing = np.flatnonzero((match(wanted, old) < 0) & (match(wanted, new) < 0) & is_there & is_open)
+    missing = np.flatnonzero(
+        (match(wanted, old) < 0) & (match(wanted, new) < 0) & is_there & is_open
+    )
     missing, beyond = missing[:room], missing[len(missing) if room is None else room :]
     refused = pc.value_counts(expected["group"].take(pa.array(beyond))).to_pylist()
     before_at = np.r_[np.arange(len(old)), np.full(len(fresh) + len(missing), -1)]
     commit_at = np.r_[match(old, new), fresh, np.full(len(missing), -1)]
-    keys = pa.concat_tables([before.select(KEY), commits.select(KEY).take(fresh), expected.select(KEY).take(missing)])
+    keys = pa.concat_tables(
+        [before.select(KEY), commits.select(KEY).take(fresh), expected.select(KEY).take(missing)]
+    )
     row, place = key_codes([keys, positions], KEY[1:])
     prior, commit = take(before, before_at), take(commits, commit_at)
-    # a record read twice (the offsets topic was re-read) must not count twice, nor one of the partition that a group
-    # was in before the offsets topic got more
+    # a record read twice (the offsets topic was re-read) must not count twice, nor one of the
+    # partition that a group was in before the offsets topic got more
     is_elsewhere = pc.not_equal(commit["source_partition"], prior["commit_source_partition"])
     is_newer = pc.greater_equal(commit["record_timestamp"], prior["commit_timestamp"])
     is_later = pc.if_else(
@@ -76,8 +84,11 @@ def merge(
     is_new = pc.and_(pc.is_valid(commit["source_offset"]), pc.fill_null(is_later, True))
     # nobody subscribes to it any more, and it was never committed
     is_unwanted = pa.array(np.r_[match(old, wanted) < 0, np.zeros(len(fresh) + len(missing), bool)])
-    # a negative offset commits nothing, but is there: only a row without a record of a commit may end by itself
-    has_no_commit = pc.and_(pc.is_null(prior["committed_offset"]), pc.is_null(prior["commit_source_offset"]))
+    # a negative offset commits nothing, but is there: only a row without a record of a commit may
+    # end by itself
+    has_no_commit = pc.and_(
+        pc.is_null(prior["committed_offset"]), pc.is_null(prior["commit_source_offset"])
+    )
     was_uncommitted = pc.and_(pa.array(before_at >= 0), has_no_commit)
     is_gone = pc.and_(pc.and_(is_unwanted, was_uncommitted), pc.invert(is_new))
     is_gone = pc.and_(is_gone, positions.num_rows > 0)  # a poll that says nothing ends nothing
@@ -86,36 +97,52 @@ def merge(
     there = wanted[is_there]
     has_no_room = room is not None and len(missing) >= room
     is_not_there = np.r_[
-        match(old, there) < 0, (match(new[fresh], there) < 0) | has_no_room, np.zeros(len(missing), bool)
+        match(old, there) < 0,
+        (match(new[fresh], there) < 0) | has_no_room,
+        np.zeros(len(missing), bool),
     ]
     is_retired = pc.or_(pc.and_(is_deleted, pa.array(is_not_there)), is_gone)
-    answers, counts = take(positions, match(row, place)), {each["values"]: each["counts"] for each in refused}
+    answers, counts = (
+        take(positions, match(row, place)),
+        {each["values"]: each["counts"] for each in refused},
+    )
     return Merged(keys, prior, commit, answers, is_new, is_deleted, is_retired, counts)
 
 
 def forget_truncated(rows: pa.Table, tick: Tick) -> pa.Table:
-    """Return rows of `partition_status` without the source offset of commits that the offsets topic no longer has.
+    """Return rows of `partition_status` without the source offset of lost commits.
 
-    After an unclean election its log may be shorter than what was read. The broker's view wins: the next commit counts,
-    though its source offset is lower, and until then the row is stale.
+    The offsets topic no longer has these commits.
+
+    After an unclean election its log may be shorter than what was read. The broker's view wins:
+    the next commit counts, though its source offset is lower, and until then the row is stale.
     """
     place = rows.schema.get_field_index("commit_source_offset")
     for partition, log_end in tick.truncated_partitions:
         found = rows["commit_source_offset"]
-        is_lost = both(pc.equal(rows["commit_source_partition"], partition), pc.greater_equal(found, log_end))
+        is_lost = both(
+            pc.equal(rows["commit_source_partition"], partition), pc.greater_equal(found, log_end)
+        )
         rows = rows.set_column(place, rows.schema.field(place), unless(is_lost, found))
     return rows
 
 
 def _expected(subscribed: pa.Table, positions: pa.Table) -> pa.Table:
-    """Return (group, topic, partition) of every polled partition that a group subscribes to, with the poll's error."""
+    """Return (group, topic, partition) of every polled, subscribed partition and the poll error."""
     of_pair, of_place = key_codes([subscribed, positions], ["topic"])
     order = np.argsort(of_place, kind="stable")
-    low, high = np.searchsorted(of_place[order], of_pair), np.searchsorted(of_place[order], of_pair, side="right")
+    low, high = (
+        np.searchsorted(of_place[order], of_pair),
+        np.searchsorted(of_place[order], of_pair, side="right"),
+    )
     counts = high - low
     pairs = np.repeat(np.arange(len(of_pair)), counts)
     places = (
-        order[np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(low, counts)]
+        order[
+            np.arange(counts.sum())
+            - np.repeat(np.cumsum(counts) - counts, counts)
+            + np.repeat(low, counts)
+        ]
         if len(pairs)
         else pairs
     )

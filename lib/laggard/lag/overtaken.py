@@ -1,9 +1,12 @@
-"""Losses of readers that are alive when retention overtakes them: they go on from the log start, so their offset jumps.
+"""Losses of live readers that retention overtakes: they go on from the log start.
 
-A log start ahead of the previous commit proves no loss: the reader may have been past it before the records were
-deleted. It is a loss if the reader would have had to be much faster than it and the arrivals were, and if the records
-that this cannot explain fit into what was deleted. Log starts are polled once per window: until then the largest jump
-of the window waits in the column `pace`. What is called lost is a lower bound.
+Their offset jumps to the log start.
+
+A log start ahead of the previous commit proves no loss: the reader may have been past it before
+the records were deleted. It is a loss if the reader would have had to be much faster than it and
+the arrivals were, and if the records that this cannot explain fit into what was deleted. Log
+starts are polled once per window: until then the largest jump of the window waits in the column
+`pace`. What is called lost is a lower bound.
 """
 
 from __future__ import annotations
@@ -43,10 +46,10 @@ _MOST = 2.0**62  # a larger double does not fit into an int64
 
 @dataclass(frozen=True, slots=True)
 class Overtaken:
-    """Found per row: the new state, records lost and records read, and what the window that ended holds.
+    """Results per row: new state, records lost, records read, and values of the ended window.
 
-    `may_skip`: a jump in it passed records that were deleted. `is_open`: the offset passed a log start, and it is not
-    known if all before that had been read.
+    `may_skip`: a jump in it passed records that were deleted. `is_open`: the offset passed a log
+    start, and it is not known if all before that had been read.
     """
 
     pace: pa.Array
@@ -61,8 +64,9 @@ class Overtaken:
 class _Step:
     """The way of each offset since the tick before, 0 records if it did not move forward.
 
-    `seconds` are those from progress to progress: what was read in a stop before may be committed in one step.
-    `is_timed`: they are known. `was_below`: it began below the log start, and what it lost is counted already.
+    `seconds` are those from progress to progress: what was read in a stop before may be committed
+    in one step. `is_timed`: they are known. `was_below`: it began below the log start, and what it
+    lost is counted already.
     """
 
     was: Ints
@@ -77,7 +81,10 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class _Settled:
-    """Jumps of the window that ended, by the first log start of this one: records deleted ahead, lost, surely read."""
+    """Jumps of the ended window, settled by the first log start of the new window.
+
+    Records are counted as deleted ahead, lost, or surely read.
+    """
 
     deleted: Ints
     lost: Ints
@@ -87,7 +94,7 @@ class _Settled:
 def find_overtaken(
     merged: Merged, now: dict[str, Any], rewound_records: Any, is_comparable: Any, tick: Tick
 ) -> Overtaken:
-    """Remember this tick's jump, and settle that of the window which ended if this tick polled log starts."""
+    """Store this tick's jump; settle the ended window's jump if this tick polled log starts."""
     before = merged.before
     is_live = both(is_comparable, was_followed(before, tick), pa.scalar(tick.is_caught_up))
     kept = read_pace(before, is_comparable)
@@ -99,15 +106,19 @@ def find_overtaken(
     start, _ = numbers(now["log_start_offset"])
     is_polled = flags(pc.is_valid(merged.positions["log_start_offset"])) & tick.opens_window
     settled = _settle(kept.jumps, start, is_polled)
-    # surely read: what was not deleted; by one that was not busy this says nothing of how fast it can be
+    # surely read: what was not deleted; by one that was not busy this says nothing of how fast it
+    # can be
     is_slower = np.isnan(kept.rate) | (settled.read <= 0)
     rate = np.where(is_slower, rate, np.fmax(rate, settled.read / kept.jumps.seconds))
     passed = is_polled & _passed(before, is_comparable, start, step.at) & is_overtakable
-    # at a commit of the window no more was left than is read until the next one: it had read all there was
+    # at a commit of the window no more was left than is read until the next one: it had read all
+    # there was
     least = pc.coalesce(before["window_lag_envelope"], before["window_lag_min"])
     kept_up = _is_little(least, before, np.fmax(rate, arrival))
     is_open = (passed & ~kept_up | (settled.deleted > 0)) & (settled.lost == 0)
-    behind = np.where(flags(pc.fill_null(is_live, False)), _lost_behind(before, now, rate, step.moved), 0)
+    behind = np.where(
+        flags(pc.fill_null(is_live, False)), _lost_behind(before, now, rate, step.moved), 0
+    )
     net = step.records - step.counted - settled.lost - kept.owed
     in_window = behind if tick.opens_window else kept.lost + behind
     pace = Pace(rate, larger(kept.jumps, new, is_polled), np.maximum(-net, 0), in_window)
@@ -121,7 +132,9 @@ def find_overtaken(
     )
 
 
-def _step(merged: Merged, now: dict[str, Any], is_certain: Any, is_comparable: Any, tick: Tick) -> _Step:
+def _step(
+    merged: Merged, now: dict[str, Any], is_certain: Any, is_comparable: Any, tick: Tick
+) -> _Step:
     """Take the step of each offset: 0 records unless it is certain that it only went forward."""
     before = merged.before
     (was, _), (at, _) = numbers(reached_by(before)), numbers(reached_by(now))
@@ -129,21 +142,29 @@ def _step(merged: Merged, now: dict[str, Any], is_certain: Any, is_comparable: A
     is_forward = pc.greater(pc.subtract(reached_by(now), reached_by(before)), 0)
     moved = flags(pc.fill_null(both(is_certain, merged.is_new, is_forward), False))
     seconds = doubles(seconds_between(now["progressed_at"], before["progressed_at"]))
-    is_timed = moved & (seconds >= 0) & (not tick.polls_commits)  # a poll does not say when a commit was made
+    # a poll does not say when a commit was made
+    is_timed = moved & (seconds >= 0) & (not tick.polls_commits)
     was_below = moved & (was < old_start)
     counted = np.where(was_below, np.minimum(old_start, at) - was, 0)
     records = np.where(moved, at - was, 0)
     return _Step(was, at, moved, records, np.fmax(seconds, 1.0), is_timed, was_below, counted)
 
 
-def _jumps(step: _Step, before: Any, rate: Doubles, arrival: Doubles, is_overtakable: Flags) -> Jumps:
-    """Find the steps that may have passed unread records, and what the reader cannot have read of them."""
+def _jumps(
+    step: _Step, before: Any, rate: Doubles, arrival: Doubles, is_overtakable: Flags
+) -> Jumps:
+    """Find steps that may have passed unread records, and the records surely not read in them."""
     usual = np.where(_is_busy(step, before), rate, np.fmax(rate, arrival))
-    excess = np.where(step.is_timed, np.nan_to_num(step.records - FASTER * usual * step.seconds), 0.0)
+    excess = np.where(
+        step.is_timed, np.nan_to_num(step.records - FASTER * usual * step.seconds), 0.0
+    )
     excess = np.where(step.was_below | np.isnan(rate), 0.0, np.clip(excess, 0.0, _MOST))
     # it may be faster now: that is seen with the log start
-    # if no more was left at the tick before, what is deleted since was hardly written: it was read before
-    may_skip = step.is_timed & is_overtakable & ~_is_little(before["lag"], before, np.fmax(rate, arrival))
+    # if no more was left at the tick before, what is deleted since was hardly written: it was read
+    # before
+    may_skip = (
+        step.is_timed & is_overtakable & ~_is_little(before["lag"], before, np.fmax(rate, arrival))
+    )
     is_faster = step.records > rate * step.seconds
     is_first = np.isnan(rate)  # how much of it was read is unknown
     is_jump = step.was_below | (may_skip & (is_faster | is_first))
@@ -151,14 +172,22 @@ def _jumps(step: _Step, before: Any, rate: Doubles, arrival: Doubles, is_overtak
 
 
 def _shown_rate(step: _Step, before: Any, rate: Doubles, new: Jumps) -> Doubles:
-    """Follow the rate at which the reader reads while it has more to read; slower steps count by halves."""
-    is_jump = np.where(np.isnan(rate), step.was_below, new.origin >= 0)  # the first step shows all that is known
-    seen = np.where(step.is_timed & _is_busy(step, before) & ~is_jump, step.records / step.seconds, np.nan)
-    return np.fmax(seen, np.where(np.isnan(seen), rate, rate * 0.5 ** (step.seconds / HALVES_SECONDS)))
+    """Track the reader's rate while it has more to read; slower steps count by halves."""
+    # the first step shows all that is known
+    is_jump = np.where(np.isnan(rate), step.was_below, new.origin >= 0)
+    seen = np.where(
+        step.is_timed & _is_busy(step, before) & ~is_jump, step.records / step.seconds, np.nan
+    )
+    return np.fmax(
+        seen, np.where(np.isnan(seen), rate, rate * 0.5 ** (step.seconds / HALVES_SECONDS))
+    )
 
 
 def _is_busy(step: _Step, before: Any) -> Flags:
-    """Return a mask of readers that did not reach the earlier log end: only such a step shows how fast one can be."""
+    """Return a mask of readers that did not reach the earlier log end.
+
+    Only such a step shows how fast a reader can be.
+    """
     found: Flags = step.at < numbers(before["log_end_offset"])[0]
     return found
 
@@ -177,10 +206,13 @@ def _settle(jumps: Jumps, start: Ints, is_polled: Flags) -> _Settled:
 
 
 def _lost_behind(before: Any, now: dict[str, Any], rate: Doubles, moved: Any) -> Ints:
-    """Return the number of records that the log start passed since the tick before and the reader had not reached.
+    """Return the records that the log start passed since the last tick and that were unread.
 
-    A reader is ahead of its commit by what it reads until the next one. How far, is unknown of one that is alive and
-    was not seen to read while it was behind; one that stopped had kept up before.
+    The reader had not reached these records.
+
+    A reader is ahead of its commit by what it reads until the next one. How far, is unknown of one
+    that is alive and was not seen to read while it was behind; one that stopped had kept up
+    before.
     """
     interval = doubles(now["commit_interval_seconds"])
     still = doubles(seconds_between(now["sampled_at"], now["progressed_at"]))
@@ -189,30 +221,44 @@ def _lost_behind(before: Any, now: dict[str, Any], rate: Doubles, moved: Any) ->
     ahead = np.where(is_alive & np.isnan(rate), _MOST, np.nan_to_num(FASTER * usual * interval))
     start = now["log_start_offset"]
     # offsets may be near 2^63
-    reached = add_saturating(now["committed_offset"], pa.array(np.clip(ahead, 0.0, _MOST).astype(np.int64)))
+    reached = add_saturating(
+        now["committed_offset"], pa.array(np.clip(ahead, 0.0, _MOST).astype(np.int64))
+    )
     known = pc.max_element_wise(before["log_start_offset"], reached, skip_nulls=False)
     return np.maximum(numbers(pc.subtract(start, known))[0], 0)
 
 
 def at_window_end(rows: pa.Table, found: Overtaken) -> pa.Table:
-    """Return status rows of the tick before, for closing windows, with what became known of their jumps.
+    """Return status rows of the previous tick, with results on their jumps, for closing windows.
 
-    A window that may hold a jump over deleted records does not say how much was consumed: it has no base.
+    A window that may hold a jump over deleted records does not say how much was consumed: it has
+    no base.
     """
     size = rows.num_rows  # those that were known before come first
-    lost, may_skip, is_open = (each.slice(0, size) for each in (found.window_lost, found.may_skip, found.is_open))
-    place, base = (rows.schema.get_field_index(name) for name in ("lost_records", "base_committed_offset"))
+    lost, may_skip, is_open = (
+        each.slice(0, size) for each in (found.window_lost, found.may_skip, found.is_open)
+    )
+    place, base = (
+        rows.schema.get_field_index(name) for name in ("lost_records", "base_committed_offset")
+    )
     known = where(
         pc.or_(pc.invert(is_open), pc.greater(lost, 0)),
         pc.max_element_wise(rows["lost_records"], lost, skip_nulls=False),
     )
-    state = pc.if_else(pc.fill_null(pc.greater(rows["lost_records"], 0), False), rows["lost_records"], known)
+    state = pc.if_else(
+        pc.fill_null(pc.greater(rows["lost_records"], 0), False), rows["lost_records"], known
+    )
     rows = rows.set_column(place, rows.schema.field(place), state)
-    return rows.set_column(base, rows.schema.field(base), where(pc.invert(may_skip), rows["base_committed_offset"]))
+    return rows.set_column(
+        base, rows.schema.field(base), where(pc.invert(may_skip), rows["base_committed_offset"])
+    )
 
 
 def _passed(before: Any, is_comparable: Any, start: Ints, at: Ints) -> Any:
-    """Return a mask of rows whose log start passed the offset at the window's start, but not the present offset."""
+    """Return a mask of rows whose log start passed the offset at the window's start.
+
+    The log start has not passed the present offset.
+    """
     base, has_base = numbers(where(is_comparable, before["base_committed_offset"]))
     return has_base & (base < start) & (at >= start)
 
@@ -224,15 +270,20 @@ def _is_little(left: Any, before: Any, rate: Doubles) -> Any:
 
 
 def _deletes_itself(keys: pa.Table) -> Any:
-    """Return True for Kafka Streams repartition topics named after the group, which deletes only what it has read.
+    """Return True for Kafka Streams repartition topics named after the group.
 
-    Their retention is endless, so that it cannot overtake anybody, however fast the reader becomes.
+    The group deletes only records that it has read.
+
+    Their retention is endless, so that it cannot overtake anybody, however fast the reader
+    becomes.
     """
     is_named = flags(pc.ends_with(keys["topic"], "-repartition"))
     if not is_named.any():
         return is_named
     named = keys.select(_TOPIC).filter(pa.array(is_named)).group_by(_TOPIC).aggregate([])
     pairs = zip(*(named[name].to_pylist() for name in _TOPIC), strict=True)
-    own = named.filter(pa.array([topic.startswith(f"{group}-") for group, topic in pairs], pa.bool_()))
+    own = named.filter(
+        pa.array([topic.startswith(f"{group}-") for group, topic in pairs], pa.bool_())
+    )
     rows, found = key_codes([keys, own], _TOPIC)
     return np.isin(rows, found)

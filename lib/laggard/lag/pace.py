@@ -1,4 +1,4 @@
-"""The column `pace` of `partition_status`: how fast a partition's reader reads, and its jump until that is settled."""
+"""The column `pace` of `partition_status`: a reader's rate, and its jump until settled."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PACE = pa.struct(
 
 @dataclass(frozen=True, slots=True)
 class Jumps:
-    """Jumps per row: where they began and ended, their seconds, and records beyond what was read; from -1: none."""
+    """Jumps per row: begin, end, seconds, and records beyond those read; a begin of -1: none."""
 
     origin: Ints
     to: Ints
@@ -36,7 +36,10 @@ class Jumps:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The column `pace`: rate (NaN: unknown), the jump that waits, records owed, and those lost in the window."""
+    """The column `pace`: rate (NaN: unknown), waiting jump, records owed, and records lost.
+
+    The records are those lost in the window.
+    """
 
     rate: Doubles
     jumps: Jumps
@@ -68,7 +71,10 @@ def to_column(pace: Pace) -> pa.StructArray:
     return pa.StructArray.from_arrays(
         [
             pa.array(pace.rate, mask=np.isnan(pace.rate)),
-            *(pa.array(each, mask=no_jump) for each in (jumps.origin, jumps.to, jumps.seconds, jumps.excess)),
+            *(
+                pa.array(each, mask=no_jump)
+                for each in (jumps.origin, jumps.to, jumps.seconds, jumps.excess)
+            ),
             pa.array(pace.owed),
             pa.array(pace.lost),
         ],

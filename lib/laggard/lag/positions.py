@@ -1,4 +1,4 @@
-"""Position of each group on each partition after a tick: status, lag, identity. Pure functions of Arrow tables.
+"""Status, lag and identity of each group on each partition after a tick, by pure Arrow functions.
 
 The status rules and their order are `schemas.STATUSES`; unknown stays null from column to column.
 """
@@ -37,11 +37,14 @@ from laggard.lag.tick import Tick
 from laggard.lag.windows import accumulate
 
 NOT_POLLED = "NOT_POLLED"  # the topic is newer than our list of topics
-COMMIT_TRUNCATED = "COMMIT_TRUNCATED"  # the offsets topic lost the commit, and no newer one was read
+# the offsets topic lost the commit, and no newer one was read
+COMMIT_TRUNCATED = "COMMIT_TRUNCATED"
 ADVANCE_FAILED = "ADVANCE_FAILED"  # the group's tick raised: it is in quarantine
-NO_COORDINATOR = "COORDINATOR_NOT_AVAILABLE"  # the leader of the group's offsets partition has not answered for long
+# the leader of the group's offsets partition has not answered for long
+NO_COORDINATOR = "COORDINATOR_NOT_AVAILABLE"
 STALE_WINDOWS = 2  # a group that is asked for its offsets and did not give them for longer is stale
-NEGATIVE_OFFSET = "NEGATIVE_OFFSET"  # the newest commit: to the broker and to clients the group has no offset
+# the newest commit: to the broker and to clients the group has no offset
+NEGATIVE_OFFSET = "NEGATIVE_OFFSET"
 _STRING, _LONG, _DOUBLE = pa.string(), pa.int64(), pa.float64()
 
 
@@ -53,10 +56,12 @@ def advance_positions(
     answers: Mapping[str, str | None] | None = None,
     withheld: Mapping[Place, str | None] | None = None,
 ) -> tuple[pa.Table, dict[str, Any]]:
-    """Return rows of `partition_status` (schema given), and `was_recreated`, `rewound_…`, `flows`, `gaps`, `overtaken`.
+    """Return rows of `partition_status` in the given schema, with the other results of a tick.
 
-    `answers`: of the groups that were asked for their offsets, None: they gave all, or an error; `withheld`: partitions
-    that they left out of it.
+    The others are `was_recreated`, `rewound_…`, `flows`, `gaps` and `overtaken`.
+
+    `answers`: of the groups that were asked for their offsets, None: they gave all, or an error;
+    `withheld`: partitions that they left out of it.
     """
     before, commit, positions = merged.before, merged.commit, merged.positions
     answers, withheld = answers or {}, withheld or {}
@@ -80,8 +85,11 @@ def advance_positions(
     log_end = polled_end if tick.is_caught_up else pc.coalesce(polled_end, before["log_end_offset"])
     log_start = when(
         is_other_topic,
-        null(_LONG),  # a log start only rises, so the newest known one stands until the window's first poll
-        pc.max_element_wise(positions["log_start_offset"], where(is_same_topic, before["log_start_offset"])),
+        # a log start only rises, so the newest known one stands until the window's first poll
+        null(_LONG),
+        pc.max_element_wise(
+            positions["log_start_offset"], where(is_same_topic, before["log_start_offset"])
+        ),
     )
     columns: dict[str, Any] = {
         "cluster": repeat(tick.cluster, _STRING, rows),
@@ -91,12 +99,18 @@ def advance_positions(
         "batch_id": repeat(tick.batch_id, _LONG, rows),
         "poll_id": repeat(tick.poll_id, _LONG, rows),
         "sampled_at": repeat(tick.now, TIMESTAMP, rows),
-        "commit_source_partition": unless(merged.is_deleted, newest("source_partition", "commit_source_partition")),
-        "commit_source_offset": unless(merged.is_deleted, newest("source_offset", "commit_source_offset")),
+        "commit_source_partition": unless(
+            merged.is_deleted, newest("source_partition", "commit_source_partition")
+        ),
+        "commit_source_offset": unless(
+            merged.is_deleted, newest("source_offset", "commit_source_offset")
+        ),
         "commit_timestamp": newest("commit_timestamp", "commit_timestamp"),
         "committed_offset": committed,
         "leader_epoch": newest("leader_epoch", "leader_epoch"),
-        "commit_poll_id": when(is_moved, repeat(tick.poll_id, _LONG, rows), before["commit_poll_id"]),
+        "commit_poll_id": when(
+            is_moved, repeat(tick.poll_id, _LONG, rows), before["commit_poll_id"]
+        ),
         "answered_at": _answered_at(merged, answers, withheld, tick),
         "log_end_offset": log_end,
         "log_start_offset": log_start,
@@ -110,7 +124,8 @@ def advance_positions(
     columns |= _time_lag(columns, polled_end, before["end_points"], is_same_topic, tick)
     rhythm, gaps = commit_rhythm(merged, columns, tick, is_same_topic)
     columns |= rhythm
-    # while the topic changes, a commit that names none may be in either: neither a fall nor a rise is known of it
+    # while the topic changes, a commit that names none may be in either: neither a fall nor a rise
+    # is known of it
     is_of_either = both(merged.is_new, is_other_topic, pc.is_null(commit["topic_id"]))
     is_comparable = pc.and_(is_same_topic, pc.invert(is_of_either))
     fell_by, rates = moves(merged, tick, is_comparable, columns)
@@ -118,12 +133,20 @@ def advance_positions(
     counts = commit_counts(merged, fell_by, log_end)
     overtaken = find_overtaken(merged, columns, counts["rewound_records"], is_comparable, tick)
     columns["pace"] = overtaken.pace
-    lag_at_commit = where(merged.is_new, lag_at_commits(before, commit, columns, is_same_topic, tick))
+    lag_at_commit = where(
+        merged.is_new, lag_at_commits(before, commit, columns, is_same_topic, tick)
+    )
     at_live_commit = where(pa.scalar(tick.is_caught_up), lag_at_commit)
-    columns["rated"] = burrow.rate(before["rated"], at_live_commit, counts["rewound_records"], is_same_topic)
-    columns["rewound_from"] = burrow.rewound_from(before, committed, counts["rewound_records"], is_same_topic)
+    columns["rated"] = burrow.rate(
+        before["rated"], at_live_commit, counts["rewound_records"], is_same_topic
+    )
+    columns["rewound_from"] = burrow.rewound_from(
+        before, committed, counts["rewound_records"], is_same_topic
+    )
     columns["verdict"] = burrow.verdicts(columns["rated"], columns)
-    columns |= accumulate(before, columns, tick, **counts, lag_at_commit=lag_at_commit, is_same_topic=is_same_topic)
+    columns |= accumulate(
+        before, columns, tick, **counts, lag_at_commit=lag_at_commit, is_same_topic=is_same_topic
+    )
     columns |= count_late(before, columns, probed, tick, is_same_topic)
     was_recreated = pc.and_(is_other_topic, pc.invert(equal(before["current_topic_id"], polled_id)))
     changes = {
@@ -131,7 +154,9 @@ def advance_positions(
         "was_recreated": was_recreated,
         "rewound_from": where(pc.greater(fell_by, 0), before["committed_offset"]),
         "rewound_to": commit["first_committed_offset"],
-        "flows": partition_flows(before, columns, counts, fell_by, overtaken, is_same_topic=is_comparable, tick=tick),
+        "flows": partition_flows(
+            before, columns, counts, fell_by, overtaken, is_same_topic=is_comparable, tick=tick
+        ),
         "overtaken": overtaken,
     }
     return build(schema, columns), changes
@@ -140,30 +165,45 @@ def advance_positions(
 def _topic_id(merged: Merged, known: Any, polled: Any) -> Any:
     """Return the topic id the row's commit belongs to.
 
-    Few commits carry one; for the others it is the poll's when the commit is first seen. If the topic was recreated
-    since the tick before, such a commit may be from either side: it stays with the old id until the next one, unless a
-    tombstone lies before it.
+    Few commits carry one; for the others it is the poll's when the commit is first seen. If the
+    topic was recreated since the tick before, such a commit may be from either side: it stays with
+    the old id until the next one, unless a tombstone lies before it.
     """
     seen_before = equal(pc.coalesce(merged.before["current_topic_id"], known), polled)
     has_commit = pc.is_valid(merged.before["committed_offset"])
-    # the brokers delete a topic's commits with it: one that follows belongs to the topic that the poll shows
-    starts_over = pc.or_(pc.invert(has_commit), pc.fill_null(merged.commit["follows_deletion"], False))
+    # the brokers delete a topic's commits with it: one that follows belongs to the topic that the
+    # poll shows
+    starts_over = pc.or_(
+        pc.invert(has_commit), pc.fill_null(merged.commit["follows_deletion"], False)
+    )
     attributed = when(pc.or_(starts_over, seen_before), polled, known)
     fresh = pc.coalesce(merged.commit["topic_id"], attributed, unless(starts_over, known), polled)
-    return when(merged.is_new, fresh, when(has_commit, pc.coalesce(known, polled), pc.coalesce(polled, known)))
+    return when(
+        merged.is_new,
+        fresh,
+        when(has_commit, pc.coalesce(known, polled), pc.coalesce(polled, known)),
+    )
 
 
 def _answered_at(
-    merged: Merged, answers: Mapping[str, str | None], withheld: Mapping[Place, str | None], tick: Tick
+    merged: Merged,
+    answers: Mapping[str, str | None],
+    withheld: Mapping[Place, str | None],
+    tick: Tick,
 ) -> Any:
-    """Return the tick at which the group last gave its offsets; null if offsets are read from the offsets topic."""
+    """Return the tick at which the group last gave its offsets.
+
+    The value is null if offsets are read from the offsets topic.
+    """
     rows = merged.keys.num_rows
     if not tick.polls_commits:
         return pa.nulls(rows, TIMESTAMP)
     whole = pa.array([group for group, error in answers.items() if error is None], pa.string())
     has_answered = pc.is_in(merged.keys["group"], value_set=whole)
     if withheld:
-        has_answered = pc.and_(has_answered, pa.array([place not in withheld for place in _places(merged.keys)]))
+        has_answered = pc.and_(
+            has_answered, pa.array([place not in withheld for place in _places(merged.keys)])
+        )
     return when(has_answered, repeat(tick.now, TIMESTAMP, rows), merged.before["answered_at"])
 
 
@@ -172,9 +212,15 @@ def _places(keys: Any) -> Iterator[Place]:
 
 
 def _unanswered(
-    columns: dict[str, Any], answers: Mapping[str, str | None], withheld: Mapping[Place, str | None], tick: Tick
+    columns: dict[str, Any],
+    answers: Mapping[str, str | None],
+    withheld: Mapping[Place, str | None],
+    tick: Tick,
 ) -> tuple[Any, Any]:
-    """Return a mask of rows whose offset was not given for too long, and the errors of those that were asked."""
+    """Return a mask of rows whose offset is overdue, and the errors of the asked groups.
+
+    An offset is overdue if the group has not given it for too long.
+    """
     rows = len(columns["committed_offset"])
     if not tick.polls_commits:
         return repeat(False, pa.bool_(), rows), null(_STRING)
@@ -184,7 +230,9 @@ def _unanswered(
     place = pc.index_in(columns["group"], value_set=pa.array(list(failed), pa.string()))
     errors = pc.take(pa.array(list(failed.values()), _STRING), place)
     if withheld:
-        errors = pc.coalesce(pa.array([withheld.get(each) for each in _places(columns)], _STRING), errors)
+        errors = pc.coalesce(
+            pa.array([withheld.get(each) for each in _places(columns)], _STRING), errors
+        )
     return is_old, where(is_old, errors)
 
 
@@ -197,7 +245,11 @@ def _status(
     tick: Tick,
 ) -> tuple[Any, Any]:
     """Return one status per row, the first that applies, and Kafka's error name."""
-    committed, end, start = columns["committed_offset"], columns["log_end_offset"], columns["log_start_offset"]
+    committed, end, start = (
+        columns["committed_offset"],
+        columns["log_end_offset"],
+        columns["log_start_offset"],
+    )
     rows = len(committed)
     is_unpolled = pc.is_null(positions["partition"])
     # missing only if topics were listed after the commit was met
@@ -208,8 +260,12 @@ def _status(
     )  # that poll began after the commit was read
     is_lost = pc.and_(pc.is_valid(committed), pc.is_null(columns["commit_source_offset"]))
     is_negative = pc.and_(pc.is_null(committed), pc.is_valid(columns["commit_source_offset"]))
-    silent = pc.is_in(columns["commit_source_partition"], value_set=pa.array(tick.silent_partitions, pa.int32()))
-    blocked = pc.is_in(columns["commit_source_partition"], value_set=pa.array(tick.blocked_partitions, pa.int32()))
+    silent = pc.is_in(
+        columns["commit_source_partition"], value_set=pa.array(tick.silent_partitions, pa.int32())
+    )
+    blocked = pc.is_in(
+        columns["commit_source_partition"], value_set=pa.array(tick.blocked_partitions, pa.int32())
+    )
     is_old, answer_error = _unanswered(columns, answers, withheld, tick)
     cases = [
         ("stale", pc.or_(is_lost, not tick.is_caught_up)),
@@ -226,16 +282,27 @@ def _status(
     status: Any = pa.repeat("ok", rows)
     for name, applies in reversed(cases):
         status = when(applies, name, status)
-    unpolled_error = when(is_unlisted, UNKNOWN_TOPIC, where(is_unpolled, pa.repeat(NOT_POLLED, rows)))
-    of_commit = when(is_lost, COMMIT_TRUNCATED, where(is_negative, pa.repeat(NEGATIVE_OFFSET, rows)))
+    unpolled_error = when(
+        is_unlisted, UNKNOWN_TOPIC, where(is_unpolled, pa.repeat(NOT_POLLED, rows))
+    )
+    of_commit = when(
+        is_lost, COMMIT_TRUNCATED, where(is_negative, pa.repeat(NEGATIVE_OFFSET, rows))
+    )
     of_commit = when(silent, NO_COORDINATOR, of_commit)
     return status, pc.coalesce(positions["error"], unpolled_error, answer_error, of_commit)
 
 
 def _measures(columns: dict[str, Any], tick: Tick) -> dict[str, Any]:
     """Return lag and the number of retained records, if the status allows them."""
-    committed, end, start = columns["committed_offset"], columns["log_end_offset"], columns["log_start_offset"]
-    is_ok, is_below = pc.equal(columns["status"], "ok"), pc.equal(columns["status"], "below_log_start")
+    committed, end, start = (
+        columns["committed_offset"],
+        columns["log_end_offset"],
+        columns["log_start_offset"],
+    )
+    is_ok, is_below = (
+        pc.equal(columns["status"], "ok"),
+        pc.equal(columns["status"], "below_log_start"),
+    )
     lag = where(is_ok, pc.max_element_wise(pc.subtract(end, committed), 0, skip_nulls=False))
     nothing_lost = where(pc.and_(is_ok, pc.is_valid(start)), pc.multiply(lag, 0))
     return {
@@ -244,7 +311,8 @@ def _measures(columns: dict[str, Any], tick: Tick) -> dict[str, Any]:
         "readable_records": when(is_below, pc.subtract(end, start), lag),
         # a client's time is not comparable with one that is held
         "commit_age_seconds": where(
-            pa.scalar(not tick.is_held), seconds_between(columns["sampled_at"], columns["commit_timestamp"])
+            pa.scalar(not tick.is_held),
+            seconds_between(columns["sampled_at"], columns["commit_timestamp"]),
         ),
     }
 
@@ -252,9 +320,13 @@ def _measures(columns: dict[str, Any], tick: Tick) -> dict[str, Any]:
 def _time_lag(
     columns: dict[str, Any], polled_end: Any, end_points: Any, is_same_topic: Any, tick: Tick
 ) -> dict[str, Any]:
-    end, committed, lag = (numbers(column) for column in (polled_end, columns["committed_offset"], columns["lag"]))
+    end, committed, lag = (
+        numbers(column) for column in (polled_end, columns["committed_offset"], columns["lag"])
+    )
     now_us = int(tick.now.timestamp() * 1_000_000)
-    points = time_lag.add_point(time_lag.read_end_points(end_points), flags(is_same_topic), end[0], end[1], now_us)
+    points = time_lag.add_point(
+        time_lag.read_end_points(end_points), flags(is_same_topic), end[0], end[1], now_us
+    )
     points = time_lag.thin(time_lag.drop_passed(points, committed[0], committed[1]))
     age = time_lag.age_of_first_unread(points, committed[0], now_us)
     is_behind = lag[1] & (lag[0] > 0) & (points.lengths > 0)
@@ -262,9 +334,13 @@ def _time_lag(
     is_known = is_behind | is_level
     return {
         "time_lag_seconds": pa.array(np.where(is_level, 0.0, age.seconds), _DOUBLE, mask=~is_known),
-        "time_lag_method": pa.array(np.where(is_level, "caught_up", "history").astype(object), _STRING, mask=~is_known),
+        "time_lag_method": pa.array(
+            np.where(is_level, "caught_up", "history").astype(object), _STRING, mask=~is_known
+        ),
         "time_lag_error_seconds": pa.array(
-            np.where(is_level, 0.0, age.error_seconds), _DOUBLE, mask=~(is_level | (is_behind & ~age.is_censored))
+            np.where(is_level, 0.0, age.error_seconds),
+            _DOUBLE,
+            mask=~(is_level | (is_behind & ~age.is_censored)),
         ),
         "time_lag_censored": pa.array(~is_level & age.is_censored, mask=~is_known),
         "end_points": time_lag.to_column(points),

@@ -1,4 +1,4 @@
-"""The end of what a group has read. No record lies beyond the log end, whatever offset is committed."""
+"""End of a group's reading; no record lies beyond the log end, whatever offset is committed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from laggard.lag.arrays import where
 def reached_offset(committed: Any, log_end: Any) -> Any:
     """Return the committed offset, but at most the log end if that is known; null without a commit.
 
-    Its differences are what was consumed: they add up from tick to tick, also across a commit at 2^63 - 1.
+    Its differences are what was consumed: they add up from tick to tick, also across a commit at
+    2^63 - 1.
     """
     return where(pc.is_valid(committed), pc.min_element_wise(committed, log_end))
 
@@ -24,5 +25,10 @@ def reached_by(rows: Any) -> Any:
 
 
 def reached_since_base(rows: pa.Table) -> Any:
-    """Return records passed since the last window's last tick, per row of `partition_status`; may be negative."""
-    return pc.subtract(reached_by(rows), reached_offset(rows["base_committed_offset"], rows["base_log_end_offset"]))
+    """Return records passed since the previous window's last tick, per row; may be negative.
+
+    The rows are those of `partition_status`.
+    """
+    return pc.subtract(
+        reached_by(rows), reached_offset(rows["base_committed_offset"], rows["base_log_end_offset"])
+    )

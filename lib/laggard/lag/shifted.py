@@ -1,4 +1,7 @@
-"""Times that earlier ticks stored, moved to a clock that was set since: rates and ages stay those of true seconds."""
+"""Times stored by earlier ticks, moved to a clock that was set since.
+
+Rates and ages stay those of true seconds.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,15 @@ _OWN_TIMES = ("sampled_at", "base_at", "answered_at", "base_answered_at")
 
 
 def on_the_clock(rows: pa.Table, shift: timedelta | None) -> pa.Table:
-    """Return rows of `partition_status` with their own times moved by `shift`; without them if it is unknown."""
+    """Return `partition_status` rows with their own times moved by `shift`.
+
+    The times are left out if `shift` is unknown.
+    """
     if shift == timedelta(0):
         return rows
-    columns = {name: _moved(rows[name], shift) for name in _OWN_TIMES} | {"end_points": _points(rows, shift)}
+    columns = {name: _moved(rows[name], shift) for name in _OWN_TIMES} | {
+        "end_points": _points(rows, shift)
+    }
     for name, column in columns.items():
         place = rows.schema.get_field_index(name)
         rows = rows.set_column(place, rows.schema.field(place), column)

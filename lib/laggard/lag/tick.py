@@ -14,7 +14,10 @@ from laggard.lag.arrays import differ
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """One tick's constants; `now` is the time of its poll and never goes back, no function reads a clock."""
+    """Constants of one tick.
+
+    `now` is the time of its poll and never goes back; no function reads a clock.
+    """
 
     cluster: str
     batch_id: int
@@ -27,19 +30,25 @@ class Tick:
     closes_windows: bool  # windows of the tick before end here
     has_history: bool  # some live tick came before: what is new now is new in the world
     blocked_partitions: tuple[int, ...] = ()  # of the offsets topic, frozen by an open transaction
-    unread_partitions: frozenset[int] = frozenset()  # of the offsets topic, whose leader did not answer
-    silent_partitions: tuple[int, ...] = ()  # those of them that have not been read for a window or more
-    # of the offsets topic, cut below what was read, and where they end now: any record read of them from now on is
-    # later than what is known
+    # of the offsets topic, whose leader did not answer
+    unread_partitions: frozenset[int] = frozenset()
+    # those of them that have not been read for a window or more
+    silent_partitions: tuple[int, ...] = ()
+    # of the offsets topic, cut below what was read, and where they end now: any record read of them
+    # from now on is later than what is known
     truncated_partitions: tuple[tuple[int, int], ...] = ()
     rereads: bool = False  # some records of the batch were read before
-    # of the offsets topic, which is read again from its start, with the offset before which each record has its rows
+    # of the offsets topic, which is read again from its start, with the offset before which each
+    # record has its rows
     written: tuple[tuple[int, int], ...] = ()
-    wall: datetime | None = None  # by the machine's clock; before `now` while time is held. None: as `now`
-    # commits are seen by polls of the coordinators (cluster.source = "admin"): neither counted nor timed
+    # by the machine's clock; before `now` while time is held. None: as `now`
+    wall: datetime | None = None
+    # commits are seen by polls of the coordinators (cluster.source = "admin"): neither counted nor
+    # timed
     polls_commits: bool = False
     is_held: bool = False  # the clock was set back: `now` waits for it, and windows are not counted
-    # to be added to our own times of the tick before, where the clock was set: None if that is not known
+    # to be added to our own times of the tick before, where the clock was set: None if that is not
+    # known
     shift: timedelta | None = timedelta(0)
 
     @property
@@ -48,8 +57,11 @@ class Tick:
         return self.is_caught_up and not self.is_held
 
     def is_written(self, record: Mapping[str, Any]) -> bool:
-        """Return True if the record's rows of history were written when it was read for the first time."""
-        return any(record["source_partition"] == part and record["source_offset"] < end for part, end in self.written)
+        """Return True if the record's history rows were written at its first reading."""
+        return any(
+            record["source_partition"] == part and record["source_offset"] < end
+            for part, end in self.written
+        )
 
     @property
     def window(self) -> timedelta:
@@ -62,9 +74,13 @@ class Tick:
 
 
 def was_followed(before: Any, tick: Tick) -> Any:
-    """Return a mask of rows that were observed at the tick before: their changes happened between the two ticks.
+    """Return a mask of rows observed at the previous tick: they changed between the two ticks.
 
-    What was carried while catching up was not observed. An offset that a coordinator once gave stands until its next
-    answer, however long that takes and whatever the status says meanwhile.
+    What was carried while catching up was not observed. An offset that a coordinator once gave
+    stands until its next answer, however long that takes and whatever the status says meanwhile.
     """
-    return pc.is_valid(before["answered_at"]) if tick.polls_commits else differ(before["status"], "stale")
+    return (
+        pc.is_valid(before["answered_at"])
+        if tick.polls_commits
+        else differ(before["status"], "stale")
+    )

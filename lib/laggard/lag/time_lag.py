@@ -1,6 +1,7 @@
 """Age of the first unread record, from the log ends that were polled since the committed offset.
 
-Interpolated only inside the one poll gap in which the record arrived; before the oldest pair it is a lower bound.
+Interpolated only inside the one poll gap in which the record arrived; before the oldest pair it is
+a lower bound.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class EndPoints:
-    """(log end, time in µs) pairs of many rows, oldest first: row i has the pairs starts[i] … starts[i+1]."""
+    """Pairs (log end, time in µs) of many rows, oldest first.
+
+    Row i has the pairs starts[i] … starts[i+1].
+    """
 
     starts: Ints
     log_ends: Ints
@@ -44,21 +48,27 @@ def read_end_points(column: Any) -> EndPoints:
     lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     ends = flat.field("log_end_offset").to_numpy(zero_copy_only=False)
     times = flat.field("at").cast(pa.int64()).to_numpy(zero_copy_only=False)
-    return EndPoints(np.r_[0, np.cumsum(lengths)].astype(np.int64), ends.astype(np.int64), times.astype(np.int64))
+    return EndPoints(
+        np.r_[0, np.cumsum(lengths)].astype(np.int64), ends.astype(np.int64), times.astype(np.int64)
+    )
 
 
 def to_column(points: EndPoints) -> pa.Array:
     """Convert the points to a column, the inverse of `read_end_points`."""
     pairs = pa.StructArray.from_arrays(
-        [pa.array(points.log_ends, pa.int64()), pa.array(points.times, TIMESTAMP)], fields=list(END_POINTS.value_type)
+        [pa.array(points.log_ends, pa.int64()), pa.array(points.times, TIMESTAMP)],
+        fields=list(END_POINTS.value_type),
     )
     return pa.ListArray.from_arrays(pa.array(points.starts, pa.int32()), pairs).cast(END_POINTS)
 
 
-def add_point(points: EndPoints, is_usable: Bools, log_end: Ints, is_known: Bools, now_us: int) -> EndPoints:
-    """Return the pairs with this poll's log end added; while the log end stays the same only two pairs are kept.
+def add_point(
+    points: EndPoints, is_usable: Bools, log_end: Ints, is_known: Bools, now_us: int
+) -> EndPoints:
+    """Return the pairs with this poll's log end added; an unchanged log end keeps two pairs only.
 
-    `is_usable`: the row's old pairs belong to the same topic. A log that became shorter makes them unusable too.
+    `is_usable`: the row's old pairs belong to the same topic. A log that became shorter makes them
+    unusable too.
     """
     lengths, last = points.lengths, points.starts[1:] - 1
     safe = np.maximum(last, 0)
@@ -85,7 +95,10 @@ def add_point(points: EndPoints, is_usable: Bools, log_end: Ints, is_known: Bool
 
 
 def drop_passed(points: EndPoints, committed: Ints, has_commit: Bools) -> EndPoints:
-    """Keep what time lag needs: from the last pair not beyond the committed offset on; without a commit the newest."""
+    """Keep the pairs that time lag needs, from the last pair not beyond the committed offset.
+
+    Without a commit keep the newest pair.
+    """
     rows, lengths = points.rows, points.lengths
     passed = np.bincount(rows[points.log_ends <= committed[rows]], minlength=len(lengths))
     drop = np.where(has_commit, np.maximum(passed - 1, 0), np.maximum(lengths - 1, 0))
@@ -94,7 +107,10 @@ def drop_passed(points: EndPoints, committed: Ints, has_commit: Bools) -> EndPoi
 
 
 def thin(points: EndPoints) -> EndPoints:
-    """Keep at most 32 pairs a row: drop the pair whose neighbours are closest in time, never the first or the last."""
+    """Keep at most 32 pairs a row.
+
+    Drop the pair whose neighbours are closest in time, never the first or the last pair.
+    """
     full = np.flatnonzero(points.lengths > MAX_END_POINTS)
     if not len(full):
         return points
@@ -112,7 +128,10 @@ def thin(points: EndPoints) -> EndPoints:
 
 @dataclass(frozen=True, slots=True)
 class Age:
-    """Per row: age in seconds of the first unread record, its error bound, and whether it is only a lower bound."""
+    """Age in seconds of the first unread record per row, its error bound, a lower-bound flag.
+
+    The flag is True if the age is only a lower bound.
+    """
 
     seconds: npt.NDArray[np.float64]
     error_seconds: npt.NDArray[np.float64]  # nan if censored
@@ -120,7 +139,10 @@ class Age:
 
 
 def age_of_first_unread(points: EndPoints, committed: Ints, now_us: int) -> Age:
-    """Return the age of the first unread record, for rows with lag and with pairs as `drop_passed` leaves them."""
+    """Return the age of the first unread record, for rows with lag and `drop_passed` pairs.
+
+    The pairs are as `drop_passed` leaves them.
+    """
     first = np.minimum(points.starts[:-1], max(len(points.log_ends) - 1, 0))
     second = np.minimum(first + 1, max(len(points.log_ends) - 1, 0))
     low_end, low_at = _at(points.log_ends, first), _at(points.times, first)
@@ -128,11 +150,17 @@ def age_of_first_unread(points: EndPoints, committed: Ints, now_us: int) -> Age:
     is_censored = low_end > committed
     share = (committed - low_end) / np.maximum(high_end - low_end, 1)
     appended_at = np.where(is_censored, low_at, low_at + share * (high_at - low_at))
-    return Age((now_us - appended_at) / 1e6, np.where(is_censored, np.nan, (high_at - low_at) / 1e6), is_censored)
+    return Age(
+        (now_us - appended_at) / 1e6,
+        np.where(is_censored, np.nan, (high_at - low_at) / 1e6),
+        is_censored,
+    )
 
 
 def log_end_at(end_points: Any, at: Any) -> pa.Array:
-    """Log end at a time per row, on the line between the polls around it; beyond them the nearest poll's.
+    """Return the log end at a time per row, on the line between the polls around it.
+
+    Beyond the polls the nearest poll's log end counts.
 
     `end_points`: column of that type. `at`: timestamps. Null without a pair or a time.
     """
@@ -157,4 +185,6 @@ def _at(values: Ints, places: Ints) -> Ints:
 
 def _select(points: EndPoints, kept: Bools) -> EndPoints:
     lengths = np.bincount(points.rows[kept], minlength=len(points.lengths))
-    return EndPoints(np.r_[0, np.cumsum(lengths)].astype(np.int64), points.log_ends[kept], points.times[kept])
+    return EndPoints(
+        np.r_[0, np.cumsum(lengths)].astype(np.int64), points.log_ends[kept], points.times[kept]
+    )

@@ -1,6 +1,7 @@
-"""Tumbling windows by the poll's clock: accumulators in the status row, and the row of a window that ended.
+"""Tumbling windows by the poll's clock: accumulators in the status row, and the ended window's row.
 
-produced and consumed are differences between the last ticks of two adjacent windows, so they add up without a hole.
+produced and consumed are differences between the last ticks of two adjacent windows, so they add
+up without a hole.
 """
 
 from __future__ import annotations
@@ -11,7 +12,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import add_saturating, as_double, both, build, equal, repeat, seconds_between, when, where
+from laggard.lag.arrays import (
+    add_saturating,
+    as_double,
+    both,
+    build,
+    equal,
+    repeat,
+    seconds_between,
+    when,
+    where,
+)
 from laggard.lag.tick import Tick, was_followed
 
 _LONG, _DOUBLE, _TIMESTAMP = pa.int64(), pa.float64(), pa.timestamp("us", tz="UTC")
@@ -30,26 +41,34 @@ def accumulate(
 ) -> dict[str, Any]:
     """Return the `window_…` and `base_…` columns after this tick.
 
-    A row joins its first window when that begins, so no window is half seen; while catching up, and while time is held,
-    nothing is counted.
-    Offsets of a topic say nothing of another one that has got its name.
+    A row joins its first window when that begins, so no window is half seen; while catching up, and
+    while time is held, nothing is counted. Offsets of a topic say nothing of another one that has
+    got its name.
     """
     rows = before.num_rows
     start = repeat(tick.window_start, _TIMESTAMP, rows)
     continues = pc.and_(equal(before["window_start"], start), tick.counts)
     counts = pc.or_(continues, tick.opens_window)
-    # only the last tick of the window right before may be the base: nothing is produced across a hole
+    # only the last tick of the window right before may be the base: nothing is produced across a
+    # hole
     follows = pc.fill_null(
-        pc.greater_equal(before["sampled_at"], repeat(tick.window_start - tick.window, _TIMESTAMP, rows)), False
+        pc.greater_equal(
+            before["sampled_at"], repeat(tick.window_start - tick.window, _TIMESTAMP, rows)
+        ),
+        False,
     )
     is_ok = pc.equal(now["status"], "ok")
 
     def summed(column: str, added: Any, kind: pa.DataType) -> Any:
-        carried = when(continues, pc.fill_null(before[column], 0), pa.scalar(0, before[column].type))
+        carried = when(
+            continues, pc.fill_null(before[column], 0), pa.scalar(0, before[column].type)
+        )
         return where(counts, pc.cast(add_saturating(carried, added), kind))
 
     def extreme(column: str, pick: Any, lag: Any) -> Any:
-        return where(counts, pick(where(both(continues, is_same_topic), before[column]), where(is_ok, lag)))
+        return where(
+            counts, pick(where(both(continues, is_same_topic), before[column]), where(is_ok, lag))
+        )
 
     def base(column: str, source: str) -> Any:
         opening = where(both(follows, is_same_topic, was_followed(before, tick)), before[source])
@@ -79,21 +98,27 @@ def in_a_window(rows: pa.Table) -> pa.Table:
     return rows.filter(pc.greater(pc.fill_null(rows["window_ticks"], 0), 0))
 
 
-def close_windows(rows: pa.Table, owners: Mapping[str, Any], tick: Tick, schema: pa.Schema) -> pa.Table:
-    """Return rows of `lag_windows` (schema given) for the windows these status rows are in, as of their last tick.
+def close_windows(
+    rows: pa.Table, owners: Mapping[str, Any], tick: Tick, schema: pa.Schema
+) -> pa.Table:
+    """Return rows of `lag_windows` (schema given) for the status rows' windows, at their last tick.
 
     `rows`: those `in_a_window`. `owners`: columns of who has each partition, parallel to them.
     """
     seconds = seconds_between(rows["sampled_at"], rows["base_at"])
     risen = pc.subtract(rows["log_end_offset"], rows["base_log_end_offset"])
     produced = where(pc.greater_equal(risen, 0), risen)
-    # the difference of two commits, also of those newer than their poll; but nobody reads more than the log ever had
+    # the difference of two commits, also of those newer than their poll; but nobody reads more than
+    # the log ever had
     moved = pc.subtract(rows["committed_offset"], rows["base_committed_offset"])
     log_end = pc.max_element_wise(rows["log_end_offset"], rows["base_log_end_offset"])
     moved = where(pc.fill_null(pc.less_equal(pc.abs(moved), log_end), True), moved)
-    consumed = where(pc.and_(pc.equal(rows["window_rewound_records"], 0), pc.is_valid(produced)), moved)
+    consumed = where(
+        pc.and_(pc.equal(rows["window_rewound_records"], 0), pc.is_valid(produced)), moved
+    )
     consuming = seconds
-    if tick.polls_commits:  # a window without an answer tells nothing; what it held is in the next one that has one
+    # a window without an answer tells nothing; what it held is in the next one that has one
+    if tick.polls_commits:
         consuming = seconds_between(rows["answered_at"], rows["base_answered_at"])
         consuming = where(pc.greater(consuming, 0), consuming)
         consumed = where(pc.is_valid(consuming), consumed)
@@ -124,13 +149,20 @@ def close_windows(rows: pa.Table, owners: Mapping[str, Any], tick: Tick, schema:
 
 
 def _frozen_seconds(rows: pa.Table, tick: Tick) -> Any:
-    """Return seconds without progress on unread records, as far as known; a later record counts from its arrival."""
+    """Return seconds without progress on unread records, as far as known.
+
+    A later record counts from its arrival.
+    """
     known_at = rows["answered_at"] if tick.polls_commits else rows["sampled_at"]
-    still = pc.max_element_wise(seconds_between(known_at, rows["progressed_at"]), 0.0, skip_nulls=False)
+    still = pc.max_element_wise(
+        seconds_between(known_at, rows["progressed_at"]), 0.0, skip_nulls=False
+    )
     unread = rows["time_lag_seconds"]
     if tick.polls_commits:
         unread = pc.max_element_wise(
-            pc.subtract(unread, seconds_between(rows["sampled_at"], known_at)), 0.0, skip_nulls=False
+            pc.subtract(unread, seconds_between(rows["sampled_at"], known_at)),
+            0.0,
+            skip_nulls=False,
         )
     frozen = pc.min_element_wise(still, unread)
     return where(pc.is_valid(rows["lag"]), when(pc.equal(rows["lag"], 0), 0.0, frozen))

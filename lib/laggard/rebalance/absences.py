@@ -1,7 +1,9 @@
-"""Absence of a static member that rejoined within its generation: not recorded, estimated from its last commit.
+"""Absence of a static member that rejoined within its generation, estimated from its last commit.
 
-An upper bound: it is longer than the absence by what the member did not commit any more, most often less than an
-interval of commits.
+The absence is not recorded.
+
+An upper bound: it is longer than the absence by what the member did not commit any more, most
+often less than an interval of commits.
 """
 
 from __future__ import annotations
@@ -24,9 +26,12 @@ _KEY = ["group", "topic", "partition"]
 def absence_seconds(
     replacements: Sequence[Row], before: pa.Table, edges: pa.Table, parameters: RebalanceParameters
 ) -> list[float | None]:
-    """Return seconds since the newest commit on partitions of each replacement; `before`: rows of `partition_status`.
+    """Return seconds since the newest commit on partitions of each replacement.
 
-    None if it has no partitions, or they were idle: a member that is away for longer than a session has expired.
+    `before`: rows of `partition_status`.
+
+    None if it has no partitions, or they were idle: a member that is away for longer than a
+    session has expired.
     """
     if not replacements:
         return []
@@ -42,10 +47,17 @@ def absence_seconds(
 
 
 def _seconds(
-    row: Row, commits: Mapping[Place, Iterable[tuple[int, datetime]]], parameters: RebalanceParameters
+    row: Row,
+    commits: Mapping[Place, Iterable[tuple[int, datetime]]],
+    parameters: RebalanceParameters,
 ) -> float | None:
     places = [(row["group"], each["topic"], each["partition"]) for each in row["held"] or ()]
-    commits_before = [at for place in places for offset, at in commits.get(place, ()) if offset < row["source_offset"]]
+    commits_before = [
+        at
+        for place in places
+        for offset, at in commits.get(place, ())
+        if offset < row["source_offset"]
+    ]
     milliseconds = row["session_timeout_ms"]
     session = parameters.modern_session_seconds if milliseconds is None else milliseconds / 1000
     seconds = seconds_between(row["record_timestamp"], max(commits_before, default=None))

@@ -1,11 +1,13 @@
-"""Kafka's assignors as pure functions: who gets which partition, from subscriptions and what each member holds.
+"""Kafka's assignors as pure functions, from subscriptions and the partitions that members hold.
 
-Sources: clients' RangeAssignor, RoundRobinAssignor and AbstractStickyAssignor; group-coordinator's UniformAssignor and
-RangeAssignor (KIP-848). Racks are left out.
+They give the partitions of each member.
 
-The sticky ones keep what members hold. Members with one common subscription follow Kafka's constrained algorithm step
-by step. For differing subscriptions Kafka searches with a heuristic; here the loads are levelled by single moves, so
-there only balance is comparable.
+Sources: clients' RangeAssignor, RoundRobinAssignor and AbstractStickyAssignor; group-coordinator's
+UniformAssignor and RangeAssignor (KIP-848). Racks are left out.
+
+The sticky ones keep what members hold. Members with one common subscription follow Kafka's
+constrained algorithm step by step. For differing subscriptions Kafka searches with a heuristic;
+here the loads are levelled by single moves, so there only balance is comparable.
 """
 
 from __future__ import annotations
@@ -21,7 +23,10 @@ Assignment: TypeAlias = dict[str, list[TopicPartition]]
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member as an assignor sees it; `owned` is what it held in `generation`, read by sticky assignors only."""
+    """Member as an assignor sees it.
+
+    `owned` has its partitions in `generation`, read by sticky assignors only.
+    """
 
     member_id: str
     topics: frozenset[str]
@@ -31,30 +36,41 @@ class Member:
 
 
 def in_order(members: Iterable[Member]) -> list[Member]:
-    """Return static members by instance id, then dynamic ones by member id (AbstractPartitionAssignor.MemberInfo)."""
-    return sorted(members, key=lambda each: (each.group_instance_id is None, each.group_instance_id or each.member_id))
+    """Return static members by instance id, then dynamic ones by member id.
+
+    The order is that of AbstractPartitionAssignor.MemberInfo.
+    """
+    return sorted(
+        members,
+        key=lambda each: (each.group_instance_id is None, each.group_instance_id or each.member_id),
+    )
 
 
 def assign(assignor: str, members: Sequence[Member], partitions: Mapping[str, int]) -> Assignment:
-    """Return member id to partitions, in order; `partitions` is topic to partition count, unknown topics give none."""
+    """Return a mapping from member id to partitions, in order.
+
+    `partitions` is topic to partition count; unknown topics give none.
+    """
     return ASSIGNORS[assignor](members, partitions)
 
 
 def assign_range(members: Sequence[Member], partitions: Mapping[str, int]) -> Assignment:
-    """Assign contiguous ranges per topic in order of member, so that the first members get the remainders."""
+    """Assign contiguous ranges per topic in member order; the first members get the remainders."""
     found: Assignment = {member.member_id: [] for member in members}
     for topic in sorted(partitions):
         readers = [member for member in in_order(members) if topic in member.topics]
         first = 0
         for place, member in enumerate(readers):
             share = partitions[topic] // len(readers) + (place < partitions[topic] % len(readers))
-            found[member.member_id] += [(topic, partition) for partition in range(first, first + share)]
+            found[member.member_id] += [
+                (topic, partition) for partition in range(first, first + share)
+            ]
             first += share
     return found
 
 
 def assign_round_robin(members: Sequence[Member], partitions: Mapping[str, int]) -> Assignment:
-    """Assign all partitions in order, one by one to the next member that subscribes to the topic."""
+    """Assign all partitions in order, each to the next member that subscribes to its topic."""
     found: Assignment = {member.member_id: [] for member in members}
     circle = in_order(members)
     turn = 0
@@ -77,23 +93,35 @@ def assign_sticky(members: Sequence[Member], partitions: Mapping[str, int]) -> A
 
 
 def assign_cooperative(members: Sequence[Member], partitions: Mapping[str, int]) -> Assignment:
-    """Assign as sticky does, but withhold a partition that another living member holds until it has given it up."""
+    """Assign as sticky does, but withhold a partition that another living member holds.
+
+    The partition is withheld until that member has given it up.
+    """
     found = assign_sticky(members, partitions)
-    holder = {place: member for member, held in _valid_claims(members, partitions).items() for place in held}
+    holder = {
+        place: member
+        for member, held in _valid_claims(members, partitions).items()
+        for place in held
+    }
     return {
-        member: [place for place in given if holder.get(place, member) == member] for member, given in found.items()
+        member: [place for place in given if holder.get(place, member) == member]
+        for member, given in found.items()
     }
 
 
 def assign_uniform(members: Sequence[Member], partitions: Mapping[str, int]) -> Assignment:
-    """Assign as the broker's sticky assignor (UniformHomogeneousAssignmentBuilder); `owned` is the current target.
+    """Assign as the broker's sticky assignor; `owned` is the current target.
 
-    Who may keep one above the fair share is left to a hash map in Kafka, here it is who has one already: Kafka may
-    move up to one partition per member more.
+    The broker's class is UniformHomogeneousAssignmentBuilder.
+
+    Who may keep one above the fair share is left to a hash map in Kafka, here it is who has one
+    already: Kafka may move up to one partition per member more.
     """
     places = _wanted(members, partitions)
     known = set(places)
-    owned = {member.member_id: [place for place in member.owned if place in known] for member in members}
+    owned = {
+        member.member_id: [place for place in member.owned if place in known] for member in members
+    }
     if len({member.topics for member in members}) > 1:
         return _level(members, owned, partitions)
     share, extras = divmod(len(places), max(1, len(members)))
@@ -112,11 +140,20 @@ def assign_uniform(members: Sequence[Member], partitions: Mapping[str, int]) -> 
 
 def _wanted(members: Sequence[Member], partitions: Mapping[str, int]) -> list[TopicPartition]:
     topics = {topic for member in members for topic in member.topics}
-    return [(topic, place) for topic in sorted(partitions.keys() & topics) for place in range(partitions[topic])]
+    return [
+        (topic, place)
+        for topic in sorted(partitions.keys() & topics)
+        for place in range(partitions[topic])
+    ]
 
 
-def _valid_claims(members: Sequence[Member], partitions: Mapping[str, int]) -> dict[str, list[TopicPartition]]:
-    """Return the partitions that each member holds; of two claims the newer generation wins, of equal ones neither."""
+def _valid_claims(
+    members: Sequence[Member], partitions: Mapping[str, int]
+) -> dict[str, list[TopicPartition]]:
+    """Return the partitions of each member; of two claims the newer generation wins.
+
+    Of two claims of equal generation neither wins.
+    """
     claims: dict[TopicPartition, list[Member]] = {}
     for member in members:
         for place in member.owned:
@@ -130,10 +167,14 @@ def _valid_claims(members: Sequence[Member], partitions: Mapping[str, int]) -> d
     return owned
 
 
-def _fill_in_turn(owned: Mapping[str, list[TopicPartition]], places: Sequence[TopicPartition]) -> Assignment:
-    """Keep members' partitions up to their quota and assign the free ones in turn to members below theirs."""
+def _fill_in_turn(
+    owned: Mapping[str, list[TopicPartition]], places: Sequence[TopicPartition]
+) -> Assignment:
+    """Keep members' partitions up to the quota; give free ones in turn to members below it."""
     share, extras = divmod(len(places), max(1, len(owned)))
-    found, extras = _keep({member: sorted(owned[member]) for member in sorted(owned)}, share, extras)
+    found, extras = _keep(
+        {member: sorted(owned[member]) for member in sorted(owned)}, share, extras
+    )
     free = _left(places, found)
     while free:
         below = [member for member in found if len(found[member]) < share]
@@ -143,8 +184,10 @@ def _fill_in_turn(owned: Mapping[str, list[TopicPartition]], places: Sequence[To
     return found
 
 
-def _keep(owned: Mapping[str, list[TopicPartition]], share: int, extras: int) -> tuple[Assignment, int]:
-    """Let members keep a fair share, and one more as long as there are extras; gives also the extras that are left."""
+def _keep(
+    owned: Mapping[str, list[TopicPartition]], share: int, extras: int
+) -> tuple[Assignment, int]:
+    """Let members keep a fair share, and one more while there are extras; return extras left."""
     found: Assignment = {}
     for member, held in owned.items():
         may_keep = share
@@ -160,9 +203,14 @@ def _left(places: Sequence[TopicPartition], found: Assignment) -> list[TopicPart
 
 
 def _level(
-    members: Sequence[Member], owned: Mapping[str, list[TopicPartition]], partitions: Mapping[str, int]
+    members: Sequence[Member],
+    owned: Mapping[str, list[TopicPartition]],
+    partitions: Mapping[str, int],
 ) -> Assignment:
-    """Assign for differing subscriptions: free partitions to the least loaded reader, then moves that level loads."""
+    """Assign for differing subscriptions: free partitions to the least loaded reader.
+
+    Then moves level the loads.
+    """
     readers = _readers(members)
     found = {member: list(held) for member, held in owned.items()}
 
@@ -195,7 +243,8 @@ def _readers(members: Sequence[Member]) -> dict[str, list[str]]:
 
 
 ASSIGNORS: dict[str, Callable[[Sequence[Member], Mapping[str, int]], Assignment]] = {
-    "range": assign_range,  # the broker's own (KIP-848) has given the same ranges in the same order since 4.0
+    # the broker's own (KIP-848) has given the same ranges in the same order since 4.0
+    "range": assign_range,
     "roundrobin": assign_round_robin,
     "sticky": assign_sticky,
     "cooperative-sticky": assign_cooperative,

@@ -13,8 +13,10 @@ from laggard.rebalance.slots import SlotChanges, static_slots
 from laggard.rebalance.times import seconds_between
 
 CAUSES = (
-    "coordinator_failover", "partitions_added", "subscription_change", "assignor_change", "static_expired",
-    "static_return", "member_join", "member_left", "replacement", "streams_probing", "leader_rejoin", "unknown",
+    "coordinator_failover", "partitions_added", "subscription_change", "assignor_change",
+    "static_expired",
+    "static_return", "member_join", "member_left", "replacement", "streams_probing",
+    "leader_rejoin", "unknown",
 )  # fmt: skip
 PLANNED = "planned"
 OPERATIONAL = "operational"
@@ -29,7 +31,8 @@ _NECESSITY = {
     "streams_probing": PLANNED,
     "coordinator_failover": OPERATIONAL,
     "assignor_change": OPERATIONAL,
-    "static_expired": HEARTBEAT,  # static members send no LeaveGroup: their session ran out (KIP-345)
+    # static members send no LeaveGroup: their session ran out (KIP-345)
+    "static_expired": HEARTBEAT,
     "static_return": HEARTBEAT,  # needed only because it had run out
 }
 _NECESSITY_OF_REASON = {
@@ -62,7 +65,10 @@ class Change:
 
 
 def find_cause(
-    change: Change, surroundings: Surroundings, earlier: Iterable[Departure], parameters: RebalanceParameters
+    change: Change,
+    surroundings: Surroundings,
+    earlier: Iterable[Departure],
+    parameters: RebalanceParameters,
 ) -> str:
     """Return the first cause in the list that fits; `earlier` are departures before this rebalance.
 
@@ -105,7 +111,8 @@ def _cause_around(
 ) -> str | None:
     near = _Nearness(change.started_at or change.ended_at, change.ended_at)
     has_moved = near.holds(surroundings.coordinator_changed_at, parameters.coordinator_seconds)
-    if slots.is_equal and has_moved and not change.is_epoch:  # every step of an epoch is written: nothing restarts
+    # every step of an epoch is written: nothing restarts
+    if slots.is_equal and has_moved and not change.is_epoch:
         return "coordinator_failover"
     has_grown = near.holds(surroundings.partitions_added_at, parameters.partitions_added_seconds)
     return "partitions_added" if has_grown and _has_new_partitions(change) else None
@@ -119,7 +126,10 @@ def _cause_in_settings(change: Change, slots: SlotChanges) -> str | None:
 
 
 def _has_new_partitions(change: Change) -> bool:
-    """Return True unless the rebalance hands out no new partitions: they do not explain the rebalances that follow."""
+    """Return True unless the rebalance hands out no new partitions.
+
+    A rebalance without new partitions does not explain the rebalances that follow.
+    """
     old, new = (
         None
         if members is None or any(member.assigned is None for member in members)
@@ -133,14 +143,20 @@ def _has_new_subscription(change: Change, slots: SlotChanges) -> bool:
     old = {change.slot_before[member.member_id]: member.topics for member in change.before or ()}
     new = {change.slot_now[member.member_id]: member.topics for member in change.now}
     pairs = [(old[before], new[now]) for before, now in slots.kept.items()]
-    return any(one is not None and other is not None and set(one) != set(other) for one, other in pairs)
+    return any(
+        one is not None and other is not None and set(one) != set(other) for one, other in pairs
+    )
 
 
 def _cause_in_members(
-    change: Change, slots: SlotChanges, earlier: Sequence[Departure], parameters: RebalanceParameters
+    change: Change,
+    slots: SlotChanges,
+    earlier: Sequence[Departure],
+    parameters: RebalanceParameters,
 ) -> str | None:
     static = static_slots(change.before or ())
-    restarted = set(slots.restarted) - static  # a static one that restarts in time begins no rebalance (KIP-345)
+    # a static one that restarts in time begins no rebalance (KIP-345)
+    restarted = set(slots.restarted) - static
     left = {*slots.left, *slots.expired}
     if restarted or (left and slots.joined):
         return "replacement"
@@ -151,7 +167,9 @@ def _cause_in_members(
     return None
 
 
-def _cause_without_change(change: Change, slots: SlotChanges, parameters: RebalanceParameters) -> str:
+def _cause_without_change(
+    change: Change, slots: SlotChanges, parameters: RebalanceParameters
+) -> str:
     if _may_hide_a_cause(change, slots):
         return UNKNOWN
     if change.assignor == "stream" and _is_probing(change, parameters):
@@ -162,20 +180,25 @@ def _cause_without_change(change: Change, slots: SlotChanges, parameters: Rebala
 def _may_hide_a_cause(change: Change, slots: SlotChanges) -> bool:
     """Return True if an event that is not recorded may have begun the rebalance.
 
-    A static member may have expired and rejoined between two records, or restarted in time beside another cause;
-    somebody came and went, seen or not; and nobody leads a KIP-848 group and could ask for a rebalance.
+    A static member may have expired and rejoined between two records, or restarted in time beside
+    another cause; somebody came and went, seen or not; and nobody leads a KIP-848 group and could
+    ask for a rebalance.
     """
     return bool(slots.restarted or change.interrupted or change.has_guests or change.is_epoch)
 
 
 def _are_back(
-    change: Change, slots: SlotChanges, earlier: Sequence[Departure], parameters: RebalanceParameters
+    change: Change,
+    slots: SlotChanges,
+    earlier: Sequence[Departure],
+    parameters: RebalanceParameters,
 ) -> bool:
     """Return True if all that joined are static members that had been away for a short time."""
     gone = {
         each.group_instance_id
         for each in earlier
-        if each.is_static and (change.ended_at - each.at).total_seconds() <= parameters.static_return_seconds
+        if each.is_static
+        and (change.ended_at - each.at).total_seconds() <= parameters.static_return_seconds
     }
     joined = {change.slot_now[each.member_id]: each.group_instance_id for each in change.now}
     return all(joined[slot] is not None and joined[slot] in gone for slot in slots.joined)

@@ -1,4 +1,4 @@
-"""Records of classic groups folded one by one: each is a generation, or a static member's return within one."""
+"""Records of classic groups, folded singly: a generation, or a static member's return in one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _OF_GENERATION = (
     "partitions_unassigned",
 )  # fmt: skip
 _AS_DESCRIBED = (
-    "kind", "generation", "protocol_type", "assignor", "rebalance_mode", "leader", "member_count", "static_count",
+    "kind", "generation", "protocol_type", "assignor", "rebalance_mode", "leader", "member_count",
+    "static_count",
 )  # fmt: skip
 _IDENTITY = ("member_id", "group_instance_id", "client_id", "client_host")
 
@@ -38,23 +39,33 @@ def fold_classic(work: Folding, step: Step) -> None:
         found["kind"] = "downgrade"
     members = [Identity(*(row[name] for name in _IDENTITY)) for row in found["member_rows"]]
     gap = distance(found["generation"], state.generation)
-    is_replacement = gap == 0 and found["kind"] == "sync"  # same generation: no rebalance took place
+    # same generation: no rebalance took place
+    is_replacement = gap == 0 and found["kind"] == "sync"
     slot_of = name_slots(members, by_member_id=False)
     row = place | _generation(state, found, members, slot_of, record, history)
-    row["generation_gap"] = gap if history.tick.is_caught_up else None  # compaction removes records of the past
+    # compaction removes records of the past
+    row["generation_gap"] = gap if history.tick.is_caught_up else None
     replaced = _replaced(state.roster, members)
     if is_replacement:
-        history.replacements.append(place | _replacement(next(iter(replaced), None), found["member_rows"], slot_of))
+        history.replacements.append(
+            place | _replacement(next(iter(replaced), None), found["member_rows"], slot_of)
+        )
     else:
         history.generations.append(row)
     history.add_fact(work.group, record["source_offset"], _fact(row, found))
     place |= {"generation": found["generation"], "status": found["status"]}
     history.members += [
-        place | row | {"slot": slot_of[row["member_id"]], "replaced_member_id": replaced.get(row["member_id"])}
+        place
+        | row
+        | {"slot": slot_of[row["member_id"]], "replaced_member_id": replaced.get(row["member_id"])}
         for row in found["member_rows"]
     ]
     work.generations_total += int(found["kind"] in ("sync", "empty") and not is_replacement)
-    state.generation, state.roster, state.record_timestamp = found["generation"], members, record["record_timestamp"]
+    state.generation, state.roster, state.record_timestamp = (
+        found["generation"],
+        members,
+        record["record_timestamp"],
+    )
     state.was_type = state.was_number = None
     work.classic = _facts(found)
 
@@ -75,10 +86,17 @@ def _end(work: Folding, place: Row, history: History) -> None:
     if state.group_type not in (None, "classic"):
         return  # it clears up after a group that has long gone on under another protocol
     if state.was_type != "classic":
-        columns = {"kind": "tombstone", "group_type": "classic", "status": "ok", "live_read": history.tick.is_caught_up}
+        columns = {
+            "kind": "tombstone",
+            "group_type": "classic",
+            "status": "ok",
+            "live_read": history.tick.is_caught_up,
+        }
         history.generations.append(place | columns)
         history.add_fact(
-            work.group, place["source_offset"], _fact(place | columns | {"generation": state.generation or 0})
+            work.group,
+            place["source_offset"],
+            _fact(place | columns | {"generation": state.generation or 0}),
         )
     if state.group_type is not None:
         work.end(state.generation)
@@ -99,7 +117,10 @@ def _fact(row: Mapping[str, Any], found: Mapping[str, Any] | None = None) -> Gen
 
 
 def _is_downgrade(state: Folded, found: Mapping[str, Any]) -> bool:
-    """Return True if the last epoch of the group, modern until then, is the first generation of this classic one."""
+    """Return True if this first classic generation follows a modern group's last epoch.
+
+    The last epoch of the group is the first generation of the classic one.
+    """
     is_same = state.was_type not in (None, "classic") and state.was_number == found["generation"]
     return is_same and bool(state.roster) and found["kind"] == "sync"
 
@@ -114,11 +135,15 @@ def _generation(
 ) -> Row:
     is_live = history.tick.is_caught_up
     state_timestamp = to_moment(found["state_timestamp_ms"])
-    # a coordinator that took over may state a time of long before the rebalance
-    is_skewed = None not in (state_timestamp, state.record_timestamp) and state_timestamp < state.record_timestamp  # type: ignore[operator]
-    if is_skewed:
+    recorded = state.record_timestamp
+    is_skewed = state_timestamp is not None and recorded is not None and state_timestamp < recorded
+    if is_skewed:  # a coordinator that took over may state a time of long before the rebalance
         state_timestamp = None
-    sync = None if state_timestamp is None else (record["record_timestamp"] - state_timestamp).total_seconds()
+    sync = None
+    if state_timestamp is not None:
+        sync = (record["record_timestamp"] - state_timestamp).total_seconds()
+    # a clock that was set back would give a negative duration: then it is not known
+    is_sync = found["kind"] == "sync" and sync is not None and sync >= 0
     return {
         **{name: found[name] for name in _AS_DESCRIBED},
         "group_type": "classic",
@@ -126,8 +151,7 @@ def _generation(
         "leader_slot": slot_of.get(found["leader"] or ""),
         "started_low": _started_low(state, found, state_timestamp),
         "state_timestamp": state_timestamp,
-        # a clock that was set back would give a negative duration: then it is not known
-        "sync_seconds": sync if found["kind"] == "sync" and sync is not None and sync >= 0 else None,
+        "sync_seconds": sync if is_sync else None,
         **slot_columns(_changes(state, found, members, is_live=is_live)),
         "record_version": record["record_version"],
         "live_read": is_live,
@@ -135,7 +159,9 @@ def _generation(
     }
 
 
-def _changes(state: Folded, found: Mapping[str, Any], members: list[Identity], *, is_live: bool) -> SlotChanges | None:
+def _changes(
+    state: Folded, found: Mapping[str, Any], members: list[Identity], *, is_live: bool
+) -> SlotChanges | None:
     roster = [] if state.was_type is not None else state.roster
     # slots of a modern group are named otherwise
     if not is_live or roster is None or found["kind"] == "downgrade":
@@ -143,19 +169,28 @@ def _changes(state: Folded, found: Mapping[str, Any], members: list[Identity], *
     return compare_slots(roster, members, by_member_id=False)
 
 
-def _started_low(state: Folded, found: Mapping[str, Any], state_timestamp: datetime | None) -> datetime | None:
-    """Return the earliest time at which the rebalance can have started: a join phase is no longer than its timeout."""
+def _started_low(
+    state: Folded, found: Mapping[str, Any], state_timestamp: datetime | None
+) -> datetime | None:
+    """Return the earliest possible start of the rebalance.
+
+    A join phase is no longer than its timeout.
+    """
     if state_timestamp is None or found["kind"] != "sync":
         return None
-    longest = max(row["rebalance_timeout_ms"] or row["session_timeout_ms"] for row in found["member_rows"])
+    longest = max(
+        row["rebalance_timeout_ms"] or row["session_timeout_ms"] for row in found["member_rows"]
+    )
     low = (
-        state_timestamp - timedelta(milliseconds=max(0, longest)) - (INITIAL_DELAY if not state.roster else timedelta())
+        state_timestamp
+        - timedelta(milliseconds=max(0, longest))
+        - (INITIAL_DELAY if not state.roster else timedelta())
     )
     return low if state.record_timestamp is None else max(low, state.record_timestamp)
 
 
 def _spread(found: Mapping[str, Any], history: History, *, is_live: bool) -> Row:
-    """Count partitions that have an owner, and those that lack one by the poll; only live, as topics grow."""
+    """Count partitions with an owner, and without one by the poll; only live, as topics grow."""
     if found["kind"] not in ("sync", "downgrade") or found["topics"] is None:
         return {}
     assigned = assigned_places(found["member_rows"])
@@ -165,7 +200,11 @@ def _spread(found: Mapping[str, Any], history: History, *, is_live: bool) -> Row
 
 def _replaced(before: list[Identity] | None, now: list[Identity]) -> dict[str, str]:
     """Return a dict from new member id to the old one of the same instance id."""
-    old = {each.group_instance_id: each.member_id for each in before or () if each.group_instance_id is not None}
+    old = {
+        each.group_instance_id: each.member_id
+        for each in before or ()
+        if each.group_instance_id is not None
+    }
     return {
         each.member_id: old[each.group_instance_id]
         for each in now
@@ -174,7 +213,10 @@ def _replaced(before: list[Identity] | None, now: list[Identity]) -> dict[str, s
 
 
 def _facts(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `group_status` columns of a classic group; on loading, the broker tells Stable from Empty likewise."""
+    """Return `group_status` columns of a classic group.
+
+    On loading, the broker tells Stable from Empty likewise.
+    """
     names = ("protocol_type", "assignor", "rebalance_mode", "generation", "idle_members", "topics")
     held = [row["assigned"] for row in found["member_rows"]]
     return {

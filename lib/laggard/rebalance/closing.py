@@ -13,7 +13,14 @@ from laggard.lag.tick import Tick
 from laggard.rebalance.causes import Change, find_cause, find_necessity
 from laggard.rebalance.departures import Departure
 from laggard.rebalance.facts import Generation, Surroundings
-from laggard.rebalance.movement import Compared, Departed, add_returns, compare_rosters, find_departed, follow_moves
+from laggard.rebalance.movement import (
+    Compared,
+    Departed,
+    add_returns,
+    compare_rosters,
+    find_departed,
+    follow_moves,
+)
 from laggard.rebalance.parameters import RebalanceParameters
 from laggard.rebalance.pauses import Cost, measure_cost
 from laggard.rebalance.posterior import claim_reason, find_posterior, gather_evidence, mix
@@ -32,7 +39,7 @@ def close_rebalance(
     surroundings: Surroundings,
     parameters: RebalanceParameters,
 ) -> tuple[Closed | None, RebalanceState]:
-    """Return the row of the open rebalance as known at a time; an epoch that never was Stable ends then.
+    """Return the open rebalance's row as of `at`; an epoch that never was Stable ends then.
 
     `following` is the generation of that time, which begins another rebalance.
     """
@@ -51,7 +58,11 @@ def close_rebalance(
         **_explain(change, departed, seen, at, surroundings, parameters),
         **_describe(rebalance, compared),
         **_flag(rebalance, compared, cost),
-        **{name: value for name, value in asdict(cost).items() if name not in {"seconds", "is_complete"}},
+        **{
+            name: value
+            for name, value in asdict(cost).items()
+            if name not in {"seconds", "is_complete"}
+        },
     }
     standing = stand(rebalance.last, ended_at, is_complete=rebalance.is_at_rest)
     moves = compared.moves or ()
@@ -64,13 +75,20 @@ def close_rebalance(
 
 def rebalance_rows(closed: Iterable[Closed], tick: Tick) -> list[dict[str, Any]]:
     """Return rows of `rebalances`."""
-    return [asdict(each.row) | {"date": each.row.ended_at.date(), "batch_id": tick.batch_id} for each in closed]
+    return [
+        asdict(each.row) | {"date": each.row.ended_at.date(), "batch_id": tick.batch_id}
+        for each in closed
+    ]
 
 
 def _cost(rebalance: OpenRebalance, compared: Compared, at: datetime) -> Cost:
     if not rebalance.live_read or not rebalance.pauses or not rebalance.last.members:
         return Cost()
-    places = None if compared.moves is None else frozenset((move.topic, move.partition) for move in compared.moves)
+    places = (
+        None
+        if compared.moves is None
+        else frozenset((move.topic, move.partition) for move in compared.moves)
+    )
     return measure_cost(
         rebalance.pauses,
         moved=places,
@@ -80,7 +98,9 @@ def _cost(rebalance: OpenRebalance, compared: Compared, at: datetime) -> Cost:
     )
 
 
-def _change(rebalance: OpenRebalance, compared: Compared, ended_at: datetime, state: RebalanceState) -> Change:
+def _change(
+    rebalance: OpenRebalance, compared: Compared, ended_at: datetime, state: RebalanceState
+) -> Change:
     before, last = rebalance.before, rebalance.last
     old = () if before is None else before.members
     return Change(
@@ -137,7 +157,8 @@ def _explain(
     parameters: RebalanceParameters,
 ) -> dict[str, object]:
     posteriors = [
-        find_posterior(gather_evidence(each, seen.near, len(change.before or ()), at, parameters)) for each in seen.own
+        find_posterior(gather_evidence(each, seen.near, len(change.before or ()), at, parameters))
+        for each in seen.own
     ]
     reasons = [claim_reason(each, parameters) for each in posteriors]
     posterior = mix(posteriors)
@@ -145,7 +166,9 @@ def _explain(
     return {
         "cause": cause,
         "necessity": find_necessity(
-            cause, claim_reason(posterior, parameters), is_declared_deploy=surroundings.is_declared_deploy
+            cause,
+            claim_reason(posterior, parameters),
+            is_declared_deploy=surroundings.is_declared_deploy,
         ),
         "cause_posterior": posterior,
         "unread_window_seconds": _unread_seconds(departed.own, reasons),
@@ -153,7 +176,10 @@ def _explain(
 
 
 def _unread_seconds(departures: Sequence[Departure], reasons: Sequence[str | None]) -> float | None:
-    """Return the longest session of members that left no LeaveGroup: so long they are missed; None if unknown."""
+    """Return the longest session of members that left no LeaveGroup; None if unknown.
+
+    These members are missed for that long.
+    """
     silent = [
         each.session_seconds
         for each, reason in zip(departures, reasons, strict=True)
@@ -167,11 +193,16 @@ def _describe(rebalance: OpenRebalance, compared: Compared) -> dict[str, object]
     last, slots, movement = rebalance.last, compared.slots, compared.movement
     names = ("partitions", "moved", "necessary", "avoidable", "moved_ratio", "efficiency")
     return {
-        **{name: None if slots is None else getattr(slots, name) for name in ("joined", "left", "replaced")},
+        **{
+            name: None if slots is None else getattr(slots, name)
+            for name in ("joined", "left", "replaced")
+        },
         **{name: None if movement is None else getattr(movement, name) for name in names},
         "rebalance_mode": last.rebalance_mode,
         "assignor": last.assignor,
-        "members_before": None if slots is None or rebalance.before is None else len(rebalance.before.members),
+        "members_before": None
+        if slots is None or rebalance.before is None
+        else len(rebalance.before.members),
         "members_after": len(last.members),
         "leader": last.leader,
         "straggler_slot": rebalance.straggler_slot,

@@ -26,7 +26,8 @@ class Departure:
     place: tuple[str | None, str | None]  # client id and host
     at: datetime
     partitions: tuple[TopicPartition, ...] | None
-    idle_seconds: float | None  # from its last sign, a commit that moved on or its join, to the begin of the rebalance
+    # from its last sign, a commit that moved on or its join, to the begin of the rebalance
+    idle_seconds: float | None
     session_seconds: float | None
     rebalance_timeout_seconds: float | None
     commit_interval_seconds: float | None
@@ -60,9 +61,12 @@ def find_departures(
     by_member_id: bool,
     joined_at: datetime | None = None,
 ) -> tuple[Departure, ...]:
-    """Return members that left, even if another one has their slot; a static member's restart in time is no departure.
+    """Return members that left, even if another one has their slot.
 
-    `joined_at` is when all of them last joined: they polled then, whether or not they got anything done since.
+    A static member's restart in time is no departure.
+
+    `joined_at` is when all of them last joined: they polled then, whether or not they got anything
+    done since.
     """
     members = list(before)
     slot_of = name_slots(members, by_member_id=by_member_id)
@@ -82,9 +86,14 @@ def mark_returns(
     at: datetime,
     parameters: RebalanceParameters,
 ) -> tuple[Departure, ...]:
-    """Return the departures, marked if a new member replaced the member; a new member counts for one of them only."""
+    """Return the departures, marked if a new member replaced the member that left.
+
+    A new member counts for one departure only.
+    """
     old = {member.member_id for member in before}
-    fresh = sorted((member for member in now if member.member_id not in old), key=attrgetter("member_id"))
+    fresh = sorted(
+        (member for member in now if member.member_id not in old), key=attrgetter("member_id")
+    )
     found = list(departures)
     for level, fits in _RETURNS.items():
         for index, departure in enumerate(found):
@@ -104,12 +113,21 @@ def _departure(
     at: datetime,
     joined_at: datetime | None,
 ) -> Departure:
-    """Return facts about a member at the start of the rebalance; an idle partition is no evidence about its reader."""
+    """Return facts about a member at the start of the rebalance.
+
+    An idle partition is no evidence about its reader.
+    """
     held = [pause_of[place] for place in member.assigned or () if place in pause_of]
-    intervals = [each.commit_interval_seconds for each in held if each.commit_interval_seconds is not None]
+    intervals = [
+        each.commit_interval_seconds for each in held if each.commit_interval_seconds is not None
+    ]
     last = _last_sign(held, joined_at) if start.is_seen else None
     idle, at_end = (_silence_seconds(last, until) for until in (start.est, start.high))
-    timeout = member.session_timeout_ms if member.rebalance_timeout_ms is None else member.rebalance_timeout_ms
+    timeout = (
+        member.session_timeout_ms
+        if member.rebalance_timeout_ms is None
+        else member.rebalance_timeout_ms
+    )
     return Departure(
         slot=slot,
         member_id=member.member_id,
@@ -128,9 +146,16 @@ def _departure(
 
 
 def _last_sign(held: Sequence[PartitionPause], joined_at: datetime | None) -> datetime | None:
-    """Return the time of the last progress, or of the join if later; None without a partition that has traffic."""
+    """Return the time of the last progress, or of the join if later; None without traffic.
+
+    At least one partition must have traffic.
+    """
     progress = [each.progressed_at for each in held if each.has_traffic]
-    return max((each for each in (joined_at, *progress) if each is not None), default=None) if progress else None
+    return (
+        max((each for each in (joined_at, *progress) if each is not None), default=None)
+        if progress
+        else None
+    )
 
 
 def _silence_seconds(last: datetime | None, until: datetime | None) -> float | None:
@@ -139,7 +164,7 @@ def _silence_seconds(last: datetime | None, until: datetime | None) -> float | N
 
 
 def _was_material(held: Sequence[PartitionPause]) -> bool | None:
-    """Return True if one of the partitions had significant lag; None if that is unknown for one of them."""
+    """Return True if a partition had significant lag; None if that is unknown for one."""
     found = [each.material for each in held]
     return True if True in found else None if None in found or not found else False
 

@@ -1,7 +1,10 @@
-"""Groups as their coordinators describe them, where the offsets topic is not read (`cluster.source = "admin"`).
+"""Groups as coordinators describe them, where the offsets topic is not read.
 
-A description is a state and no history: it has no generation number of a classic group, and does not say when a
-rebalance began. So nothing here makes rows of `generations`, `group_members` or `rebalances`.
+That is with `cluster.source = "admin"`.
+
+A description is a state and no history: it has no generation number of a classic group, and does
+not say when a rebalance began. So nothing here makes rows of `generations`, `group_members` or
+`rebalances`.
 """
 
 from __future__ import annotations
@@ -28,12 +31,15 @@ _NOT_ASKED = {"session_timeout": None, "rebalance_timeout": -1}
 def describe_classic(answer: Row) -> dict[str, Any]:
     """Describe one group of a DescribeGroups response (as a dict).
 
-    Its members have the blobs of the group's record, so they are read as those are; they are empty unless the group is
-    Stable, and then topics and assignments are unknown.
+    Its members have the blobs of the group's record, so they are read as those are; they are empty
+    unless the group is Stable, and then topics and assignments are unknown.
     """
     members = [
         {**{name: member.get(name) for name in _IDENTITY}, **_NOT_ASKED}
-        | {"subscription": member["member_metadata"] or b"", "assignment": member["member_assignment"] or b""}
+        | {
+            "subscription": member["member_metadata"] or b"",
+            "assignment": member["member_assignment"] or b"",
+        }
         for member in answer["members"]
     ]
     found = describe_generation(
@@ -52,7 +58,9 @@ def describe_classic(answer: Row) -> dict[str, Any]:
         "assignor": found["assignor"],
         "rebalance_mode": found["rebalance_mode"],
         "topics": found["topics"],
-        "members": [{name: row[name] for name in (*_IDENTITY, "assigned")} for row in found["member_rows"]],
+        "members": [
+            {name: row[name] for name in (*_IDENTITY, "assigned")} for row in found["member_rows"]
+        ],
     }
 
 
@@ -67,7 +75,9 @@ def describe_consumer(answer: Row) -> dict[str, Any]:
         "rebalance_mode": "incremental" if members else None,
         "group_epoch": answer["group_epoch"],
         "assignment_epoch": answer["assignment_epoch"],
-        "topics": None if has_regex else sorted({name for each in members for name in each["subscribed_topic_names"]}),
+        "topics": None
+        if has_regex
+        else sorted({name for each in members for name in each["subscribed_topic_names"]}),
         "members": list(map(_describe_member, members)),
     }
 
@@ -87,9 +97,15 @@ def _describe_member(member: Row) -> dict[str, Any]:
 
 
 def take_descriptions(
-    known: Mapping[str, dict[str, Any]], described: Mapping[str, str], gone: Collection[str], topics: Topics, tick: Tick
+    known: Mapping[str, dict[str, Any]],
+    described: Mapping[str, str],
+    gone: Collection[str],
+    topics: Topics,
+    tick: Tick,
 ) -> Known:
-    """Return groups after a poll. `known`: columns `KEPT` so far. `described`: descriptions as JSON, by group.
+    """Return groups after a poll.
+
+    `known`: columns `KEPT` so far. `described`: descriptions as JSON, by group.
 
     A group that is not described stays as it was known; what is unchanged is not taken again.
     """
@@ -105,17 +121,29 @@ def take_descriptions(
 
 
 def _facts(found: Row, before: Row) -> dict[str, Any]:
-    if not found["members"] and not found["protocol_type"]:  # nobody ever joined: its offsets are all there is
+    # nobody ever joined: its offsets are all there is
+    if not found["members"] and not found["protocol_type"]:
         return {**dict.fromkeys(KEPT), "is_held": False}
     members, held = found["members"], [each["assigned"] for each in found["members"]]
     is_known = None not in held and found["topics"] is not None
-    names = ("group_type", "protocol_type", "assignor", "rebalance_mode", "group_epoch", "assignment_epoch")
+    names = (
+        "group_type",
+        "protocol_type",
+        "assignor",
+        "rebalance_mode",
+        "group_epoch",
+        "assignment_epoch",
+    )
     return {
         **dict.fromkeys(KEPT),
         **{name: found.get(name) for name in names},
         "members": len(members),
         "static_members": sum(each["group_instance_id"] is not None for each in members),
-        **({"idle_members": held.count([]), "assignment_imbalance": imbalance(map(len, held))} if is_known else {}),
+        **(
+            {"idle_members": held.count([]), "assignment_imbalance": imbalance(map(len, held))}
+            if is_known
+            else {}
+        ),
         # in a rebalance nothing is said of them: they stay what they were
         "topics": before.get("topics") if found["topics"] is None and members else found["topics"],
         "is_held": False,
@@ -123,9 +151,11 @@ def _facts(found: Row, before: Row) -> dict[str, Any]:
 
 
 def _folded(found: Row) -> Folded:
-    """Return the group with its members and their partitions; a topic's name stands for its id too."""
+    """Return the group with its members and partitions; a topic's name stands for its id too."""
     members = {
-        each["member_id"]: Member(**{name: each[name] for name in _IDENTITY}, assigned=_by_topic(each["assigned"]))
+        each["member_id"]: Member(
+            **{name: each[name] for name in _IDENTITY}, assigned=_by_topic(each["assigned"])
+        )
         for each in found["members"]
     }
     names = {place["topic"] for each in found["members"] for place in each["assigned"] or ()}

@@ -1,7 +1,7 @@
 """The epochs of modern groups as rows of `generations` and `group_members`.
 
-An epoch begins with the record of the group's new epoch and ends with the record by which its last member reaches it
-in state Stable (KIP-848); one that is superseded first has no end.
+An epoch begins with the record of the group's new epoch and ends with the record by which its last
+member reaches it in state Stable (KIP-848); one that is superseded first has no end.
 """
 
 from __future__ import annotations
@@ -11,13 +11,21 @@ from datetime import datetime
 
 from laggard.rebalance.facts import Generation, Identity, to_member
 from laggard.rebalance.folded import Epoch, Folded, Folding, Member
-from laggard.rebalance.group_facts import MODES, group_topics, member_topics, preferred_assignor, resolve
+from laggard.rebalance.group_facts import (
+    MODES,
+    group_topics,
+    member_topics,
+    preferred_assignor,
+    resolve,
+)
 from laggard.rebalance.history import History, Row, Step, assigned_places, distance
 from laggard.rebalance.slots import compare_slots
 
 _OF_MEMBER = (
-    "member_id", "group_instance_id", "replaced_member_id", "client_id", "client_host", "rack", "session_timeout_ms",
-    "rebalance_timeout_ms", "regex", "member_epoch", "previous_member_epoch", "member_state", "classic_protocols",
+    "member_id", "group_instance_id", "replaced_member_id", "client_id", "client_host", "rack",
+    "session_timeout_ms",
+    "rebalance_timeout_ms", "regex", "member_epoch", "previous_member_epoch", "member_state",
+    "classic_protocols",
 )  # fmt: skip
 _OF_EPOCH = ("assignor", "assigned_at", "joined", "left", "replaced", "record_version", "live_read")
 
@@ -45,10 +53,14 @@ def bump_epoch(work: Folding, step: Step) -> None:
 
 
 def _new_epoch(step: Step, state: Folded, now: Sequence[Identity], *, is_upgrade: bool) -> Epoch:
-    """Describe the epoch that a record begins: by the record, and by what changed since the epoch before."""
+    """Describe the epoch that a record begins, by the record and changes since the last epoch."""
     record, number, is_live = step.record, step.found["epoch"], step.history.tick.is_caught_up
     # what compaction removed is not known to have changed
-    changes = compare_slots(state.roster, now, by_member_id=True) if is_live and state.roster is not None else None
+    changes = (
+        compare_slots(state.roster, now, by_member_id=True)
+        if is_live and state.roster is not None
+        else None
+    )
     before = None if state.epoch is None else state.epoch.number
     return Epoch(
         number=number,
@@ -69,20 +81,25 @@ def _new_epoch(step: Step, state: Folded, now: Sequence[Identity], *, is_upgrade
 def _is_upgrade(state: Folded, number: int) -> bool:
     """Return True if the epoch continues a classic group.
 
-    Its members keep their ids, and its generation is the first epoch: also one whose members have joined and which no
-    record tells yet.
+    Its members keep their ids, and its generation is the first epoch: also one whose members have
+    joined and which no record tells yet.
     """
     numbers = {state.was_number, None if state.was_number is None else state.was_number + 1}
     return state.was_type == "classic" and number in numbers and bool(state.roster)
 
 
 def tell_epoch(work: Folding, history: History, offset: int, stable_at: datetime | None) -> None:
-    """Let the analytics see the epoch as it is at a record; a share group's partitions have many owners, so none."""
+    """Show the epoch at a record to the analytics, without owners for a share group.
+
+    A share group's partitions have many owners.
+    """
     state, epoch = work.state, work.state.epoch
     if epoch is None or state.group_type == "share":
         return
     place = _place(work, epoch, history)
-    members = tuple(to_member(_member_row(work, each, place, history)) for each in state.members.values())
+    members = tuple(
+        to_member(_member_row(work, each, place, history)) for each in state.members.values()
+    )
     generation = Generation(
         generation_kind="epoch",
         kind=epoch.kind,
@@ -101,7 +118,10 @@ def tell_epoch(work: Folding, history: History, offset: int, stable_at: datetime
 
 
 def close_epoch(work: Folding, history: History, stable_at: datetime | None) -> None:
-    """Record the epoch and its members, if it is open; None: it was superseded, or the group is empty."""
+    """Record the epoch and its members, if it is open.
+
+    `stable_at` is None if it was superseded, or the group is empty.
+    """
     state, epoch = work.state, work.state.epoch
     if epoch is None or not epoch.is_open:
         return
@@ -114,16 +134,21 @@ def close_epoch(work: Folding, history: History, stable_at: datetime | None) -> 
     for member in members:
         member.is_told = True
     epoch.is_open = False
-    work.generations_total += int(is_complete and epoch.kind != "upgrade")  # no rebalance: all keep what they have
+    # no rebalance: all keep what they have
+    work.generations_total += int(is_complete and epoch.kind != "upgrade")
 
 
 def _without_row(state: Folded) -> list[Member]:
     """Return members of the newest epoch that have no row of it yet."""
     of_epoch = {each.member_id for each in state.roster or ()}
-    return [each for each in state.members.values() if each.member_id in of_epoch and not each.is_told]
+    return [
+        each for each in state.members.values() if each.member_id in of_epoch and not each.is_told
+    ]
 
 
-def _epoch_row(state: Folded, epoch: Epoch, stable_at: datetime | None, members: Sequence[Row]) -> Row:
+def _epoch_row(
+    state: Folded, epoch: Epoch, stable_at: datetime | None, members: Sequence[Row]
+) -> Row:
     """Return columns of `generations` that the epoch itself and the rows of its members give."""
     roster = state.roster or []
     return {
@@ -142,7 +167,10 @@ def _epoch_row(state: Folded, epoch: Epoch, stable_at: datetime | None, members:
 
 
 def tell_member(work: Folding, member: Member, history: History) -> None:
-    """Add a member's row of the newest epoch: before it goes, or if it took over after the epoch was recorded."""
+    """Add a member's row of the newest epoch.
+
+    This is done before it goes, or if it took over after the epoch was recorded.
+    """
     epoch = work.state.epoch
     if epoch is None or member.is_told:
         return
@@ -152,7 +180,10 @@ def tell_member(work: Folding, member: Member, history: History) -> None:
 
 
 def _place(work: Folding, epoch: Epoch, history: History) -> Row:
-    source = {name: getattr(epoch, name) for name in ("source_partition", "source_offset", "record_timestamp")}
+    source = {
+        name: getattr(epoch, name)
+        for name in ("source_partition", "source_offset", "record_timestamp")
+    }
     return history.place(work.group, "epoch", source) | {"generation": epoch.number}
 
 
@@ -161,7 +192,9 @@ def _member_row(work: Folding, member: Member, place: Row, history: History) -> 
     assigned = resolve(state, member.assigned, history.topics)
     pending = resolve(state, member.pending_revocation, history.topics)
     topics = group_topics(state) if state.group_type == "streams" else member_topics(state, member)
-    is_known = topics is not None and all(each["topic"] for each in (*(assigned or ()), *(pending or ())))
+    is_known = topics is not None and all(
+        each["topic"] for each in (*(assigned or ()), *(pending or ()))
+    )
     return place | {
         **{name: getattr(member, name) for name in _OF_MEMBER},
         "slot": member.group_instance_id or member.member_id,
@@ -173,14 +206,16 @@ def _member_row(work: Folding, member: Member, place: Row, history: History) -> 
 
 
 def _spread(state: Folded, rows: list[Row], history: History, *, is_live: bool) -> Row:
-    """Count partitions that have an owner, and those that lack one; a share group's may have several."""
+    """Count partitions with and without an owner; a share group's may have several."""
     if state.group_type == "streams" and any(row["status"] == "partial" for row in rows):
         return {}  # a task whose topics are not known has an unknown number of partitions
     named = assigned_places(rows)
     is_known = is_live and all(topic for topic, _ in named)
     return {
         "partitions_assigned": len(named if state.group_type == "streams" else _held_parts(state)),
-        "partitions_unassigned": history.topics.unassigned(group_topics(state), named) if is_known else None,
+        "partitions_unassigned": history.topics.unassigned(group_topics(state), named)
+        if is_known
+        else None,
     }
 
 

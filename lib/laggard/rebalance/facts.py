@@ -43,7 +43,8 @@ class MemberFacts:
 
 
 _PLAIN = (
-    "member_id", "group_instance_id", "client_id", "client_host", "session_timeout_ms", "rebalance_timeout_ms",
+    "member_id", "group_instance_id", "client_id", "client_host", "session_timeout_ms",
+    "rebalance_timeout_ms",
 )  # fmt: skip
 
 
@@ -68,8 +69,8 @@ def _places(held: Iterable[Mapping[str, Any]] | None) -> tuple[TopicPartition, .
 class Generation:
     """A row of `generations` with its members.
 
-    An epoch is recorded twice: at its start without `stable_at`, and again when it is Stable; one that is superseded
-    first is recorded once.
+    An epoch is recorded twice: at its start without `stable_at`, and again when it is Stable; one
+    that is superseded first is recorded once.
     """
 
     generation_kind: str  # classic or epoch
@@ -108,7 +109,10 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One offset commit; `lag` is the lag at its instant, `unseen` counts those that moved on since the one before."""
+    """An offset commit.
+
+    `lag` is the lag at its instant, `unseen` counts the moving commits since the one before.
+    """
 
     topic: str
     partition: int
@@ -120,7 +124,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:
-    """A partition of the group before the batch; rates per second, `lag` now, `commit` the newest."""
+    """Partition of the group before the batch; rates per second, `lag` now, `commit` the newest."""
 
     commit: Commit | None = None
     progressed_at: datetime | None = None  # newest commit that moved the offset on

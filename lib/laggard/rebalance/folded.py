@@ -1,4 +1,4 @@
-"""A group as its records leave it: all that is needed to fold the next one, kept as the column `folded`.
+"""A group as its records leave it: all state to fold the next record, in the column `folded`.
 
 The fields are the columns of that struct in `tables/status_tables.py`, by name.
 """
@@ -12,7 +12,8 @@ from typing import Any
 
 from laggard.rebalance.facts import Identity
 
-Held = list[dict[str, Any]]  # source (topic id, or subtopology id in streams groups) and its partitions
+# source (topic id, or subtopology id in streams groups) and its partitions
+Held = list[dict[str, Any]]
 
 
 @dataclass(slots=True)
@@ -43,13 +44,16 @@ class Member:
         return Identity(self.member_id, self.group_instance_id, self.client_id, self.client_host)
 
     def is_reconciled(self, epoch: int | None) -> bool:
-        """Return True if the member has reached its target, as in Kafka's ConsumerGroupMember.isReconciledTo."""
+        """Return True if the member has reached its target.
+
+        The rule is that of Kafka's ConsumerGroupMember.isReconciledTo.
+        """
         return self.member_state == "Stable" and self.member_epoch == epoch
 
 
 @dataclass(slots=True)
 class Epoch:
-    """The newest epoch of a modern group: its row of `generations` in the making, and where it stands."""
+    """The newest epoch of a modern group: its `generations` row in the making, and its state."""
 
     number: int
     kind: str
@@ -75,16 +79,19 @@ class Folded:
     assignment_epoch: int | None = None
     epoch: Epoch | None = None
     members: dict[str, Member] = field(default_factory=dict)  # of a modern group
-    roster: list[Identity] | None = None  # members of the newest generation or epoch; None: not known
+    # members of the newest generation or epoch; None: not known
+    roster: list[Identity] | None = None
     regexes: dict[str, list[str]] = field(default_factory=dict)
     topic_names: dict[str, str] = field(default_factory=dict)  # by topic id, from records
     topology_epoch: int | None = None
     validated_topology_epoch: int | None = None
     subtopologies: dict[str, dict[str, Any]] = field(default_factory=dict)
-    departed: dict[str, str] = field(default_factory=dict)  # instance id to member id, gone since the newest epoch
+    # instance id to member id, gone since the newest epoch
+    departed: dict[str, str] = field(default_factory=dict)
     generation: int | None = None  # of a classic group
     record_timestamp: datetime | None = None  # of the newest classic generation
-    was_type: str | None = None  # what the group was before its tombstone, and its generation or epoch then
+    # what the group was before its tombstone, and its generation or epoch then
+    was_type: str | None = None
     was_number: int | None = None
 
     def to_row(self) -> dict[str, Any]:
@@ -94,10 +101,17 @@ class Folded:
             "epoch": None if self.epoch is None else _row(self.epoch),
             "members": [_row(member) for member in self.members.values()],
             "roster": None if self.roster is None else [_row(each) for each in self.roster],
-            "regexes": [{"regex": regex, "topics": topics} for regex, topics in self.regexes.items()],
-            "topic_names": [{"topic_id": number, "topic": name} for number, name in self.topic_names.items()],
+            "regexes": [
+                {"regex": regex, "topics": topics} for regex, topics in self.regexes.items()
+            ],
+            "topic_names": [
+                {"topic_id": number, "topic": name} for number, name in self.topic_names.items()
+            ],
             "subtopologies": list(self.subtopologies.values()),
-            "departed": [{"group_instance_id": key, "member_id": member} for key, member in self.departed.items()],
+            "departed": [
+                {"group_instance_id": key, "member_id": member}
+                for key, member in self.departed.items()
+            ],
         }
 
     @classmethod
@@ -118,7 +132,8 @@ class Folded:
 
 
 _PLAIN = (
-    "group_type", "assignment_epoch", "topology_epoch", "validated_topology_epoch", "generation", "record_timestamp",
+    "group_type", "assignment_epoch", "topology_epoch", "validated_topology_epoch", "generation",
+    "record_timestamp",
     "was_type", "was_number",
 )  # fmt: skip
 _NAMES = {kind: tuple(each.name for each in fields(kind)) for kind in (Member, Epoch, Identity)}
@@ -140,10 +155,14 @@ class Folding:
     state: Folded
     classic: dict[str, Any] | None  # facts of the newest classic record
     generations_total: int
-    held: dict[str, Held | None] = field(default_factory=dict)  # places by name, of members that went in this batch
+    # places by name, of members that went in this batch
+    held: dict[str, Held | None] = field(default_factory=dict)
 
     def begin(self, group_type: str) -> Folded:
-        """Return the state for a record of this group type; another type resets it, even without a tombstone."""
+        """Return the state for a record of this group type; another type resets it.
+
+        A reset needs no tombstone.
+        """
         state = self.state
         if state.group_type is None:
             state.group_type = group_type
@@ -154,7 +173,7 @@ class Folding:
         return self.state
 
     def end(self, number: int | None) -> None:
-        """End the group at its own tombstone; keep what a group under another protocol may go on from."""
+        """End the group at its own tombstone; keep the state that another protocol may continue."""
         state = self.state
         self.state = Folded(was_type=state.group_type, was_number=number, roster=state.roster)
         self.classic = None

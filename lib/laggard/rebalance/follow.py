@@ -1,4 +1,4 @@
-"""The rebalances of a batch: what each group's analytics are given of rows and records, and the rows they give back."""
+"""Rebalances of a batch: rows and records given to each group's analytics, and their results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LONG_AGO = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """Per group that was looked at: its state as text, the rebalance whose row is to come, and the rows of now."""
+    """Results per inspected group: its state as text, the rebalance due for a row, current rows."""
 
     texts: dict[str, str]
     under_way: dict[str, OpenRebalance | None]
@@ -52,8 +52,8 @@ def follow_rebalances(
 ) -> Followed:
     """Bring the rebalances of some groups up to date.
 
-    `texts`: their column rebalance_state so far. `groups`: rows of `group_status` now. `partition_status`: rows before
-    and after the tick.
+    `texts`: their column rebalance_state so far. `groups`: rows of `group_status` now.
+    `partition_status`: rows before and after the tick.
     """
     rows = (*partition_status, batch.commits, batch.edges)
     before, after, commits, edges = (of_groups(each, texts) for each in rows)
@@ -88,7 +88,10 @@ def _surroundings(group: str, row: Mapping[str, Any], tick: Tick) -> Surrounding
 
 
 def _read_until(row: Mapping[str, Any], tick: Tick) -> datetime:
-    """Return the time up to which the group's records are read: the poll's, or long ago if some are not read yet."""
+    """Return the time up to which the group's records are read.
+
+    This is the poll's time, or long ago if some records are not read yet.
+    """
     number = row.get("offsets_partition")
     is_blocked = number in tick.blocked_partitions or number in tick.unread_partitions
     # by the clock that the brokers should have as well, which is not held
@@ -104,7 +107,9 @@ def _commits(
     for row in edges.to_pylist():
         if row["group"] in named and row["commit_timestamp"] is not None:
             commit = series.commit(row, row["committed_offset"], row["commit_timestamp"])
-            found[row["group"]].append((row["source_offset"], replace(commit, unseen=row["unseen"])))
+            found[row["group"]].append(
+                (row["source_offset"], replace(commit, unseen=row["unseen"]))
+            )
     for row in commits.to_pylist():
         if row["group"] not in named and not row["is_deleted"]:
             found[row["group"]] += _of_key(row, series)
@@ -112,15 +117,22 @@ def _commits(
 
 
 def _of_key(row: Row, series: Series) -> Iterable[tuple[int, Commit]]:
-    """Yield the first commit, the last with progress, and the last; without records between them, ordered by time."""
+    """Yield the first commit, the last with progress, and the last.
+
+    They have no records between them and are ordered by time.
+    """
     committed = row["committed_offset"]
     places = (
         (row["first_committed_offset"], row["first_commit_timestamp"]),
         (committed, row["progress_timestamp"]),
         (committed, row["commit_timestamp"]),
     )
-    between = row["commits"] - row["noop_commits"] - 2  # of those that moved on, less the first and the last
+    # of those that moved on, less the first and the last
+    between = row["commits"] - row["noop_commits"] - 2
     for offset, at in dict.fromkeys(places):
         if offset is not None and at is not None:
             unseen = max(0, between) if (offset, at) == places[1] else 0
-            yield round(at.timestamp() * 1000), replace(series.commit(row, offset, at), unseen=unseen)
+            yield (
+                round(at.timestamp() * 1000),
+                replace(series.commit(row, offset, at), unseen=unseen),
+            )

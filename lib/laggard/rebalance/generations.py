@@ -1,7 +1,7 @@
 """Group records of the classic protocol, described for the fold: the generation and its members.
 
-Source: group-coordinator's GroupMetadataValue; the record is written when the leader's SyncGroup is handled, so its
-time is the end of the rebalance and its state timestamp the end of the join phase.
+Source: group-coordinator's GroupMetadataValue; the record is written when the leader's SyncGroup is
+handled, so its time is the end of the rebalance and its state timestamp the end of the join phase.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ _NO_BLOBS = {  # what the blobs of a member say; None is not known
 
 
 def describe_generation(value: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return columns of `generations` and, under `member_rows`, of `group_members` for one group record; times in ms.
+    """Return columns of `generations` and, under `member_rows`, of `group_members` for a record.
+
+    The record is a group record; times are in ms.
 
     None is a tombstone. Fields that cannot be derived are null and make the status partial.
     """
@@ -54,7 +56,7 @@ def describe_generation(value: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _of_blobs(rows: list[dict[str, Any]], protocol_type: str) -> dict[str, Any]:
-    """Return columns that need the blobs of all members; only consumers have some that name topics."""
+    """Return columns that need all members' blobs; only consumers have blobs that name topics."""
     is_consumer = protocol_type == "consumer"
     if not is_consumer or any(row["topics"] is None or row["assigned"] is None for row in rows):
         return {"status": "partial" if is_consumer else "ok", "idle_members": None, "topics": None}
@@ -71,7 +73,9 @@ def _kind(value: Mapping[str, Any]) -> str:
     return "create" if value["generation"] == 0 and not value["protocol_type"] else "empty"
 
 
-def _member(member: Mapping[str, Any], value: Mapping[str, Any], mode: str | None) -> dict[str, Any]:
+def _member(
+    member: Mapping[str, Any], value: Mapping[str, Any], mode: str | None
+) -> dict[str, Any]:
     return {
         "member_id": member["member_id"],
         "group_instance_id": member["group_instance_id"],
@@ -86,9 +90,10 @@ def _member(member: Mapping[str, Any], value: Mapping[str, Any], mode: str | Non
 
 
 def _blobs(member: Mapping[str, Any], protocol_type: str, mode: str | None) -> dict[str, Any]:
-    """Return decoded fields of the blobs; null for one that does not decode, so that the record is not lost."""
+    """Return decoded fields of the blobs; null for an undecodable blob, so the record is kept."""
     subscription, assignment = decode_member(protocol_type, member)
-    if protocol_type != "consumer":  # a Connect worker has connectors and tasks, no topics and partitions
+    # a Connect worker has connectors and tasks, no topics and partitions
+    if protocol_type != "consumer":
         return {"subscription_version": subscription.get("version")}
     assigned = None if "error" in assignment else _flat(assignment["assigned_partitions"])
     if "error" in subscription:
@@ -110,7 +115,10 @@ def _blobs(member: Mapping[str, Any], protocol_type: str, mode: str | None) -> d
 def _to_revoke(
     owned: list[dict[str, Any]] | None, assigned: list[dict[str, Any]] | None
 ) -> list[dict[str, Any]] | None:
-    """Return partitions that a cooperative member held and loses; it revokes just those and joins again (KIP-429)."""
+    """Return partitions that a cooperative member held and loses.
+
+    It revokes just those and joins again (KIP-429).
+    """
     if owned is None or assigned is None:
         return None
     kept = {(each["topic"], each["partition"]) for each in assigned}
@@ -118,7 +126,11 @@ def _to_revoke(
 
 
 def _flat(by_topic: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{"topic": each["topic"], "partition": partition} for each in by_topic for partition in each["partitions"]]
+    return [
+        {"topic": each["topic"], "partition": partition}
+        for each in by_topic
+        for partition in each["partitions"]
+    ]
 
 
 def _known(number: int) -> int | None:

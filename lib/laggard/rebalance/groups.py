@@ -1,4 +1,7 @@
-"""One row per group and tick: state, members and lag, from records, partition rows and the brokers' own listing."""
+"""One row per group and tick: state, members, lag, from records, partition rows and listing.
+
+The listing is the brokers' own.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +25,12 @@ class Listing:
     coordinators: Mapping[int, int | None]  # offsets partition -> broker; None: it has no leader
     is_fresh: bool
     unlisted: frozenset[int | None] = frozenset()  # coordinators that did not list their groups
-    errors: Mapping[str, str | None] = field(default_factory=dict)  # of groups that were asked for their offsets
+    # of groups that were asked for their offsets
+    errors: Mapping[str, str | None] = field(default_factory=dict)
 
 
 def generation_or_epoch(row: Mapping[str, Any]) -> int | None:
-    """Return the generation of a classic group, the epoch of a modern one: a group has one of them."""
+    """Return the generation of a classic group, or the epoch of a modern one."""
     number: int | None = row["generation"] if row["group_epoch"] is None else row["group_epoch"]
     return number
 
@@ -58,10 +62,12 @@ def group_rows(
     refused: Mapping[str, Sequence[tuple[str, int]]] | None = None,
     uncommitted: Mapping[str, int] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return rows of `group_status`; `refused`: by group, partitions with a commit and without a row.
+    """Return rows of `group_status`.
 
-    `uncommitted`: number of those without either. A group lives as long as it has an offset, a subscription or a
-    group record.
+    `refused`: by group, partitions with a commit and without a row.
+
+    `uncommitted`: number of those without either. A group lives as long as it has an offset, a
+    subscription or a group record.
     """
     rows, refused = [], refused or {}
     for group in sorted(facts.keys() | sums.keys() | refused.keys()):
@@ -90,7 +96,9 @@ def _row(
     listing: Listing,
     tick: Tick,
 ) -> dict[str, Any]:
-    total, ok, no_commit = (totals.get(name) or 0 for name in ("status_count", "is_ok_sum", "is_no_commit_sum"))
+    total, ok, no_commit = (
+        totals.get(name) or 0 for name in ("status_count", "is_ok_sum", "is_no_commit_sum")
+    )
     unknown = total - ok - no_commit
     status = "stale" if not tick.is_caught_up else PARTIAL if unknown else "ok"
     known_lag = totals.get("lag_sum") if ok else None
@@ -146,7 +154,10 @@ def _of_listing(
 def _coordinator(
     found: Mapping[str, Any], totals: Mapping[str, Any], listing: Listing
 ) -> tuple[int | None, int | None, bool]:
-    """Return the offsets partition and its leader, None if unknown, and True if the listing covers the group."""
+    """Return the offsets partition, its leader, and True if the listing covers the group.
+
+    Partition and leader are None if unknown.
+    """
     partition = totals.get("commit_source_partition_max")
     if partition is None:
         partition = found.get("offsets_partition")
@@ -158,9 +169,16 @@ def _coordinator(
 
 
 def _state(
-    before: Mapping[str, Any], found: Mapping[str, Any], listed: Mapping[str, Any], *, is_fresh: bool
+    before: Mapping[str, Any],
+    found: Mapping[str, Any],
+    listed: Mapping[str, Any],
+    *,
+    is_fresh: bool,
 ) -> tuple[str, str]:
-    """Return the state in Kafka's spelling and its source: the broker, or records by the broker's rule on loading."""
+    """Return the state in Kafka's spelling and its source.
+
+    The source is the broker, or records by the broker's rule on loading.
+    """
     if listed.get("group_state"):
         return listed["group_state"], "admin"
     is_unchanged = found.get("group_record_offset") == before.get("group_record_offset")
@@ -173,8 +191,13 @@ def _state(
     return "Unknown", "none"
 
 
-def _polled_state(before: Mapping[str, Any], listed: Mapping[str, Any], error: str | None) -> tuple[str, str]:
-    """Return the state if coordinators are polled: the broker's last one, unless the group is refused or fails."""
+def _polled_state(
+    before: Mapping[str, Any], listed: Mapping[str, Any], error: str | None
+) -> tuple[str, str]:
+    """Return the state if coordinators are polled, with its source.
+
+    This is the broker's last state, unless the group is refused or fails.
+    """
     if listed.get("group_state"):
         return listed["group_state"], "admin"
     if error is None and before.get("state_source") == "admin":
@@ -183,7 +206,11 @@ def _polled_state(before: Mapping[str, Any], listed: Mapping[str, Any], error: s
 
 
 def _type(
-    before: Mapping[str, Any], found: Mapping[str, Any], listed: Mapping[str, Any], *, is_fresh: bool
+    before: Mapping[str, Any],
+    found: Mapping[str, Any],
+    listed: Mapping[str, Any],
+    *,
+    is_fresh: bool,
 ) -> str | None:
     kind = (listed.get("group_type") or "").lower() or found.get("group_type")
     if kind is None and not is_fresh:

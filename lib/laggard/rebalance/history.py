@@ -23,14 +23,15 @@ class History:
     generations: list[Row] = field(default_factory=list)
     members: list[Row] = field(default_factory=list)
     replacements: list[Row] = field(default_factory=list)  # static members that rejoined
-    facts: dict[str, list[tuple[int, Generation]]] = field(default_factory=dict)  # with the offset of the record
+    # with the offset of the record
+    facts: dict[str, list[tuple[int, Generation]]] = field(default_factory=dict)
 
     def add_fact(self, group: str, offset: int, generation: Generation) -> None:
         """Add what the analytics of rebalances are to see of a group, in log order."""
         self.facts.setdefault(group, []).append((offset, generation))
 
     def place(self, group: str, kind: str, record: Row) -> Row:
-        """Return the columns that every row takes from its record; `kind` is the generation_kind."""
+        """Return the columns that every row takes from its record; `kind` is generation_kind."""
         at: datetime = record["record_timestamp"]
         return {
             "date": at.date(),
@@ -38,17 +39,26 @@ class History:
             "group": group,
             "generation_kind": kind,
             "batch_id": self.tick.batch_id,
-            **{name: record[name] for name in ("source_partition", "source_offset", "record_timestamp")},
+            **{
+                name: record[name]
+                for name in ("source_partition", "source_offset", "record_timestamp")
+            },
         }
 
 
 def assigned_places(members: Iterable[Row]) -> set[tuple[str | None, int]]:
-    """Return topic and partition of all that some rows of `group_members` have; None for a topic of unknown name."""
+    """Return topic and partition of all assignments of `group_members` rows.
+
+    None stands for a topic of unknown name.
+    """
     return {(each["topic"], each["partition"]) for row in members for each in row["assigned"] or ()}
 
 
 def distance(number: int, before: int | None) -> int | None:
-    """Return the number of generations or epochs between two records; None if out of range, which no broker writes."""
+    """Return the number of generations or epochs between two records.
+
+    The value is None if out of range, which no broker writes.
+    """
     gap = None if before is None else number - before
     return gap if gap is not None and -(2**31) <= gap < 2**31 else None
 

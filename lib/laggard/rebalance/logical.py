@@ -1,7 +1,7 @@
-"""Generations that are one logical rebalance, decided record by record, so that no cut into batches changes it.
+"""Generations of one logical rebalance, found record by record, whatever the cuts into batches.
 
-Members of a cooperative group that gave partitions up join again at once (KIP-429), and an epoch may be superseded
-before all members reached it (KIP-848): what such records tell is one rebalance.
+Members of a cooperative group that gave partitions up join again at once (KIP-429), and an epoch
+may be superseded before all members reached it (KIP-848): what such records tell is one rebalance.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ def advance(
 ) -> tuple[list[Closed], RebalanceState]:
     """Return the rebalances that are over, and the state to continue from.
 
-    `events` are the group's records of a batch in log order, `partitions` what was known before them, `read_until` the
-    record time up to which the group's part of the offsets topic has been read.
+    `events` are the group's records of a batch in log order, `partitions` what was known before
+    them, `read_until` the record time up to which the group's part of the offsets topic has been
+    read.
     """
     work = _Work(state, dict(partitions), surroundings, parameters)
     for event in events:
@@ -49,7 +50,7 @@ def advance(
 
 
 class _Work:
-    """One group while the records of a batch go through it; a commit must not cost a look at every partition."""
+    """One group while a batch's records pass; a commit must not cost a scan of its partitions."""
 
     def __init__(
         self,
@@ -68,7 +69,9 @@ class _Work:
     def state(self) -> RebalanceState:
         if self._state.open is None:
             return self._state
-        return replace(self._state, open=replace(self._state.open, pauses=tuple(self._pauses.values())))
+        return replace(
+            self._state, open=replace(self._state.open, pauses=tuple(self._pauses.values()))
+        )
 
     def keep(self, state: RebalanceState) -> None:
         self._state = state
@@ -78,7 +81,9 @@ class _Work:
         self.settled_at = None if state.open is None else settled_at(state.open, self.parameters)
 
     def close(self, at: datetime, following: Generation | None = None) -> None:
-        done, state = close_rebalance(self.state, at, following, self._surroundings, self.parameters)
+        done, state = close_rebalance(
+            self.state, at, following, self._surroundings, self.parameters
+        )
         self.closed += [] if done is None else [done]
         self.keep(state)
 
@@ -98,11 +103,13 @@ class _Work:
             self.keep(self.state)  # the last commit waited for: what settles it is known now
 
 
-def belongs_to(rebalance: OpenRebalance, generation: Generation, parameters: RebalanceParameters) -> bool:
+def belongs_to(
+    rebalance: OpenRebalance, generation: Generation, parameters: RebalanceParameters
+) -> bool:
     """Return True if a generation continues a rebalance.
 
-    An epoch does until one is Stable; a generation where the one before took partitions away that nobody got yet, or
-    where its join phase ended shortly after.
+    An epoch does until one is Stable; a generation where the one before took partitions away that
+    nobody got yet, or where its join phase ended shortly after.
     """
     if generation.generation_kind != rebalance.last.generation_kind:
         return False
@@ -110,23 +117,37 @@ def belongs_to(rebalance: OpenRebalance, generation: Generation, parameters: Reb
         return True
     if generation.generation_kind == "epoch":
         return False
-    # without a state timestamp (record version below 2) the record's own time is the latest it can be
+    # without a state timestamp (record version below 2) the record's own time is the latest it can
+    # be
     joined_at = generation.state_timestamp or generation.recorded_at
-    return (joined_at - rebalance.ended_at).total_seconds() < merge_gap_seconds(rebalance.last, parameters)
+    return (joined_at - rebalance.ended_at).total_seconds() < merge_gap_seconds(
+        rebalance.last, parameters
+    )
 
 
-def has_reached_limit(rebalance: OpenRebalance, generation: Generation, parameters: RebalanceParameters) -> bool:
-    """Return True if a rebalance has lasted so long that its row must not wait until the group is at rest."""
-    return (generation.recorded_at - rebalance.opened_at).total_seconds() > parameters.merge_limit_seconds
+def has_reached_limit(
+    rebalance: OpenRebalance, generation: Generation, parameters: RebalanceParameters
+) -> bool:
+    """Return True if a rebalance has lasted so long that its row must not wait.
+
+    The row would wait until the group is at rest.
+    """
+    return (
+        generation.recorded_at - rebalance.opened_at
+    ).total_seconds() > parameters.merge_limit_seconds
 
 
 def merge_gap_seconds(generation: Generation, parameters: RebalanceParameters) -> float:
     """Return the longest gap in seconds after a generation within one rebalance."""
-    return max(parameters.merge_sync_times * (sync_seconds(generation) or 0.0), parameters.merge_seconds)
+    return max(
+        parameters.merge_sync_times * (sync_seconds(generation) or 0.0), parameters.merge_seconds
+    )
 
 
 def settled_at(rebalance: OpenRebalance, parameters: RebalanceParameters) -> datetime | None:
-    """Find when nothing more is to come: every stopped partition has committed, and no generation can join it.
+    """Find the time after which nothing more is to come.
+
+    Every stopped partition has committed by then, and no generation can join it.
 
     None while that is open; at the latest some minutes after its end, as far as it has one.
     """
@@ -139,9 +160,14 @@ def settled_at(rebalance: OpenRebalance, parameters: RebalanceParameters) -> dat
         return given_up_at
     gap = 0.0
     if rebalance.last.generation_kind == "classic":
-        # a next generation whose join phase ended within the merge gap may still be in its sync phase
+        # a next generation whose join phase ended within the merge gap may still be in its sync
+        # phase
         gap = parameters.settle_gaps * merge_gap_seconds(rebalance.last, parameters)
-    resumed = [pause.resumed_at for pause in rebalance.pauses if pause.seconds is not None and pause.resumed_at]
+    resumed = [
+        pause.resumed_at
+        for pause in rebalance.pauses
+        if pause.seconds is not None and pause.resumed_at
+    ]
     return min(given_up_at, max([ended_at + timedelta(seconds=gap), *resumed]))
 
 
@@ -160,8 +186,8 @@ def _add_generation(work: _Work, generation: Generation) -> None:
 def _without_rebalance(standing: Standing | None, generation: Generation) -> Standing | None:
     """Return the group after a record that no rebalance writes.
 
-    The departure of the last member of the new protocol turns a group into a classic one, whose members then rebalance
-    (KIP-848): that member is still part of what was before.
+    The departure of the last member of the new protocol turns a group into a classic one, whose
+    members then rebalance (KIP-848): that member is still part of what was before.
     """
     if generation.kind == "tombstone":
         return None if standing is None else replace(standing, generation_kind=GONE)
@@ -176,7 +202,9 @@ def _without_rebalance(standing: Standing | None, generation: Generation) -> Sta
 def _begin_or_go_on(work: _Work, rebalance: OpenRebalance | None, generation: Generation) -> None:
     if rebalance is not None and belongs_to(rebalance, generation, work.parameters):
         if not has_reached_limit(rebalance, generation, work.parameters):
-            work.keep(replace(work.state, open=add_generation(rebalance, generation, work.parameters)))
+            work.keep(
+                replace(work.state, open=add_generation(rebalance, generation, work.parameters))
+            )
             return
         flags = (*rebalance.flags, "merge_limit")
         work.keep(replace(work.state, open=replace(rebalance, flags=flags)))
@@ -186,7 +214,10 @@ def _begin_or_go_on(work: _Work, rebalance: OpenRebalance | None, generation: Ge
 
 
 def _is_known(state: RebalanceState, generation: Generation) -> bool:
-    """Return True if the generation was recorded before: an epoch that is Stable now, or a static member's return."""
+    """Return True if the generation was recorded before.
+
+    It is an epoch that is Stable now, or a static member's return.
+    """
     known: list[int] = []
     if state.open is not None and state.open.last.generation_kind == generation.generation_kind:
         known += state.open.generations
@@ -196,7 +227,7 @@ def _is_known(state: RebalanceState, generation: Generation) -> bool:
 
 
 def _renew(work: _Work, generation: Generation) -> None:
-    """Update the members to those of now; within one generation only a static member's id changes (KIP-345)."""
+    """Update the members; within a generation only a static member's id changes (KIP-345)."""
     rebalance, standing = work.state.open, work.state.standing
     if rebalance is None:
         if standing is not None:
@@ -205,17 +236,29 @@ def _renew(work: _Work, generation: Generation) -> None:
         if generation.stable_at is not None and rebalance.ended_at is None:
             rebalance = replace(rebalance, ended_at=generation.stable_at)
         elif generation.generation_kind == "classic":
-            rebalance = replace(rebalance, before=_with_new_ids(rebalance.before, rebalance.last, generation))
+            rebalance = replace(
+                rebalance, before=_with_new_ids(rebalance.before, rebalance.last, generation)
+            )
             generation = replace(rebalance.last, members=generation.members)
         whole = is_whole(generation, rebalance.before)
         work.keep(replace(work.state, open=replace(rebalance, last=generation, is_complete=whole)))
 
 
 def _with_new_ids(before: Standing | None, last: Generation, now: Generation) -> Standing | None:
-    """Return the former group with new ids of members that rejoined after the rebalance, which did not replace them."""
+    """Return the former group with new ids of members that rejoined after the rebalance.
+
+    These members did not replace the former ones.
+    """
     ids = {each.group_instance_id: each.member_id for each in now.members}
-    back = {each.member_id: ids.get(each.group_instance_id, "") for each in last.members if each.group_instance_id}
+    back = {
+        each.member_id: ids.get(each.group_instance_id, "")
+        for each in last.members
+        if each.group_instance_id
+    }
     if before is None or all(old == new for old, new in back.items()):
         return before
-    members = [replace(each, member_id=back.get(each.member_id) or each.member_id) for each in before.members]
+    members = [
+        replace(each, member_id=back.get(each.member_id) or each.member_id)
+        for each in before.members
+    ]
     return replace(before, members=tuple(members))

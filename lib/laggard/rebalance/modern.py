@@ -1,4 +1,6 @@
-"""Records of consumer, share and streams groups folded one by one; an epoch is recorded when reached or superseded.
+"""Records of consumer, share and streams groups, folded singly; epochs recorded once done.
+
+An epoch is recorded when reached or superseded.
 
 Source: the replay methods of Kafka's GroupMetadataManager (KIP-848, KIP-932, KIP-1071).
 """
@@ -14,14 +16,21 @@ from laggard.rebalance.group_facts import is_reconciled, resolve
 from laggard.rebalance.history import Step
 
 _METADATA = (
-    "group_instance_id", "client_id", "client_host", "rack", "session_timeout_ms", "rebalance_timeout_ms", "topics",
+    "group_instance_id", "client_id", "client_host", "rack", "session_timeout_ms",
+    "rebalance_timeout_ms", "topics",
     "regex", "server_assignor", "classic_protocols",
 )  # fmt: skip
-_CURRENT = ("member_epoch", "previous_member_epoch", "member_state", "assigned", "pending_revocation")
+_CURRENT = (
+    "member_epoch",
+    "previous_member_epoch",
+    "member_state",
+    "assigned",
+    "pending_revocation",
+)
 
 
 def fold_modern(work: Folding, step: Step) -> None:
-    """Fold one described record; what it says of another kind of group than stands there replaces that group."""
+    """Fold one described record; a record of another kind of group replaces the present group."""
     kind, role = step.found["group_type"], step.found["role"]
     if not step.found["is_tombstone"]:
         work.begin(kind)
@@ -38,7 +47,9 @@ def _target_epoch(work: Folding, step: Step) -> None:
     state, epoch = work.state, work.state.epoch
     state.assignment_epoch = step.found.get("assignment_epoch")
     if state.assignment_epoch is not None and epoch and epoch.is_open and epoch.assigned_at is None:
-        epoch.assigned_at = step.record["record_timestamp"] if state.assignment_epoch >= epoch.number else None
+        epoch.assigned_at = (
+            step.record["record_timestamp"] if state.assignment_epoch >= epoch.number else None
+        )
 
 
 def _member(work: Folding, step: Step) -> None:
@@ -49,10 +60,18 @@ def _member(work: Folding, step: Step) -> None:
     old = state.departed.pop(member.group_instance_id or "", None)
     if old is not None:  # KIP-848: a static member that rejoins takes over without a new epoch
         member.replaced_member_id = old
-        state.roster = [member.identity if each.member_id == old else each for each in state.roster or ()]
+        state.roster = [
+            member.identity if each.member_id == old else each for each in state.roster or ()
+        ]
         place = step.history.place(work.group, "epoch", step.record)
-        names = {"member_id": member_id, "slot": member.group_instance_id, "held": work.held.pop(old, None)}
-        step.history.replacements.append({**place, **names, "session_timeout_ms": member.session_timeout_ms})
+        names = {
+            "member_id": member_id,
+            "slot": member.group_instance_id,
+            "held": work.held.pop(old, None),
+        }
+        step.history.replacements.append(
+            {**place, **names, "session_timeout_ms": member.session_timeout_ms}
+        )
 
 
 def _member_gone(work: Folding, step: Step) -> None:
@@ -74,18 +93,24 @@ def _current(work: Folding, step: Step) -> None:
     if state.epoch is None:
         return
     if not state.epoch.is_open:
-        # the first record of a static member that took over is what the other one left, without an epoch
+        # the first record of a static member that took over is what the other one left, without an
+        # epoch
         if member.replaced_member_id is not None and member.is_reconciled(state.assignment_epoch):
             tell_member(work, member, step.history)
-            tell_epoch(work, step.history, step.record["source_offset"], step.record["record_timestamp"])
-    # only a member's own step ends an epoch: after tombstones the next epoch follows in the same operation
+            tell_epoch(
+                work, step.history, step.record["source_offset"], step.record["record_timestamp"]
+            )
+    # only a member's own step ends an epoch: after tombstones the next epoch follows in the same
+    # operation
     elif (
         state.epoch.number == state.assignment_epoch
         and member.is_reconciled(state.assignment_epoch)
         and is_reconciled(state)
     ):
         close_epoch(work, step.history, step.record["record_timestamp"])
-        tell_epoch(work, step.history, step.record["source_offset"], step.record["record_timestamp"])
+        tell_epoch(
+            work, step.history, step.record["source_offset"], step.record["record_timestamp"]
+        )
 
 
 def _current_gone(work: Folding, step: Step) -> None:
@@ -106,24 +131,38 @@ def _regex_gone(work: Folding, step: Step) -> None:
 
 
 def _names(work: Folding, step: Step) -> None:
-    work.state.topic_names = {each["topic_id"]: each["topic"] for each in step.found.get("topic_names", ())}
+    work.state.topic_names = {
+        each["topic_id"]: each["topic"] for each in step.found.get("topic_names", ())
+    }
 
 
 def _topology(work: Folding, step: Step) -> None:
     work.state.topology_epoch = step.found.get("topology_epoch")
-    work.state.subtopologies = {each["subtopology_id"]: each for each in step.found.get("subtopologies", ())}
+    work.state.subtopologies = {
+        each["subtopology_id"]: each for each in step.found.get("subtopologies", ())
+    }
 
 
 def _end(work: Folding, step: Step) -> None:
     state, history, kind = work.state, step.history, step.found["group_type"]
     close_epoch(work, history, None)
     if state.was_type != kind:
-        columns = {"kind": "tombstone", "group_type": kind, "status": "ok", "live_read": history.tick.is_caught_up}
+        columns = {
+            "kind": "tombstone",
+            "group_type": kind,
+            "status": "ok",
+            "live_read": history.tick.is_caught_up,
+        }
         row = history.place(work.group, "epoch", step.record) | columns
         history.generations.append(row)
         number = state.epoch.number if state.epoch else 0
         ended = Generation(
-            "epoch", "tombstone", number, row["source_offset"], row["record_timestamp"], row["live_read"]
+            "epoch",
+            "tombstone",
+            number,
+            row["source_offset"],
+            row["record_timestamp"],
+            row["live_read"],
         )
         history.add_fact(work.group, row["source_offset"], ended)
     if state.group_type is not None:
@@ -141,4 +180,8 @@ _VALUES: dict[str, _Fold] = {
     "names": _names,
     "topology": _topology,
 }
-_TOMBSTONES: dict[str, _Fold] = _VALUES | {"member": _member_gone, "current": _current_gone, "regex": _regex_gone}
+_TOMBSTONES: dict[str, _Fold] = _VALUES | {
+    "member": _member_gone,
+    "current": _current_gone,
+    "regex": _regex_gone,
+}

@@ -1,4 +1,4 @@
-"""Records of consumer, share and streams groups, described for the fold: one role whatever the kind of group.
+"""Records of consumer, share and streams groups for the fold, with one role for every kind.
 
 Source: KIP-848, KIP-932 and KIP-1071 with the record schemas of Kafka's group-coordinator.
 """
@@ -43,7 +43,10 @@ _STATES = {
 
 
 def describe_modern(record_type: int, key: Struct, value: Struct | None) -> dict[str, Any]:
-    """Return a record's content, JSON-safe: `group_type`, `role`, the rest of its key, and fields the fold needs."""
+    """Return a record's content, JSON-safe, for the fold.
+
+    It has `group_type`, `role`, the rest of its key, and fields the fold needs.
+    """
     kind, role = ROLES[record_type]
     found = {"group_type": kind, "role": role, "is_tombstone": value is None}
     for name, column in (("member_id", "member_id"), ("regular_expression", "regex")):
@@ -55,7 +58,8 @@ def describe_modern(record_type: int, key: Struct, value: Struct | None) -> dict
 
 
 def _epoch(value: Struct) -> dict[str, Any]:
-    # an absent tag is -1, so is one that a broker before 4.2 leaves out; only newer ones write configurations
+    # an absent tag is -1, so is one that a broker before 4.2 leaves out; only newer ones write
+    # configurations
     validated = value.get("validated_topology_epoch", -1)
     is_known = validated != -1 or bool(value.get("last_assignment_configs"))
     return {"epoch": value["epoch"], "validated_topology_epoch": validated if is_known else None}
@@ -75,26 +79,34 @@ def _member(kind: str, value: Struct) -> dict[str, Any]:
         "topics": sorted(value["subscribed_topic_names"]) if kind != "streams" else None,
         "regex": value.get("subscribed_topic_regex") or None,  # brokers write "" for none
         "server_assignor": value.get("server_assignor"),
-        "classic_protocols": [each["name"] for each in classic["supported_protocols"]] if classic else None,
+        "classic_protocols": [each["name"] for each in classic["supported_protocols"]]
+        if classic
+        else None,
     }
 
 
 def _current(kind: str, value: Struct) -> dict[str, Any]:
     states, number = _STATES[kind], value["state"] - _STABLE[kind]
     assigned = value["active_tasks"] if kind == "streams" else value["assigned_partitions"]
-    pending = value.get("active_tasks_pending_revocation", value.get("partitions_pending_revocation"))
+    pending = value.get(
+        "active_tasks_pending_revocation", value.get("partitions_pending_revocation")
+    )
     return {
         "member_epoch": value["member_epoch"],
         "previous_member_epoch": value["previous_member_epoch"],
         "member_state": states[number] if 0 <= number < len(states) else "Unknown",
         "assigned": _parts(assigned),
-        "pending_revocation": None if pending is None else _parts(pending),  # share groups revoke at once
+        # share groups revoke at once
+        "pending_revocation": None if pending is None else _parts(pending),
     }
 
 
 def _parts(held: list[Struct]) -> list[dict[str, Any]]:
     return [
-        {"source": each.get("topic_id", each.get("subtopology_id")), "partitions": list(each["partitions"])}
+        {
+            "source": each.get("topic_id", each.get("subtopology_id")),
+            "partitions": list(each["partitions"]),
+        }
         for each in held
     ]
 
@@ -111,7 +123,12 @@ def _topology(value: Struct) -> dict[str, Any]:
         "subtopologies": [
             {
                 "subtopology_id": each["subtopology_id"],
-                "topics": sorted({*each["source_topics"], *(t["name"] for t in each["repartition_source_topics"])}),
+                "topics": sorted(
+                    {
+                        *each["source_topics"],
+                        *(t["name"] for t in each["repartition_source_topics"]),
+                    }
+                ),
                 "has_regex": bool(each["source_topic_regex"]),
             }
             for each in value["subtopologies"]
@@ -119,7 +136,8 @@ def _topology(value: Struct) -> dict[str, Any]:
     }
 
 
-_FIELDS: dict[str, Callable[[str, Struct], dict[str, Any]]] = {  # of other roles no table names anything
+# of other roles no table names anything
+_FIELDS: dict[str, Callable[[str, Struct], dict[str, Any]]] = {
     "epoch": lambda _, value: _epoch(value),
     "target_epoch": lambda _, value: {"assignment_epoch": value["assignment_epoch"]},
     "member": _member,

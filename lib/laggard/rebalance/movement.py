@@ -1,4 +1,4 @@
-"""Changes made by a logical rebalance: members that left, partitions that moved, and those that moved back.
+"""Changes by a logical rebalance: members that left, partitions that moved, and moved back.
 
 The least number of moves to a balanced result is the promise of Kafka's AbstractStickyAssignor.
 """
@@ -42,10 +42,12 @@ class Movement:
 
 
 def find_moves(before: Held, after: Held, kept: Mapping[str, str]) -> tuple[Move, ...] | None:
-    """Return partitions owned by one slot before and by another after; None if a partition has two owners.
+    """Return partitions whose owner slot changed; None if a partition has two owners.
 
-    `kept` is slot name before to name after. A partition never has two owners in one generation: then a record was
-    read wrong, and nothing is known.
+    A changed partition is owned by one slot before and by another after.
+
+    `kept` is slot name before to name after. A partition never has two owners in one generation:
+    then a record was read wrong, and nothing is known.
     """
     old, new = _owners(before), _owners(after)
     if old is None or new is None:
@@ -58,7 +60,7 @@ def find_moves(before: Held, after: Held, kept: Mapping[str, str]) -> tuple[Move
 
 
 def count_returns(moves: Iterable[Move], last: dict[TopicPartition, tuple[str, str]]) -> int:
-    """Return the number of moves, in order of time, that return a partition to the slot its last move took it from.
+    """Return the number of moves, in time order, back to the slot that the last move left.
 
     `last` is that move by partition, as (from, to), and is kept up to date.
     """
@@ -71,18 +73,22 @@ def count_returns(moves: Iterable[Move], last: dict[TopicPartition, tuple[str, s
 
 
 def count_movement(moved: int, before: Held, after: Held, kept: Mapping[str, str]) -> Movement:
-    """Return counts around so many moves between two complete assignments of members that subscribe to the same topics.
+    """Return counts around so many moves between two complete assignments.
 
-    `kept` is slot name before to name after. Necessary is what departed slots held and what the others held above the
-    fair share: of P partitions and N slots after, the P mod N that held most may keep one more than ⌊P/N⌋. A deleted
-    partition does not move.
+    All members subscribe to the same topics.
+
+    `kept` is slot name before to name after. Necessary is what departed slots held and what the
+    others held above the fair share: of P partitions and N slots after, the P mod N that held most
+    may keep one more than ⌊P/N⌋. A deleted partition does not move.
     """
     owned = {place for held in after.values() for place in held}
     counts = {slot: len(owned.intersection(held)) for slot, held in before.items()}
     kept_counts = sorted((count for slot, count in counts.items() if slot in kept), reverse=True)
     departed = sum(counts.values()) - sum(kept_counts)
     share, extra = divmod(len(owned), len(after)) if after else (0, 0)
-    surplus = sum(max(0, count - share - (place < extra)) for place, count in enumerate(kept_counts))
+    surplus = sum(
+        max(0, count - share - (place < extra)) for place, count in enumerate(kept_counts)
+    )
     necessary = departed + surplus
     avoidable = max(0, moved - necessary)
     return Movement(
@@ -97,7 +103,7 @@ def count_movement(moved: int, before: Held, after: Held, kept: Mapping[str, str
 
 
 def is_divergent(members: Iterable[MemberFacts]) -> bool | None:
-    """Return True if members subscribe to different topics; None while one subscription is unknown."""
+    """Return True if members subscribe to different topics; None if a subscription is unknown."""
     found = {None if member.topics is None else frozenset(member.topics) for member in members}
     return None if None in found else len(found) > 1
 
@@ -113,7 +119,7 @@ def _ratio(part: int, whole: int) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Before and after; None if one of them is not known, or history that compaction thinned out."""
+    """Comparison of before and after; None if one is unknown, or compaction thinned the history."""
 
     slots: SlotChanges | None = None
     moves: tuple[Move, ...] | None = None
@@ -160,7 +166,11 @@ def find_departed(
     parameters: RebalanceParameters,
 ) -> Departed:
     """Return members that left; `known` are the departures kept so far."""
-    earlier = [each for each in known if (ended_at - each.at).total_seconds() <= parameters.deploy_horizon_seconds]
+    earlier = [
+        each
+        for each in known
+        if (ended_at - each.at).total_seconds() <= parameters.deploy_horizon_seconds
+    ]
     before, last = rebalance.before, rebalance.last
     if compared.slots is None or before is None:
         return Departed((), tuple(earlier))
@@ -171,21 +181,30 @@ def find_departed(
         rebalance.start,
         ended_at,
         by_member_id=last.by_member_id,
-        joined_at=None if last.by_member_id else before.ended_at,  # every classic generation is joined by all
+        # every classic generation is joined by all
+        joined_at=None if last.by_member_id else before.ended_at,
     )
-    # a member that was evicted and rejoined may have its old id (KIP-848), and is a new member all the same
-    staying = [each for each in before.members if each.group_instance_id not in compared.slots.expired]
+    # a member that was evicted and rejoined may have its old id (KIP-848), and is a new member all
+    # the same
+    staying = [
+        each for each in before.members if each.group_instance_id not in compared.slots.expired
+    ]
     near = mark_returns([*earlier, *own], staying, last.members, ended_at, parameters)
     return Departed(near[len(earlier) :], near)
 
 
 def add_returns(
-    departed: Departed, rebalance: OpenRebalance, following: Generation | None, parameters: RebalanceParameters
+    departed: Departed,
+    rebalance: OpenRebalance,
+    following: Generation | None,
+    parameters: RebalanceParameters,
 ) -> Departed:
     """Return the departures with the returns that the following generation shows as well."""
     if following is None:
         return departed
-    near = mark_returns(departed.near, rebalance.last.members, following.members, following.recorded_at, parameters)
+    near = mark_returns(
+        departed.near, rebalance.last.members, following.members, following.recorded_at, parameters
+    )
     return Departed(near[len(departed.earlier) :], near)
 
 
@@ -199,7 +218,11 @@ def follow_moves(
         if (at - each.at).total_seconds() <= parameters.ping_pong_seconds
     }
     new = list(moves)
-    returned = count_returns(new, {place: (each.from_slot, each.to_slot) for place, each in last.items()})
+    returned = count_returns(
+        new, {place: (each.from_slot, each.to_slot) for place, each in last.items()}
+    )
     for move in new:
-        last[move.topic, move.partition] = LastMove(move.topic, move.partition, move.from_slot, move.to_slot, at)
+        last[move.topic, move.partition] = LastMove(
+            move.topic, move.partition, move.from_slot, move.to_slot, at
+        )
     return returned, tuple(last.values())

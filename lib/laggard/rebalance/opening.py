@@ -1,4 +1,4 @@
-"""A logical rebalance from its first generation on: what is fixed at its begin, and what each generation adds."""
+"""Logical rebalance from its first generation: values fixed at its begin, later additions."""
 
 from __future__ import annotations
 
@@ -26,15 +26,26 @@ Partitions = Mapping[TopicPartition, PartitionFacts]
 
 
 def open_rebalance(
-    state: RebalanceState, generation: Generation, partitions: Partitions, parameters: RebalanceParameters
+    state: RebalanceState,
+    generation: Generation,
+    partitions: Partitions,
+    parameters: RebalanceParameters,
 ) -> OpenRebalance:
     """Return the rebalance that a generation begins."""
     standing, previous_at = _standing(state, generation)
     before = None if standing is None else standing.members
-    last_commits = _last_commits(before or (), {place: facts.commit for place, facts in partitions.items()})
+    last_commits = _last_commits(
+        before or (), {place: facts.commit for place, facts in partitions.items()}
+    )
     staying = last_commits.keys() & {member.member_id for member in generation.members}
-    start = find_start(generation, before, previous_at, [last_commits[each] for each in staying], parameters)
-    gaps = [facts.commit_gap_p95_seconds for facts in partitions.values() if facts.commit_gap_p95_seconds is not None]
+    start = find_start(
+        generation, before, previous_at, [last_commits[each] for each in staying], parameters
+    )
+    gaps = [
+        facts.commit_gap_p95_seconds
+        for facts in partitions.values()
+        if facts.commit_gap_p95_seconds is not None
+    ]
     gap_p95 = max(gaps, default=None)
     return OpenRebalance(
         source_offset=generation.source_offset,
@@ -50,19 +61,25 @@ def open_rebalance(
         is_complete=is_whole(generation, standing),
         pauses=_begin_pauses(generation, standing, partitions),
         commit_gap_p95_seconds=gap_p95,
-        straggler_slot=_straggler(before or (), generation, start.join_seconds, gap_p95, last_commits, parameters),
+        straggler_slot=_straggler(
+            before or (), generation, start.join_seconds, gap_p95, last_commits, parameters
+        ),
         flags=_flags(generation, is_skewed=start.high is None),
     )
 
 
-def _standing(state: RebalanceState, generation: Generation) -> tuple[Standing | None, datetime | None]:
-    """Find the roster to compare with, and the end of the rebalance that left it; None: not known."""
+def _standing(
+    state: RebalanceState, generation: Generation
+) -> tuple[Standing | None, datetime | None]:
+    """Find the roster to compare with, and the end of the rebalance behind it; None: unknown."""
     standing = state.standing
     if standing is not None and standing.generation_kind == generation.generation_kind:
         return standing, standing.ended_at
     if not _is_first(generation):
         return None, None  # the slots of two protocols have nothing in common
-    empty = Standing(generation.generation_kind, 0, (), None, generation.recorded_at, is_complete=True)
+    empty = Standing(
+        generation.generation_kind, 0, (), None, generation.recorded_at, is_complete=True
+    )
     return empty, None
 
 
@@ -71,8 +88,13 @@ def _interrupted(generation: Generation) -> int | None:
     return None if generation.generation_gap is None else generation.generation_gap - 1
 
 
-def add_generation(rebalance: OpenRebalance, generation: Generation, parameters: RebalanceParameters) -> OpenRebalance:
-    """Return the rebalance with one more generation; members that must rejoin do so at the end of the one before."""
+def add_generation(
+    rebalance: OpenRebalance, generation: Generation, parameters: RebalanceParameters
+) -> OpenRebalance:
+    """Return the rebalance with one more generation.
+
+    Members that must rejoin do so at the end of the generation before.
+    """
     before = rebalance.last.members
     join = seconds_between(generation.state_timestamp, rebalance.ended_at)
     last_commits = _last_commits(before, {pause.place: pause.newest for pause in rebalance.pauses})
@@ -87,11 +109,16 @@ def add_generation(rebalance: OpenRebalance, generation: Generation, parameters:
         generations=(*rebalance.generations, generation.generation),
         ended_at=generation.ended_at,
         sync_seconds=_add_sync(rebalance, generation),
-        interrupted=None if gap is None or rebalance.interrupted is None else rebalance.interrupted + gap - 1,
+        interrupted=None
+        if gap is None or rebalance.interrupted is None
+        else rebalance.interrupted + gap - 1,
         live_read=rebalance.live_read and generation.live_read,
         is_complete=is_whole(generation, rebalance.before),
         pauses=tuple(
-            pause.going_on(rebalance.ended_at if generation.rebalance_mode == "eager" else None, generation.recorded_at)
+            pause.going_on(
+                rebalance.ended_at if generation.rebalance_mode == "eager" else None,
+                generation.recorded_at,
+            )
             for pause in rebalance.pauses
         ),
         straggler_slot=straggler,
@@ -106,17 +133,22 @@ def _has_guests(rebalance: OpenRebalance) -> bool:
     if rebalance.before is None:
         return False
     last = rebalance.last
-    return bool(compare_slots(rebalance.before.members, last.members, by_member_id=last.by_member_id).joined)
+    return bool(
+        compare_slots(rebalance.before.members, last.members, by_member_id=last.by_member_id).joined
+    )
 
 
 def _absent(rebalance: OpenRebalance) -> set[str]:
-    """Return static members that the newest generation lacks: one restarted in time is in all (KIP-345, KIP-848)."""
+    """Return static members that the newest generation lacks.
+
+    A member restarted in time is in all generations (KIP-345, KIP-848).
+    """
     before = () if rebalance.before is None else rebalance.before.members
     return static_slots(before) - static_slots(rebalance.last.members)
 
 
 def _is_first(generation: Generation) -> bool:
-    """Return True if no generation of the group was recorded before: the first members get number 1."""
+    """Return True if no generation was recorded before: the first members get number 1."""
     return generation.live_read and generation.generation == 1 and generation.generation_gap is None
 
 
@@ -124,7 +156,10 @@ def _add_sync(rebalance: OpenRebalance, generation: Generation) -> float | None:
     """Sync phases so far; a generation without members has none."""
     if generation.kind == "empty":
         return rebalance.sync_seconds
-    sync, begins_here = sync_seconds(generation), rebalance.last.kind == "empty" and len(rebalance.generations) == 1
+    sync, begins_here = (
+        sync_seconds(generation),
+        rebalance.last.kind == "empty" and len(rebalance.generations) == 1,
+    )
     if sync is None or begins_here:
         return sync
     return None if rebalance.sync_seconds is None else rebalance.sync_seconds + sync
@@ -133,24 +168,31 @@ def _add_sync(rebalance: OpenRebalance, generation: Generation) -> float | None:
 def is_whole(generation: Generation, before: Standing | None) -> bool:
     """Return True if every partition that was taken from a member has a new owner.
 
-    Only a cooperative generation can leave that to the next one; a partition that nobody ever had is another matter.
+    Only a cooperative generation can leave that to the next one; a partition that nobody ever had
+    is another matter.
     """
     members = generation.members
-    if generation.rebalance_mode != "cooperative" or not members or any(each.assigned is None for each in members):
+    if (
+        generation.rebalance_mode != "cooperative"
+        or not members
+        or any(each.assigned is None for each in members)
+    ):
         return True
     taken = _taken(members, () if before is None else before.members)
     return not generation.partitions_unassigned if taken is None else _are_given(members, taken)
 
 
-def _taken(members: Iterable[MemberFacts], before: Iterable[MemberFacts]) -> set[TopicPartition] | None:
-    """Return partitions that members are to revoke, or had before; None if nothing of that is known."""
+def _taken(
+    members: Iterable[MemberFacts], before: Iterable[MemberFacts]
+) -> set[TopicPartition] | None:
+    """Return partitions that members are to revoke, or had before; None if nothing is known."""
     taken = [*(each.pending_revocation for each in members), *(each.assigned for each in before)]
     known = [places for places in taken if places is not None]
     return {*chain.from_iterable(known)} if known else None
 
 
 def _are_given(members: Sequence[MemberFacts], places: set[TopicPartition]) -> bool:
-    """Return True if each of the partitions has an owner, or is of a topic that no member subscribes to."""
+    """Return True if every partition has an owner, or is of a topic without a subscriber."""
     wanted = {topic for each in members for topic in each.topics or ()}
     given = {place for each in members for place in each.assigned or ()}
     return all(place in given or place[0] not in wanted for place in places)
@@ -159,18 +201,23 @@ def _are_given(members: Sequence[MemberFacts], places: set[TopicPartition]) -> b
 def _begin_pauses(
     generation: Generation, standing: Standing | None, partitions: Partitions
 ) -> tuple[PartitionPause, ...]:
-    """Return pauses of partitions that were read and are not given up for good; none for history and empty groups."""
+    """Return pauses of partitions that were read and are not given up for good.
+
+    There are none for history and empty groups.
+    """
     if not generation.live_read or standing is None or not standing.members:
         return ()
     places = {place for member in standing.members for place in member.assigned or ()}
     if any(member.assigned is None for member in standing.members):
         places |= partitions.keys()
     none, still = PartitionFacts(), sorted(_wanted(places, generation))
-    return tuple(begin_pause(place, partitions.get(place, none), generation.recorded_at) for place in still)
+    return tuple(
+        begin_pause(place, partitions.get(place, none), generation.recorded_at) for place in still
+    )
 
 
 def _wanted(places: set[TopicPartition], generation: Generation) -> set[TopicPartition]:
-    """Keep those of topics that a member subscribes to: what nobody wants any more does not pause, it ends."""
+    """Keep partitions of subscribed topics; the others do not pause, they end."""
     topics = [member.topics for member in generation.members]
     if not topics or None in topics:
         return places
@@ -181,7 +228,10 @@ def _wanted(places: set[TopicPartition], generation: Generation) -> set[TopicPar
 def _last_commits(
     members: Iterable[MemberFacts], newest: Mapping[TopicPartition, Commit | None]
 ) -> dict[str, datetime]:
-    """Return the time of each member's newest commit, if there is one; `newest` has those of the partitions."""
+    """Return the time of each member's newest commit, if any.
+
+    `newest` has the newest commits of the partitions.
+    """
     found = {}
     for member in members:
         commits = [newest.get(place) for place in member.assigned or ()]
@@ -198,11 +248,18 @@ def _straggler(
     last_commits: Mapping[str, datetime],
     parameters: RebalanceParameters,
 ) -> str | None:
-    """Return the slot that the join phase waited for in vain; of several, the one that is silent for longest."""
+    """Return the slot that the join phase waited for in vain.
+
+    Of several slots, return the one silent for longest.
+    """
     if not generation.live_read or generation.generation_kind == "epoch":
         return None
     timeout = longest_rebalance_timeout(before)
-    if join_seconds is None or timeout is None or join_seconds < parameters.straggler_share * timeout:
+    if (
+        join_seconds is None
+        or timeout is None
+        or join_seconds < parameters.straggler_share * timeout
+    ):
         return None
     slot, since = _longest_silent(before, generation, last_commits)
     silence = seconds_between(generation.state_timestamp, since)
@@ -215,7 +272,7 @@ def _straggler(
 def _longest_silent(
     before: Sequence[MemberFacts], generation: Generation, last_commits: Mapping[str, datetime]
 ) -> tuple[str | None, datetime | None]:
-    """Return the slot of the member that left and is silent for longest, and its last commit, if there is one."""
+    """Return the slot of the longest-silent member that left, and its last commit, if any."""
     slot_of = name_slots(before, by_member_id=False)
     missing = set(compare_slots(before, generation.members, by_member_id=False).left)
     never = datetime.min.replace(tzinfo=generation.recorded_at.tzinfo)

@@ -13,23 +13,31 @@ class RebalanceParameters:
     """
 
     min_lag_records: int = 5  # of a partition: less counts as no lag
-    floor_intervals: float = 2.0  # commit intervals of arrivals, and one record: the lag that commits alone make
-    merge_seconds: float = 10.0  # a next join phase that ends so soon belongs to the same logical rebalance
-    merge_sync_times: float = 2.0  # so does one within this many sync phases, where those are longer
+    # commit intervals of arrivals, and one record: the lag that commits alone make
+    floor_intervals: float = 2.0
+    # a next join phase that ends so soon belongs to the same logical rebalance
+    merge_seconds: float = 10.0
+    # so does one within this many sync phases, where those are longer
+    merge_sync_times: float = 2.0
     merge_limit_seconds: float = 600.0  # a group that never comes to rest still gets a row so often
-    settle_gaps: float = 2.0  # of such gaps without a record: a next join phase may have ended in the first
-    give_up_seconds: float = 600.0  # so long after its end a rebalance is written with what is known
+    # of such gaps without a record: a next join phase may have ended in the first
+    settle_gaps: float = 2.0
+    # so long after its end a rebalance is written with what is known
+    give_up_seconds: float = 600.0
     initial_delay_seconds: float = 3.0  # Kafka's default of group.initial.rebalance.delay.ms
 
-    coordinator_seconds: float = 60.0  # a new leader of the offsets partition so shortly before explains a rebalance
+    # a new leader of the offsets partition so shortly before explains a rebalance
+    coordinator_seconds: float = 60.0
     partitions_added_seconds: float = 300.0
     static_return_seconds: float = 600.0
     probing_seconds: float = 600.0  # Kafka Streams' default of probing.rebalance.interval.ms
     probing_tolerance: float = 0.1
 
     straggler_tolerance: float = 0.1  # of the longest rebalance timeout
-    straggler_share: float = 0.5  # of it at least that a join took which ended with a member's own poll interval
-    heartbeat_seconds: float = 3.0  # the Java consumer's default; Kafka does not record the interval
+    # of it at least that a join took which ended with a member's own poll interval
+    straggler_share: float = 0.5
+    # the Java consumer's default; Kafka does not record the interval
+    heartbeat_seconds: float = 3.0
 
     poll_timeout_share: float = 0.8  # of the rebalance timeout: idle so long before it left
     modern_session_seconds: float = (
@@ -41,7 +49,8 @@ class RebalanceParameters:
     orderly_seconds: float = 5.0
     return_seconds: float = 600.0
     crash_times: int = 3
-    crash_ratio: float = 3.0  # times the mean of the other slots: who leaves so often has a fault of its own
+    # times the mean of the other slots: who leaves so often has a fault of its own
+    crash_ratio: float = 3.0
     deploy_horizon_seconds: float = 1_800.0
     deploy_suspect_share: float = 0.3  # of the slots replaced, each once: a deploy may be under way
     deploy_batches: int = 2

@@ -1,4 +1,7 @@
-"""Inputs of the rebalance analytics from rows of `partition_status`: rates, commit interval, lag at any commit."""
+"""Inputs of the rebalance analytics from `partition_status`: rates, commit interval, lag.
+
+The lag is that at any commit.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,13 @@ from laggard.rebalance.parameters import RebalanceParameters
 
 Row = Mapping[str, Any]
 _KEY = ("group", "topic", "partition")
-_AS_THEY_ARE = ("committed_offset", "commit_timestamp", "commit_interval_seconds", "progressed_at", "lag")
+_AS_THEY_ARE = (
+    "committed_offset",
+    "commit_timestamp",
+    "commit_interval_seconds",
+    "progressed_at",
+    "lag",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +57,10 @@ class Series:
 
 def read_series(before: pa.Table, after: pa.Table, tick: Tick) -> Series:
     """Log ends of rows before and after the tick."""
-    low, high = (dict(zip(_keys(table), table["log_end_offset"].to_pylist(), strict=True)) for table in (before, after))
+    low, high = (
+        dict(zip(_keys(table), table["log_end_offset"].to_pylist(), strict=True))
+        for table in (before, after)
+    )
     begin = pc.max(before["sampled_at"]).as_py()
     return Series({key: (low.get(key), end) for key, end in high.items()}, begin, tick.now)
 
@@ -66,12 +78,18 @@ def read_partitions(
     columns = {
         **{name: before[name] for name in _AS_THEY_ARE},
         **rates,
-        "lag_at_commit": pc.max_element_wise(pc.subtract(end, before["committed_offset"]), 0, skip_nulls=False),
+        "lag_at_commit": pc.max_element_wise(
+            pc.subtract(end, before["committed_offset"]), 0, skip_nulls=False
+        ),
         "gap_p95": gap_seconds(before["commit_gaps"], 0.95),
-        "material": pc.greater(as_double(before["lag"]), floor_records(before, rates["arrival"], tick, parameters)),
+        "material": pc.greater(
+            as_double(before["lag"]), floor_records(before, rates["arrival"], tick, parameters)
+        ),
     }
     found: dict[str, dict[TopicPartition, PartitionFacts]] = defaultdict(dict)
-    for key, *values in zip(_keys(before), *(column.to_pylist() for column in columns.values()), strict=True):
+    for key, *values in zip(
+        _keys(before), *(column.to_pylist() for column in columns.values()), strict=True
+    ):
         found[key[0]][key[1:]] = _facts(key, dict(zip(columns, values, strict=True)))
     return found
 
@@ -79,7 +97,9 @@ def read_partitions(
 def _facts(key: tuple[str, str, int], row: Row) -> PartitionFacts:
     commit = None
     if row["committed_offset"] is not None and row["commit_timestamp"] is not None:
-        commit = Commit(*key[1:], row["committed_offset"], row["commit_timestamp"], row["lag_at_commit"])
+        commit = Commit(
+            *key[1:], row["committed_offset"], row["commit_timestamp"], row["lag_at_commit"]
+        )
     return PartitionFacts(
         commit=commit,
         progressed_at=row["progressed_at"],
@@ -97,15 +117,20 @@ def _keys(table: pa.Table) -> list[tuple[str, str, int]]:
 
 
 def arrived_since_base(rows: pa.Table) -> Any:
-    """Return records that arrived since the last tick of the previous window, for rows of `partition_status`."""
+    """Return records that arrived since the last tick of the previous window, per row.
+
+    The rows are those of `partition_status`.
+    """
     return pc.subtract(rows["log_end_offset"], rows["base_log_end_offset"])
 
 
 def window_rate(risen: Any, since_tick: Any, seconds: Any) -> Any:
-    """Return the rise per second since the last tick of the window before; the rate of one tick varies with commits.
+    """Return the rise per second since the last tick of the window before.
 
-    `risen`: records since that tick, so many `seconds` ago. `since_tick`: the rate of the newest tick, for where that
-    is not known.
+    The rate of one tick varies with commits.
+
+    `risen`: records since that tick, so many `seconds` ago. `since_tick`: the rate of the newest
+    tick, for where that is not known.
     """
     is_known = both(pc.greater(seconds, 0), pc.greater_equal(risen, 0))
     rate = pc.divide(as_double(where(is_known, risen)), seconds)
@@ -113,7 +138,10 @@ def window_rate(risen: Any, since_tick: Any, seconds: Any) -> Any:
 
 
 def floor_records(rows: pa.Table, arrival: Any, tick: Tick, parameters: RebalanceParameters) -> Any:
-    """Return lag that the commit interval alone makes: two intervals of arrivals, at least `min_lag_records`."""
+    """Return the lag that the commit interval alone makes: two intervals of arrivals.
+
+    It is at least `min_lag_records`.
+    """
     interval = pc.coalesce(rows["commit_interval_seconds"], pa.scalar(float(tick.window_seconds)))
     floor = pc.add(pc.multiply(pc.multiply(arrival, interval), parameters.floor_intervals), 1.0)
     return pc.max_element_wise(floor, float(parameters.min_lag_records), skip_nulls=False)

@@ -1,6 +1,7 @@
 """Cost of a rebalance: how long each partition paused, by the gaps between its commits.
 
-Commits and generations of a group lie in one partition of the offsets topic, so their order is exact.
+Commits and generations of a group lie in one partition of the offsets topic, so their order is
+exact.
 """
 
 from __future__ import annotations
@@ -33,8 +34,10 @@ class PartitionPause:
     material: bool | None = None
     resumed_at: datetime | None = None  # first commit since the rebalance ended
     excess_seconds: float = 0.0  # gaps beyond the commit interval so far
-    still_since: datetime | None = None  # the commits since then moved nothing although there was something to read
-    stopped_seconds: float = 0.0  # of the gap under way: from giving up to the generation that gave it away again
+    # the commits since then moved nothing although there was something to read
+    still_since: datetime | None = None
+    # of the gap under way: from giving up to the generation that gave it away again
+    stopped_seconds: float = 0.0
     rewound_records: int = 0
     lag_after: int | None = None
 
@@ -53,15 +56,22 @@ class PartitionPause:
 
     @property
     def seconds(self) -> float | None:
-        """The pause; None while not over, and where nothing was to be read or the commit interval is not known."""
+        """Return the pause; None while not over, or if nothing was to be read.
+
+        The result is None too if the commit interval is not known.
+        """
         return self.excess_seconds if self.is_over and self._is_measurable else None
 
     @property
     def _is_measurable(self) -> bool:
-        return bool(self.has_traffic) and self.last_before is not None and self.commit_interval_seconds is not None
+        return (
+            bool(self.has_traffic)
+            and self.last_before is not None
+            and self.commit_interval_seconds is not None
+        )
 
     def is_longer_than_interval(self, until: datetime) -> bool:
-        """Return True if the pause, without a commit up to a time, is longer than the commit interval."""
+        """Return True if a pause without a commit up to a time exceeds the commit interval."""
         seconds = self.excess_seconds if self.is_over else self.excess_seconds + self._excess(until)
         return self.commit_interval_seconds is not None and seconds > self.commit_interval_seconds
 
@@ -70,20 +80,32 @@ class PartitionPause:
         return self.still_since or (None if self.newest is None else self.newest.at)
 
     def _excess(self, at: datetime, unseen: int = 0) -> float:
-        """Return the excess seconds of the gaps to a commit over one interval each; `unseen` commits lie in between."""
+        """Return the seconds by which the gaps to a commit exceed one interval each.
+
+        `unseen` commits lie in between.
+        """
         gap, interval = seconds_between(at, self._since), self.commit_interval_seconds
-        return 0.0 if gap is None or interval is None else max(self.stopped_seconds, gap - (unseen + 1) * interval)
+        return (
+            0.0
+            if gap is None or interval is None
+            else max(self.stopped_seconds, gap - (unseen + 1) * interval)
+        )
 
     def _stands_still(self, commit: Commit) -> bool:
-        """Return True if a commit repeats the offset while more records wait than can have arrived since: nobody reads.
+        """Return True if a commit repeats the offset though too many records wait: nobody reads.
 
-        A commit interval is the longest that a commit waits for; a member that gives up commits sooner.
+        More records wait than can have arrived since.
+
+        A commit interval is the longest that a commit waits for; a member that gives up commits
+        sooner.
         """
         rate, interval = self.arrival_rate, self.commit_interval_seconds
         if self.newest is None or rate is None or interval is None or commit.lag is None:
             return False
         seconds = min(interval, (commit.at - self.newest.at).total_seconds())
-        return commit.committed_offset == self.newest.committed_offset and commit.lag > rate * seconds
+        return (
+            commit.committed_offset == self.newest.committed_offset and commit.lag > rate * seconds
+        )
 
     def after(self, commit: Commit, *, is_after_end: bool) -> PartitionPause:
         """Return the pause after one more commit, in log order."""
@@ -91,7 +113,11 @@ class PartitionPause:
             return replace(self, newest=commit, still_since=self._since)
         if self.is_over:
             return replace(self, newest=commit, still_since=None)  # kept: the rebalance may go on
-        rewound = 0 if self.newest is None else max(0, self.newest.committed_offset - commit.committed_offset)
+        rewound = (
+            0
+            if self.newest is None
+            else max(0, self.newest.committed_offset - commit.committed_offset)
+        )
         return replace(
             self,
             newest=commit,
@@ -106,21 +132,27 @@ class PartitionPause:
     def going_on(self, given_at: datetime | None, recorded_at: datetime) -> PartitionPause:
         """Return the pause after another generation, recorded at a time, has joined the rebalance.
 
-        `given_at` is when an eager group had it from the generation before, None in another group. The commit timer
-        restarts then (ConsumerCoordinator.onJoinComplete), so a commit before an interval is over is the one with
-        which the member gave the partition up.
+        `given_at` is when an eager group had it from the generation before, None in another group.
+        The commit timer restarts then (ConsumerCoordinator.onJoinComplete), so a commit before an
+        interval is over is the one with which the member gave the partition up.
         """
         last_at = None if self.newest is None else self.newest.at
-        since, stopped = seconds_between(last_at, given_at), seconds_between(recorded_at, self._since)
+        since, stopped = (
+            seconds_between(last_at, given_at),
+            seconds_between(recorded_at, self._since),
+        )
         interval, stopped_seconds = self.commit_interval_seconds, self.stopped_seconds
-        if None not in (since, stopped, interval) and 0 <= since < interval:  # type: ignore[operator]
+        if since is not None and interval is not None and 0 <= since < interval:
             stopped_seconds = max(stopped_seconds, stopped or 0.0)
         return replace(self, resumed_at=None, lag_after=None, stopped_seconds=stopped_seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Pauses of the partitions that the rebalance stopped; a sum or rank that needs an unknown pause is None."""
+    """Pauses of the partitions stopped by the rebalance.
+
+    A sum or rank that needs an unknown pause is None.
+    """
 
     paused_partitions: int | None = None
     pause_p50_seconds: float | None = None
@@ -137,7 +169,10 @@ class Cost:
 
 
 def begin_pause(place: TopicPartition, facts: PartitionFacts, began_at: datetime) -> PartitionPause:
-    """Return a partition's pause as a rebalance starts; a commit after the start is too late to be the last before."""
+    """Return a partition's pause as a rebalance starts.
+
+    A commit after the start is too late to be the last before.
+    """
     is_before = facts.commit is not None and facts.commit.at <= began_at
     commit = facts.commit if is_before else None
     return PartitionPause(
@@ -161,7 +196,10 @@ def measure_cost(
     started_est: datetime | None,
     closed_at: datetime,
 ) -> Cost:
-    """Measure pauses of all partitions of an eager rebalance, else of those that moved or stopped for an interval."""
+    """Measure pauses of all partitions of an eager rebalance, else of moved or stopped ones.
+
+    A stop counts if it lasted an interval.
+    """
     busy = [pause for pause in pauses if pause.has_traffic is not False]
     flowing = [pause for pause in busy if pause.has_traffic]
     if not flowing:
@@ -181,7 +219,7 @@ def measure_cost(
 
 
 def nearest_rank(seconds: Iterable[float | None], share: float) -> float | None:
-    """Return the percentile by nearest rank; an unknown pause counts as the longest, 0 if nothing stopped."""
+    """Return the nearest-rank percentile; an unknown pause counts as longest, 0 if none stopped."""
     found = list(seconds)
     if not found:
         return 0.0
@@ -199,18 +237,26 @@ def _find_stopped(
 ) -> Sequence[PartitionPause]:
     if rebalance_mode == "eager":
         return pauses
-    return [pause for pause in pauses if pause.place in (moved or ()) or pause.is_longer_than_interval(closed_at)]
+    return [
+        pause
+        for pause in pauses
+        if pause.place in (moved or ()) or pause.is_longer_than_interval(closed_at)
+    ]
 
 
 def _count_records(
     stopped: Sequence[PartitionPause], busy: Sequence[PartitionPause], started_est: datetime | None
 ) -> dict[str, Any]:
-    """Return columns in records: of the partitions that stopped, and the lag of all that have traffic."""
+    """Return record columns of the stopped partitions, and the lag of all that have traffic."""
     return {
         "records_delayed": _total_records(map(_delayed, stopped)),
-        "records_replayed": _total_records(each.rewound_records if each.is_over else None for each in stopped),
+        "records_replayed": _total_records(
+            each.rewound_records if each.is_over else None for each in stopped
+        ),
         "replay_bound": _total_records(_replay_bound(each, started_est) for each in stopped),
-        "lag_before": _total_records(None if each.last_before is None else each.last_before.lag for each in busy),
+        "lag_before": _total_records(
+            None if each.last_before is None else each.last_before.lag for each in busy
+        ),
         "lag_after": _total_records(each.lag_after if each.is_over else None for each in busy),
     }
 
@@ -235,4 +281,5 @@ def _total(values: Iterable[float | None]) -> float | None:
 
 def _total_records(values: Iterable[float | None]) -> int | None:
     total = _total(values)
-    return None if total is None else min(round(total), MAX_LONG)  # commits at any int64, of many partitions
+    # commits at any int64, of many partitions
+    return None if total is None else min(round(total), MAX_LONG)

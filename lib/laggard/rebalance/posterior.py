@@ -1,8 +1,9 @@
-"""Estimate why a member left: a posterior over five reasons, from the evidence around its departure.
+"""Estimate of why a member left: a posterior over five reasons, from evidence at its departure.
 
-The evidence is the length of the silence, a replacement if any, and other departures. No record states the reason; a
-Java consumer that exceeds max.poll.interval.ms sends LeaveGroup just as one that closes (ConsumerCoordinator), and a
-static one sends nothing, so that its session has to expire (KIP-345).
+The evidence is the length of the silence, a replacement if any, and other departures. No record
+states the reason; a Java consumer that exceeds max.poll.interval.ms sends LeaveGroup just as one
+that closes (ConsumerCoordinator), and a static one sends nothing, so that its session has to
+expire (KIP-345).
 """
 
 from __future__ import annotations
@@ -17,9 +18,15 @@ from laggard.rebalance.parameters import RebalanceParameters
 
 
 def gather_evidence(
-    departure: Departure, others: Sequence[Departure], slots: int, until: datetime, parameters: RebalanceParameters
+    departure: Departure,
+    others: Sequence[Departure],
+    slots: int,
+    until: datetime,
+    parameters: RebalanceParameters,
 ) -> dict[str, str]:
-    """Return the levels of the evidence known at a time; unknown evidence is left out and does not count.
+    """Return the levels of the evidence known at a time; unknown evidence does not count.
+
+    Unknown evidence is left out.
 
     `others` are departures of the group around this one, `slots` is the number of members it had.
     """
@@ -42,7 +49,10 @@ def gather_evidence(
 
 
 def _idle(departure: Departure, parameters: RebalanceParameters) -> str:
-    """Return evidence of a member's silence; if a long join phase waited for it, it was there up to the end."""
+    """Return evidence of a member's silence.
+
+    If a long join phase waited for the member, it was there up to the end.
+    """
     idle, at_end = departure.idle_seconds, departure.idle_at_end_seconds
     level, swift = _level(departure, idle, parameters), departure.commit_interval_seconds or 0.0
     swift += 2 * parameters.heartbeat_seconds
@@ -56,7 +66,9 @@ def _level(departure: Departure, idle: float | None, parameters: RebalanceParame
         return "other"
     late, session = _timeouts(departure, parameters)
     interval = departure.commit_interval_seconds or 0.0
-    is_late, is_silent = (_is_just_over(idle, each, interval, parameters) for each in (late, session))
+    is_late, is_silent = (
+        _is_just_over(idle, each, interval, parameters) for each in (late, session)
+    )
     if is_late and is_silent:
         return "other"
     if is_late or is_silent:
@@ -65,8 +77,12 @@ def _level(departure: Departure, idle: float | None, parameters: RebalanceParame
 
 
 def _timeouts(departure: Departure, parameters: RebalanceParameters) -> tuple[float | None, float]:
-    """Return the seconds of silence after which a member is missed: by its poll interval, and by its session."""
-    session = parameters.modern_session_seconds if departure.session_seconds is None else departure.session_seconds
+    """Return the seconds of silence for a missed poll interval, and for a missed session."""
+    session = (
+        parameters.modern_session_seconds
+        if departure.session_seconds is None
+        else departure.session_seconds
+    )
     late = departure.rebalance_timeout_seconds
     if late is not None and departure.is_static:
         late += session  # its session has to expire as well
@@ -74,9 +90,15 @@ def _timeouts(departure: Departure, parameters: RebalanceParameters) -> tuple[fl
 
 
 def _rough_level(departure: Departure, idle: float, parameters: RebalanceParameters) -> str:
-    """Return evidence from a silence after which no timeout ran out just then: the one that it is about as long as."""
+    """Return evidence from a silence at which no timeout ran out just then.
+
+    It names the timeout that the silence is about as long as.
+    """
     late, session = _timeouts(departure, parameters)
-    timeout, interval = departure.rebalance_timeout_seconds, departure.commit_interval_seconds or 0.0
+    timeout, interval = (
+        departure.rebalance_timeout_seconds,
+        departure.commit_interval_seconds or 0.0,
+    )
     slack = interval + parameters.heartbeat_seconds
     if late is not None and timeout is not None:
         latest = parameters.session_high * late + slack
@@ -88,8 +110,12 @@ def _rough_level(departure: Departure, idle: float, parameters: RebalanceParamet
     return "orderly" if idle <= orderly else "other"
 
 
-def _is_just_over(idle: float, timeout: float | None, interval: float, parameters: RebalanceParameters) -> bool:
-    """Return True if a timeout just expired: the last commit was up to an interval before the last poll or heartbeat.
+def _is_just_over(
+    idle: float, timeout: float | None, interval: float, parameters: RebalanceParameters
+) -> bool:
+    """Return True if a timeout just expired.
+
+    The last commit was up to an interval before the last poll or heartbeat.
 
     The start is an estimate, hence off by as much, and late by a heartbeat.
     """
@@ -105,7 +131,8 @@ def _rotation(
 ) -> str | None:
     near = _near(departure, others, parameters)
     times = Counter(each.slot for each in near)
-    # before the chain of owners: in a rolling deploy the partitions of one member wander on to the next as well
+    # before the chain of owners: in a rolling deploy the partitions of one member wander on to the
+    # next as well
     if max(times.values()) == 1 and _is_of_a_deploy(departure, near, slots, parameters):
         return "each_once"
     if times[departure.slot] >= parameters.crash_times and len(times) == 1:
@@ -121,7 +148,7 @@ def _rotation(
 def _is_of_a_deploy(
     departure: Departure, near: Sequence[Departure], slots: int, parameters: RebalanceParameters
 ) -> bool:
-    """Return True if it left in order, as enough others did that were replaced, and not all at once."""
+    """Return True if it left in order, as enough replaced others did, and not all at once."""
     replaced = [
         each
         for each in near
@@ -132,14 +159,20 @@ def _is_of_a_deploy(
     return departure in replaced and is_spread and len(replaced) >= enough
 
 
-def _near(departure: Departure, others: Sequence[Departure], parameters: RebalanceParameters) -> list[Departure]:
+def _near(
+    departure: Departure, others: Sequence[Departure], parameters: RebalanceParameters
+) -> list[Departure]:
     """Return departures within the horizon of a deploy, this one included, each once."""
     known = {(each.slot, each.member_id, each.at): each for each in (*others, departure)}
     horizon = parameters.deploy_horizon_seconds
-    return [each for each in known.values() if abs((each.at - departure.at).total_seconds()) <= horizon]
+    return [
+        each for each in known.values() if abs((each.at - departure.at).total_seconds()) <= horizon
+    ]
 
 
-def _befell_next_owners(departure: Departure, near: Sequence[Departure], parameters: RebalanceParameters) -> bool:
+def _befell_next_owners(
+    departure: Departure, near: Sequence[Departure], parameters: RebalanceParameters
+) -> bool:
     """Return True if a member of another slot also failed on one of its partitions."""
     # one that left in order, or fell silent, did not stumble over what is in the partition
     stumbled = [each for each in near if _idle(each, parameters) not in {"orderly", "session"}]
@@ -152,7 +185,8 @@ REASONS = ("poll_timeout", "session_expiry", "deploy", "crash", "scale_in")
 Posterior: TypeAlias = dict[str, float]
 Weights: TypeAlias = tuple[float, float, float, float, float]
 
-_SHARING_ROUNDS = 50  # after which the mixture of a hundred departures changes in the third digit at most
+# after which the mixture of a hundred departures changes in the third digit at most
+_SHARING_ROUNDS = 50
 PRIOR: Weights = (0.20, 0.20, 0.30, 0.10, 0.20)
 LIKELIHOOD: Mapping[str, Mapping[str, Weights]] = {
     "idle": {
@@ -166,7 +200,10 @@ LIKELIHOOD: Mapping[str, Mapping[str, Weights]] = {
         "other_host": (0.10, 0.10, 0.80, 0.30, 0.03),
         "none": (0.20, 0.20, 0.05, 0.25, 0.95),
     },
-    "lag": {"material": (0.90, 0.40, 0.30, 0.40, 0.15), "not_material": (0.10, 0.60, 0.70, 0.60, 0.85)},
+    "lag": {
+        "material": (0.90, 0.40, 0.30, 0.40, 0.15),
+        "not_material": (0.10, 0.60, 0.70, 0.60, 0.85),
+    },
     "rotation": {
         "next_owners": (0.50, 0.10, 0.03, 0.05, 0.02),
         "same_slot": (0.15, 0.20, 0.02, 0.60, 0.02),
@@ -180,15 +217,17 @@ def find_posterior(evidence: Mapping[str, str]) -> Posterior:
     """Return a dict from reason to probability: prior times likelihoods, with sum 1."""
     weights = list(PRIOR)
     for kind, level in sorted(evidence.items()):
-        weights = [weight * factor for weight, factor in zip(weights, LIKELIHOOD[kind][level], strict=True)]
+        weights = [
+            weight * factor for weight, factor in zip(weights, LIKELIHOOD[kind][level], strict=True)
+        ]
     return {reason: weight / sum(weights) for reason, weight in zip(REASONS, weights, strict=True)}
 
 
 def share_reasons(posteriors: Sequence[Posterior]) -> tuple[Posterior, list[Posterior]]:
-    """Return the mixture of reasons behind a series of departures, and the posterior of each departure given it.
+    """Return the mixture of reasons behind a series of departures, and each departure's posterior.
 
-    By expectation-maximization: departures of one time have reasons in common, so that small evidence adds up over
-    repeats. The prior counts as one departure more.
+    By expectation-maximization: departures of one time have reasons in common, so that small
+    evidence adds up over repeats. The prior counts as one departure more.
     """
     prior = dict(zip(REASONS, PRIOR, strict=True))
     weights, found = prior, list(posteriors)

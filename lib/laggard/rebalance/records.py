@@ -1,4 +1,4 @@
-"""Group records of a batch folded onto what was known of each group, with the rows of history they make."""
+"""Group records of a batch folded onto the known groups, with the history rows they make."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from laggard.rebalance.topics import Topics
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Groups after a batch: columns `KEPT` of all, column `folded` of those whose records were folded, and history."""
+    """Groups after a batch: columns `KEPT` of all, `folded` of those with records, and history."""
 
     facts: dict[str, dict[str, Any]]
     folded: dict[str, Row | None]
@@ -29,8 +29,14 @@ class Known:
 
 
 def touched_groups(facts: Mapping[str, Mapping[str, Any]], records: Iterable[Row]) -> list[str]:
-    """Return groups whose `folded` a batch needs: those with records, and those not shown with their newest ones."""
-    return sorted({row["group"] for row in records} | {group for group, found in facts.items() if found["is_held"]})
+    """Return groups whose `folded` a batch needs.
+
+    These have records, or are not shown with their newest ones.
+    """
+    return sorted(
+        {row["group"] for row in records}
+        | {group for group, found in facts.items() if found["is_held"]}
+    )
 
 
 def fold_records(
@@ -41,9 +47,10 @@ def fold_records(
     tick: Tick,
     newest_at: Mapping[str, datetime | None] | None = None,
 ) -> Known:
-    """Fold the decode stage's group records, given in Kafka's order per group; one already folded is passed over.
+    """Fold the decoded group records, in Kafka's order per group; skip records already folded.
 
-    `known`: columns `KEPT` so far. `folded`: that column for `touched_groups`. `newest_at`: column `generation_at`.
+    `known`: columns `KEPT` so far. `folded`: that column for `touched_groups`. `newest_at`: column
+    `generation_at`.
     """
     history, newest_at = History(tick, topics), newest_at or {}
     by_group: dict[str, list[Row]] = defaultdict(list)
@@ -56,12 +63,17 @@ def fold_records(
         before = known.get(group, {})
         if group in by_group or before.get("is_held"):
             again = _count_again(by_group[group], before, newest_at.get(group), tick)
-            facts[group], states[group] = _fold_group(group, before, folded.get(group), by_group[group], history, again)
+            facts[group], states[group] = _fold_group(
+                group, before, folded.get(group), by_group[group], history, again
+            )
     return Known(facts, states, history)
 
 
 def _is_later(record: Row, known: Mapping[str, Any], newest_at: datetime | None) -> bool:
-    """Return True if a record was not folded yet; the offsets topic may be read again or have more partitions."""
+    """Return True if a record was not folded yet.
+
+    The offsets topic may be read again or have more partitions.
+    """
     if known.get("group_record_offset") is None:
         return True
     if record["source_partition"] == known["offsets_partition"]:
@@ -69,8 +81,13 @@ def _is_later(record: Row, known: Mapping[str, Any], newest_at: datetime | None)
     return newest_at is None or bool(record["record_timestamp"] >= newest_at)
 
 
-def _count_again(records: list[Row], known: Mapping[str, Any], newest_at: datetime | None, tick: Tick) -> int:
-    """Count the first records of a group whose history rows exist, as the topic is read again from before them."""
+def _count_again(
+    records: list[Row], known: Mapping[str, Any], newest_at: datetime | None, tick: Tick
+) -> int:
+    """Count the first records of a group whose history rows exist.
+
+    The topic is then read again from before them.
+    """
     again = sum(tick.is_written(record) for record in records) if tick.written else 0
     if known.get("group_record_offset") is not None:
         return again
@@ -81,17 +98,26 @@ def _count_again(records: list[Row], known: Mapping[str, Any], newest_at: dateti
 
 
 def _fold_group(
-    group: str, before: Mapping[str, Any], row: Row | None, records: list[Row], history: History, again: int
+    group: str,
+    before: Mapping[str, Any],
+    row: Row | None,
+    records: list[Row],
+    history: History,
+    again: int,
 ) -> tuple[dict[str, Any], Row | None]:
-    """Return facts and state of a group after its new records, of which the first `again` may be read a second time.
+    """Return facts and state of a group after its new records.
 
-    The records of one operation may be cut by the end of a batch. What is shown stops at the last record that can end
-    an operation, for one tick of grace; what is folded does not.
+    The first `again` of them may be read a second time.
+
+    The records of one operation may be cut by the end of a batch. What is shown stops at the last
+    record that can end an operation, for one tick of grace; what is folded does not.
     """
     work = _resume(group, before, row)
     described = [json.loads(record["detail"]) for record in records]
     last_end = _last_end(described, work.state.members)
-    shown: Mapping[str, Any] | None = _replay(work, zip(records, described, strict=True), history, again, last_end)
+    shown: Mapping[str, Any] | None = _replay(
+        work, zip(records, described, strict=True), history, again, last_end
+    )
     shown = shown or (before if before.get("members") is not None else None)
     is_cut = _is_cut(work, before, records, last_end, history.tick)
     held = {name: shown.get(name) for name in KEPT} if shown is not None and is_cut else None
@@ -102,9 +128,13 @@ def _fold_group(
 
 
 def _replay(
-    work: Folding, records: Iterable[tuple[Row, Row]], history: History, again: int, last_end: int | None
+    work: Folding,
+    records: Iterable[tuple[Row, Row]],
+    history: History,
+    again: int,
+    last_end: int | None,
 ) -> dict[str, Any] | None:
-    """Fold records and what they say; gives the facts after the one numbered `last_end`, None if there is none."""
+    """Fold records and their content; return the facts after record `last_end`, None if no end."""
     written, counted = History(history.tick, history.topics), work.generations_total
     shown = None
     for number, (record, found) in enumerate(records):
@@ -118,19 +148,30 @@ def _replay(
     return shown
 
 
-def _is_cut(work: Folding, before: Mapping[str, Any], records: Sequence[Row], last_end: int | None, tick: Tick) -> bool:
+def _is_cut(
+    work: Folding,
+    before: Mapping[str, Any],
+    records: Sequence[Row],
+    last_end: int | None,
+    tick: Tick,
+) -> bool:
     """Return True if the records end within an operation, of a group that is there or was shown."""
     if not records or last_end == len(records) - 1 or work.classic is not None:
         return False
     # a job that begins meets groups of long ago
-    return work.state.group_type is not None or before.get("members") is not None or tick.has_history
+    return (
+        work.state.group_type is not None or before.get("members") is not None or tick.has_history
+    )
 
 
 def place_of_newest(records: Sequence[Row], before: Mapping[str, Any]) -> dict[str, Any]:
-    """Return columns that say up to which of its records a group is folded; without new ones as before."""
+    """Return columns that locate a group's last folded record; without new records as before."""
     if not records:
         return {name: before.get(name) for name in ("offsets_partition", "group_record_offset")}
-    return {"offsets_partition": records[-1]["source_partition"], "group_record_offset": records[-1]["source_offset"]}
+    return {
+        "offsets_partition": records[-1]["source_partition"],
+        "group_record_offset": records[-1]["source_offset"],
+    }
 
 
 def _resume(group: str, before: Mapping[str, Any], row: Row | None) -> Folding:
@@ -143,10 +184,10 @@ def _resume(group: str, before: Mapping[str, Any], row: Row | None) -> Folding:
 
 
 def _last_end(described: Iterable[Mapping[str, Any]], members: Iterable[str]) -> int | None:
-    """Return the index of the last record that can end an operation of the coordinator; None if there is none.
+    """Return the index of the last record that can end a coordinator operation; None if none.
 
-    No tombstone can, as a new epoch follows, or the group goes on under another protocol. Nor can a new member or a
-    member's target, which the group's new epoch follows.
+    No tombstone can, as a new epoch follows, or the group goes on under another protocol. Nor can
+    a new member or a member's target, which the group's new epoch follows.
     """
     known, last = set(members), None
     for place, found in enumerate(described):

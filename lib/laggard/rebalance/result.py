@@ -1,4 +1,4 @@
-"""Results of the analytics: one row of `rebalances` for each logical rebalance, and the details behind it."""
+"""Analytics results: a row of `rebalances` per logical rebalance, and the details behind it."""
 
 from __future__ import annotations
 
@@ -72,4 +72,5 @@ class Closed:
     departures: tuple[Departure, ...]
     pauses: tuple[PartitionPause, ...]
     pause_seconds: tuple[float, ...]  # of the partitions that it stopped
-    returned: int  # of the moves, those that bring a partition back to where its last move took it from
+    # of the moves, those that bring a partition back to where its last move took it from
+    returned: int

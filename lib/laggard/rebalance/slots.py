@@ -1,7 +1,8 @@
 """Members that joined a group, left it or were replaced between two generations.
 
-A slot is a place that outlives its member: the static instance (KIP-345), else client id, host and ordinal, else the
-member id of a modern group (KIP-848). A slot is named as in the generation it comes from.
+A slot is a place that outlives its member: the static instance (KIP-345), else client id, host and
+ordinal, else the member id of a modern group (KIP-848). A slot is named as in the generation it
+comes from.
 """
 
 from __future__ import annotations
@@ -23,13 +24,17 @@ Holdings = dict[str, frozenset[TopicPartition]]
 
 @dataclass(frozen=True, slots=True)
 class SlotChanges:
-    """Slots joined (named as now), left (named as before) and replaced; `kept` is name before to name now."""
+    """Slots joined (named as now), left (named as before) and replaced.
+
+    `kept` is name before to name now.
+    """
 
     joined: tuple[str, ...]
     left: tuple[str, ...]
     replaced: tuple[str, ...]
     kept: dict[str, str]
-    restarted: tuple[str, ...] = ()  # kept by another member: the part of `replaced` that did not leave
+    # kept by another member: the part of `replaced` that did not leave
+    restarted: tuple[str, ...] = ()
     expired: tuple[str, ...] = ()  # kept by a static member that was evicted in between
 
     @property
@@ -38,9 +43,13 @@ class SlotChanges:
 
 
 def name_slots(members: Iterable[Named], *, by_member_id: bool) -> dict[str, str]:
-    """Return member id to slot: instance id; else client id, host and ordinal; else, in modern groups, member id.
+    """Return a mapping from member id to slot name.
 
-    A modern member keeps its id as long as it lives (KIP-848), a classic one has a new id for each time it joins.
+    The slot is the instance id; else client id, host and ordinal; else, in modern groups, member
+    id.
+
+    A modern member keeps its id as long as it lives (KIP-848), a classic one has a new id for each
+    time it joins.
     """
     found, alike = {}, defaultdict(list)
     for member in members:
@@ -59,16 +68,20 @@ def static_slots(members: Iterable[Named]) -> set[str]:
     return {member.group_instance_id for member in members if member.group_instance_id is not None}
 
 
-def compare_slots(before: Sequence[Named], now: Sequence[Named], *, by_member_id: bool) -> SlotChanges:
+def compare_slots(
+    before: Sequence[Named], now: Sequence[Named], *, by_member_id: bool
+) -> SlotChanges:
     """Return changes between two rosters.
 
-    A member id that stays keeps its slot even if its ordinal moved, as the death of its neighbour on the host moves it;
-    only the others are paired by place.
+    A member id that stays keeps its slot even if its ordinal moved, as the death of its neighbour
+    on the host moves it; only the others are paired by place.
     """
     old, new = (name_slots(members, by_member_id=by_member_id) for members in (before, now))
     kept = {old[member]: new[member] for member in old.keys() & new.keys()}
     gone = sorted((member for member in before if member.member_id not in new), key=_MEMBER_ID)
-    fresh = _by_place([member for member in now if member.member_id not in old], by_member_id=by_member_id)
+    fresh = _by_place(
+        [member for member in now if member.member_id not in old], by_member_id=by_member_id
+    )
     left: list[Named] = []
     restarted: list[str] = []
     for member in gone:
@@ -93,7 +106,10 @@ def _slots_of(members: Iterable[Named], slot_of: Mapping[str, str]) -> tuple[str
 
 
 def _find_followed(left: Iterable[Named], joined: Iterable[Named]) -> Iterator[Named]:
-    """Yield members that left while one of the same program joined, each of which follows one of them only."""
+    """Yield members that left while a member of the same program joined.
+
+    Each joined member follows one of them only.
+    """
     free = Counter(client_id_pattern(member) for member in joined)
     for member in left:
         pattern = client_id_pattern(member)
@@ -104,7 +120,10 @@ def _find_followed(left: Iterable[Named], joined: Iterable[Named]) -> Iterator[N
 
 def slot_columns(changes: SlotChanges | None) -> dict[str, tuple[str, ...] | None]:
     """Return columns joined, left and replaced; None while the changes are not known."""
-    return {name: None if changes is None else getattr(changes, name) for name in ("joined", "left", "replaced")}
+    return {
+        name: None if changes is None else getattr(changes, name)
+        for name in ("joined", "left", "replaced")
+    }
 
 
 def holdings(members: Iterable[MemberFacts], slot_of: Mapping[str, str]) -> Holdings | None:
@@ -132,4 +151,8 @@ def _by_place(members: Sequence[Named], *, by_member_id: bool) -> dict[Hashable,
 def _place(member: Named, *, by_member_id: bool) -> Hashable:
     if member.group_instance_id is not None:
         return ("instance", member.group_instance_id)
-    return ("member", member.member_id) if by_member_id else ("host", member.client_id, member.client_host)
+    return (
+        ("member", member.member_id)
+        if by_member_id
+        else ("host", member.client_id, member.client_host)
+    )

@@ -1,8 +1,9 @@
 """State of a group's rebalances between two batches, and its one column of text.
 
-The text is JSON by columns, the fields of the dataclasses: a group of a thousand members has ten thousands of values,
-and few differ. A column is a list of one value each, or a single value that all share. A struct is its columns by the
-names of its fields, a tuple of any length its lengths and the column of all values.
+The text is JSON by columns, the fields of the dataclasses: a group of a thousand members has ten
+thousands of values, and few differ. A column is a list of one value each, or a single value that
+all share. A struct is its columns by the names of its fields, a tuple of any length its lengths and
+the column of all values.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ _SHARED = "before_is_standing"
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Members and owners after the last rebalance; complete: each partition it took from a member has a new owner."""
+    """Members and owners after the last rebalance.
+
+    Complete: each partition that the rebalance took from a member has a new owner.
+    """
 
     generation_kind: str
     generation: int
@@ -92,7 +96,7 @@ class LastMove:
 
 @dataclass(frozen=True, slots=True)
 class RebalanceState:
-    """Everything of one group; departures are those of the last half hour, moves those of the last hour."""
+    """State of one group; departures of the last half hour, moves of the last hour."""
 
     standing: Standing | None = None
     open: OpenRebalance | None = None
@@ -102,11 +106,20 @@ class RebalanceState:
 
 
 def to_text(state: RebalanceState) -> str:
-    """Return the state as JSON; what preceded an open rebalance is mostly where the group stands, and written once."""
-    is_shared = state.open is not None and state.open.before is not None and state.open.before is state.standing
+    """Return the state as JSON.
+
+    The state before an open rebalance is mostly the group's present state, and written once.
+    """
+    is_shared = (
+        state.open is not None
+        and state.open.before is not None
+        and state.open.before is state.standing
+    )
     if state.open is not None and is_shared:
         state = replace(state, open=replace(state.open, before=None))
-    return json.dumps(codec_of(RebalanceState).write([state]) | {_SHARED: is_shared}, separators=(",", ":"))
+    return json.dumps(
+        codec_of(RebalanceState).write([state]) | {_SHARED: is_shared}, separators=(",", ":")
+    )
 
 
 def from_text(text: str | None) -> RebalanceState:
@@ -122,7 +135,7 @@ def from_text(text: str | None) -> RebalanceState:
 
 
 def newest_generation(text: str | None) -> Standing | Generation | None:
-    """Return the newest generation in the text, the one of an open rebalance included; None if there is none."""
+    """Return the newest generation in the text, an open rebalance's included; None if none."""
     state = from_text(text)
     return state.standing if state.open is None else state.open.last
 
@@ -132,7 +145,7 @@ Values = Sequence[Any]
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """Turn values of one type into a column and back; a column does not say how many values it has."""
+    """Codec between values of one type and a column; the column lacks the number of values."""
 
     write: Callable[[Values], Any]
     read: Callable[[Any, int], list[Any]]
@@ -140,12 +153,19 @@ class Codec:
 
 @cache
 def codec_of(kind: Any) -> Codec:
-    """Return the codec of str, numbers, bool, datetime, dataclasses, tuples of these, and each of them or None."""
+    """Return the codec of str, numbers, bool, datetime, dataclasses, tuples of these.
+
+    Each of them may be None.
+    """
     if get_origin(kind) in (types.UnionType, Union):
         (inner,) = set(get_args(kind)) - {type(None)}
         return codec_of(inner) if _is_plain(inner) else _optional(codec_of(inner))
     if get_origin(kind) is tuple:
-        return _list(codec_of(get_args(kind)[0])) if Ellipsis in get_args(kind) else _places(get_args(kind))
+        return (
+            _list(codec_of(get_args(kind)[0]))
+            if Ellipsis in get_args(kind)
+            else _places(get_args(kind))
+        )
     if isinstance(kind, type) and is_dataclass(kind):
         return _struct(kind)
     if kind is datetime:
@@ -182,7 +202,10 @@ def _optional(inner: Codec) -> Codec:
         known = [each for each in values if each is not None]
         if not known:
             return None
-        return {"known": _FLAGS.write([each is not None for each in values]), "values": inner.write(known)}
+        return {
+            "known": _FLAGS.write([each is not None for each in values]),
+            "values": inner.write(known),
+        }
 
     def read(column: Any, count: int) -> list[Any]:
         if column is None:
@@ -217,7 +240,12 @@ def _places(kinds: Sequence[Any]) -> Codec:
         return [codec.write(each) for codec, each in zip(inner, places, strict=True)]
 
     def read(column: Any, count: int) -> list[Any]:
-        return list(zip(*(codec.read(each, count) for codec, each in zip(inner, column, strict=True)), strict=True))
+        return list(
+            zip(
+                *(codec.read(each, count) for codec, each in zip(inner, column, strict=True)),
+                strict=True,
+            )
+        )
 
     return Codec(write, read)
 
@@ -226,10 +254,14 @@ def _struct(kind: Any) -> Codec:
     hints = get_type_hints(kind)
     codecs = {each.name: codec_of(hints[each.name]) for each in fields(kind)}
     # what an older job did not keep is as at the begin
-    defaults = {each.name: None if each.default is MISSING else each.default for each in fields(kind)}
+    defaults = {
+        each.name: None if each.default is MISSING else each.default for each in fields(kind)
+    }
 
     def write(values: Values) -> Any:
-        return {name: codec.write(list(map(attrgetter(name), values))) for name, codec in codecs.items()}
+        return {
+            name: codec.write(list(map(attrgetter(name), values))) for name, codec in codecs.items()
+        }
 
     def read(column: Any, count: int) -> list[Any]:
         columns = [

@@ -1,7 +1,8 @@
 """Estimate when a rebalance began and how long its phases took.
 
-A classic group's record states the end of the join phase and is written at the end of the sync phase
-(GroupCoordinator), so only the begin is an estimate; a modern group records both ends (KIP-848).
+A classic group's record states the end of the join phase and is written at the end of the sync
+phase (GroupCoordinator), so only the begin is an estimate; a modern group records both ends
+(KIP-848).
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ def find_start(
 ) -> Start:
     """Begin of the rebalance that this generation ends.
 
-    `previous_at` is the end of the one before, `last_commits` the newest commit of each member that stays: it hears of
-    the rebalance, commits as it revokes, and joins. `before` is empty if the group is known to have had no member.
+    `previous_at` is the end of the one before, `last_commits` the newest commit of each member that
+    stays: it hears of the rebalance, commits as it revokes, and joins. `before` is empty if the
+    group is known to have had no member.
     """
     if generation.generation_kind == "epoch":
         return Start(generation.recorded_at, generation.recorded_at, generation.recorded_at)
@@ -48,7 +50,11 @@ def find_start(
         return Start()  # a coordinator that took over may state a time of long before
     low = _earliest(generation, before, previous_at, parameters)
     is_first = before is not None and not before
-    est = _first_join(generation, previous_at, parameters) if is_first else _heard_at(last_commits, high)
+    est = (
+        _first_join(generation, previous_at, parameters)
+        if is_first
+        else _heard_at(last_commits, high)
+    )
     if None not in (low, est) and low <= est:  # type: ignore[operator]
         return Start(low, high, est)
     # a group is empty at the moment at which the last one leaves
@@ -56,7 +62,7 @@ def find_start(
 
 
 def sync_seconds(generation: Generation) -> float | None:
-    """Return the length of the sync phase in seconds; None without a state timestamp, or if a clock was set back."""
+    """Return the sync phase in seconds; None without a state timestamp or with a clock set back."""
     if generation.generation_kind == "epoch" or generation.kind == "empty":
         return None
     seconds = seconds_between(generation.recorded_at, generation.state_timestamp)
@@ -64,9 +70,14 @@ def sync_seconds(generation: Generation) -> float | None:
 
 
 def longest_rebalance_timeout(members: Iterable[MemberFacts]) -> float | None:
-    """Return the longest timeout in seconds; in record version 0 it is the session timeout (GroupMetadataManager)."""
+    """Return the longest timeout in seconds.
+
+    In record version 0 it is the session timeout (GroupMetadataManager).
+    """
     found = [
-        member.session_timeout_ms if member.rebalance_timeout_ms is None else member.rebalance_timeout_ms
+        member.session_timeout_ms
+        if member.rebalance_timeout_ms is None
+        else member.rebalance_timeout_ms
         for member in members
     ]
     known = [milliseconds for milliseconds in found if milliseconds is not None]
@@ -79,7 +90,9 @@ def is_straggling(
     commit_gap_p95_seconds: float | None,
     parameters: RebalanceParameters,
 ) -> bool:
-    """Return True if the join phase lasted about the longest rebalance timeout: it waited for a member in vain.
+    """Return True if the join phase lasted about the longest rebalance timeout.
+
+    It then waited for a member in vain.
 
     A join of one heartbeat and one batch is healthy, however short the timeout.
     """
@@ -97,14 +110,19 @@ def was_waited_for(
     commit_gap_p95_seconds: float | None,
     parameters: RebalanceParameters,
 ) -> bool:
-    """Return True if a member that did not join left at its own poll interval, and most of it was in the join phase.
+    """Return True if an absent member left at its poll interval, mostly in the join phase.
 
-    It polled for the last time before the join phase began, so the join is shorter than the interval by as much.
+    The member did not join.
+
+    It polled for the last time before the join phase began, so the join is shorter than the
+    interval by as much.
     """
     if join_seconds is None or silent_seconds is None or timeout_seconds is None:
         return False
     slack, gap = parameters.straggler_tolerance * timeout_seconds, commit_gap_p95_seconds or 0.0
-    is_long = join_seconds >= max(parameters.straggler_share * timeout_seconds, parameters.heartbeat_seconds + gap)
+    is_long = join_seconds >= max(
+        parameters.straggler_share * timeout_seconds, parameters.heartbeat_seconds + gap
+    )
     return is_long and timeout_seconds - slack <= silent_seconds <= timeout_seconds + slack + gap
 
 
@@ -120,12 +138,17 @@ def seconds_between(later: datetime | None, earlier: datetime | None) -> float |
 
 
 def length_seconds(ended_at: datetime | None, started_at: datetime | None) -> float | None:
-    """Return the seconds from begin to end; None while one is unknown, or if different clocks put the end first."""
+    """Return the seconds from begin to end; None if a time is unknown or the end comes first.
+
+    The end comes first if the times are from different clocks.
+    """
     seconds = seconds_between(ended_at, started_at)
     return None if seconds is None or seconds < 0 else seconds
 
 
-def union_seconds(intervals: Iterable[tuple[datetime, datetime]], begin: datetime, end: datetime) -> float:
+def union_seconds(
+    intervals: Iterable[tuple[datetime, datetime]], begin: datetime, end: datetime
+) -> float:
     """Return the length in seconds of the union of intervals within a range."""
     total, covered = 0.0, begin
     for start, stop in sorted(intervals):
@@ -136,7 +159,10 @@ def union_seconds(intervals: Iterable[tuple[datetime, datetime]], begin: datetim
 
 
 def _heard_at(last_commits: Iterable[datetime], joined_at: datetime) -> datetime | None:
-    """Return when the members heard of the rebalance, by what they committed before the end of the join phase."""
+    """Return the time at which members heard of the rebalance, from their commits.
+
+    These are the commits before the end of the join phase.
+    """
     return lower_median(at for at in last_commits if at <= joined_at)
 
 
@@ -145,15 +171,17 @@ def _first_join(
 ) -> datetime | None:
     """Return when the first member came into an empty group.
 
-    A new group has its first record at that moment. Any other one waits for more members, at least as long as the
-    initial delay (KIP-134).
+    A new group has its first record at that moment. Any other one waits for more members, at least
+    as long as the initial delay (KIP-134).
     """
     if generation.generation == 1 and previous_at is not None:
         return previous_at
     timeout = longest_rebalance_timeout(generation.members)
     if timeout is None or generation.state_timestamp is None:
         return None
-    return generation.state_timestamp - timedelta(seconds=min(parameters.initial_delay_seconds, timeout))
+    return generation.state_timestamp - timedelta(
+        seconds=min(parameters.initial_delay_seconds, timeout)
+    )
 
 
 def _earliest(
@@ -162,7 +190,10 @@ def _earliest(
     previous_at: datetime | None,
     parameters: RebalanceParameters,
 ) -> datetime | None:
-    """Return the earliest start: the join phase waits for old members at most the longest rebalance timeout."""
+    """Return the earliest start of the rebalance.
+
+    The join phase waits for old members at most the longest rebalance timeout.
+    """
     if (generation.generation_gap or 1) > 1:
         return previous_at  # of the rounds before this one no record tells how long they lasted
     timeout = longest_rebalance_timeout([*(before or ()), *generation.members])

@@ -23,20 +23,35 @@ class Topics:
         """Topic id to topic; the poll's word counts where both have one."""
         pairs: dict[str, str] = {}
         for rows in (self._known, self._positions):
-            unique = rows.select(["topic_id", "topic"]).group_by(["topic_id", "topic"]).aggregate([])
-            pairs |= dict(zip(unique["topic_id"].to_pylist(), unique["topic"].to_pylist(), strict=True))
+            unique = (
+                rows.select(["topic_id", "topic"]).group_by(["topic_id", "topic"]).aggregate([])
+            )
+            pairs |= dict(
+                zip(unique["topic_id"].to_pylist(), unique["topic"].to_pylist(), strict=True)
+            )
         pairs.pop("", None)  # the broker gave none
         return pairs
 
     @cached_property
     def partitions(self) -> dict[str, int]:
-        """Topic to its number of partitions in the poll; without deleted topics, which the poll lists once more."""
-        there = self._positions.filter(pc.invert(equal(self._positions["error"], UNKNOWN_TOPIC)))
-        counts = there.select(["topic", "partition"]).group_by("topic").aggregate([("partition", "count")])
-        return dict(zip(counts["topic"].to_pylist(), counts["partition_count"].to_pylist(), strict=True))
+        """Return topic to number of partitions in the poll, without deleted topics.
 
-    def unassigned(self, wanted: list[str] | None, assigned: set[tuple[str | None, int]]) -> int | None:
-        """Return the number of partitions of the wanted topics that no member owns; None while a topic is unknown."""
+        The poll lists deleted topics once more.
+        """
+        there = self._positions.filter(pc.invert(equal(self._positions["error"], UNKNOWN_TOPIC)))
+        counts = (
+            there.select(["topic", "partition"])
+            .group_by("topic")
+            .aggregate([("partition", "count")])
+        )
+        return dict(
+            zip(counts["topic"].to_pylist(), counts["partition_count"].to_pylist(), strict=True)
+        )
+
+    def unassigned(
+        self, wanted: list[str] | None, assigned: set[tuple[str | None, int]]
+    ) -> int | None:
+        """Return the number of unowned partitions of wanted topics; None if a topic is unknown."""
         if wanted is None or any(topic not in self.partitions for topic in wanted):
             return None
         counts = {topic: self.partitions[topic] for topic in wanted}

@@ -1,4 +1,7 @@
-"""Requests to the brokers, each with a deadline, and failures as Kafka error names instead of exceptions."""
+"""Requests to the brokers with a deadline each, and failures as Kafka error names.
+
+They raise no exceptions.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +27,20 @@ LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 TOPIC, BROKER = 2, 4  # org.apache.kafka.common.config.ConfigResource.Type
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 GONE = ("KafkaConnectionError", "NodeNotReadyError")
-RETRY_SECONDS, RETRY_LIMIT_SECONDS = 0.02, 2.0  # the client's first back-off from a broker that was gone is 50 ms
-# Whether we may describe what does not exist tells whether we may describe everything: brokers look at rights first.
+# the client's first back-off from a broker that was gone is 50 ms
+RETRY_SECONDS, RETRY_LIMIT_SECONDS = 0.02, 2.0
+# Whether we may describe what does not exist tells whether we may describe everything: brokers look
+# at rights first.
 UNUSED_NAME = "laggard-doctor"
 TopicPartition = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An offset, or the name of the error that stands in its place; and the record's timestamp if asked by time."""
+    """An offset, or the name of the error in its place.
+
+    It has the record's timestamp if asked by time.
+    """
 
     offset: int | None
     error: str | None
@@ -42,11 +50,15 @@ class Answer:
 class Brokers:
     """Questions to the brokers; it only asks, never writes, and asks for no topic to be created.
 
-    A broker that is asked for a coordinator (FindCoordinator) creates the offsets topic where there is none.
+    A broker that is asked for a coordinator (FindCoordinator) creates the offsets topic where there
+    is none.
     """
 
     def __init__(
-        self, bootstrap_servers: Sequence[str], timeout_seconds: float, security: Security | None = None
+        self,
+        bootstrap_servers: Sequence[str],
+        timeout_seconds: float,
+        security: Security | None = None,
     ) -> None:
         self._bootstrap_servers = list(bootstrap_servers)
         self._timeout_seconds = timeout_seconds
@@ -54,7 +66,8 @@ class Brokers:
         self._refusal: errors.LaggardError | None = None
         self.requests: Counter[str] = Counter()  # api -> requests
         self.failures: Counter[tuple[str, str]] = Counter()  # (api, error) -> failed requests
-        self.seconds: defaultdict[str, float] = defaultdict(float)  # api -> seconds of waiting for answers
+        # api -> seconds of waiting for answers
+        self.seconds: defaultdict[str, float] = defaultdict(float)
 
     @classmethod
     def of(cls, cluster: Cluster) -> Brokers:
@@ -70,12 +83,15 @@ class Brokers:
         self._connections.begin()
 
     def allow(self, partitions: int, seconds: float = 0.0) -> None:
-        """Move the deadline by the time that reading about so many partitions may take, and by these seconds."""
+        """Move the deadline by `seconds` and the likely time to read about so many partitions."""
         self._connections.allow(partitions, seconds)
 
     @property
     def refusal(self) -> errors.LaggardError | None:
-        """Say why we cannot log in, if since `begin` every request failed; one broker that answers is enough."""
+        """Return the reason for a refused login if every request since `begin` failed.
+
+        There is no refusal if one broker answers.
+        """
         if self.failures.total() < self.requests.total():
             return None
         return self._connections.failure or self._refusal
@@ -86,8 +102,15 @@ class Brokers:
         return self._connections.silent
 
     def metadata(self, topics: Sequence[str] | None) -> dict[str, Any]:
-        """Return brokers, cluster id and topics with ids, partitions and leaders; None asks for all topics."""
-        names = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+        """Return brokers, cluster id and topics with ids, partitions and leaders.
+
+        None asks for all topics.
+        """
+        names = (
+            None
+            if topics is None
+            else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+        )
         request = MetadataRequest(topics=names, allow_auto_topic_creation=False)
         answer = self.ask("metadata", request)
         if isinstance(answer, str):
@@ -106,19 +129,31 @@ class Brokers:
         return metadata
 
     def list_offsets(
-        self, partitions: Mapping[int, Iterable[TopicPartition]], timestamp: int, isolation: int = READ_UNCOMMITTED
+        self,
+        partitions: Mapping[int, Iterable[TopicPartition]],
+        timestamp: int,
+        isolation: int = READ_UNCOMMITTED,
     ) -> dict[TopicPartition, Answer]:
         """Return offsets of partitions grouped by leader; one request per leader, all at once."""
         return self.start_list_offsets(partitions, timestamp, isolation)()
 
     def start_list_offsets(
-        self, partitions: Mapping[int, Iterable[TopicPartition]], timestamp: int, isolation: int = READ_UNCOMMITTED
+        self,
+        partitions: Mapping[int, Iterable[TopicPartition]],
+        timestamp: int,
+        isolation: int = READ_UNCOMMITTED,
     ) -> Callable[[], dict[TopicPartition, Answer]]:
-        """Start `list_offsets`; the returned function waits for it. A broker works in the order it was asked."""
+        """Start `list_offsets`; the returned function waits for it.
+
+        A broker works in the order of requests.
+        """
         asked = {leader: list(wanted) for leader, wanted in partitions.items()}
         pending = self.start(
             "list_offsets",
-            {leader: _list_offsets_request(wanted, timestamp, isolation) for leader, wanted in asked.items()},
+            {
+                leader: _list_offsets_request(wanted, timestamp, isolation)
+                for leader, wanted in asked.items()
+            },
         )
 
         def wait() -> dict[TopicPartition, Answer]:
@@ -135,14 +170,19 @@ class Brokers:
     def configs(
         self, kind: int, names: Sequence[str], wanted: Sequence[str], broker: int | None = None
     ) -> dict[str, dict[str, str | None]] | None:
-        """Return the configuration by name of topic or broker, without those we may not see; None without an answer."""
+        """Return the configuration of topics or a broker, by name; None without an answer.
+
+        Configurations that we may not see are left out.
+        """
         resources = [
             DescribeConfigsRequest.DescribeConfigsResource(
                 resource_type=kind, resource_name=name, configuration_keys=list(wanted)
             )
             for name in names
         ]
-        answer = self.ask("describe_configs", DescribeConfigsRequest(resources=resources, min_version=1), broker)
+        answer = self.ask(
+            "describe_configs", DescribeConfigsRequest(resources=resources, min_version=1), broker
+        )
         if isinstance(answer, str):
             return None
         return {
@@ -155,15 +195,27 @@ class Brokers:
         """Return groups and their states from every broker that answered."""
         return self.start_list_groups(brokers)()[0]
 
-    def start_list_groups(self, brokers: Iterable[int]) -> Callable[[], tuple[list[dict[str, Any]], list[int]]]:
-        """Start `list_groups`; the returned function waits for it and also returns the brokers that failed."""
-        pending = self.start("list_groups", {broker: ListGroupsRequest(min_version=0) for broker in brokers})
+    def start_list_groups(
+        self, brokers: Iterable[int]
+    ) -> Callable[[], tuple[list[dict[str, Any]], list[int]]]:
+        """Start `list_groups`; the returned function waits and also returns failed brokers."""
+        pending = self.start(
+            "list_groups", {broker: ListGroupsRequest(min_version=0) for broker in brokers}
+        )
 
         def wait() -> tuple[list[dict[str, Any]], list[int]]:
             answers = pending()
-            failed = {key for key, answer in answers.items() if isinstance(answer, str) or answer.error_code}
+            failed = {
+                key
+                for key, answer in answers.items()
+                if isinstance(answer, str) or answer.error_code
+            }
             answered = sorted(answers.keys() - failed)
-            listed = [group.to_dict() | {"coordinator": key} for key in answered for group in answers[key].groups]
+            listed = [
+                group.to_dict() | {"coordinator": key}
+                for key in answered
+                for group in answers[key].groups
+            ]
             return listed, sorted(failed)
 
         return wait
@@ -189,7 +241,7 @@ class Brokers:
         self._connections.close()
 
     def start(self, api: str, requests: Mapping[int, Any]) -> Pending:
-        """Send each broker its request; the result waits for responses, or error names in their place."""
+        """Send each broker its request; the result waits for responses or error names."""
         self.requests[api] += len(requests)
         pending = self._connections.start(requests)
 
@@ -224,13 +276,20 @@ def error_name(code: int) -> str | None:
     return str(getattr(found, "message", "") or found.__name__)
 
 
-def _list_offsets_request(wanted: Iterable[TopicPartition], timestamp: int, isolation: int) -> ListOffsetsRequest:
+def _list_offsets_request(
+    wanted: Iterable[TopicPartition], timestamp: int, isolation: int
+) -> ListOffsetsRequest:
     by_topic: dict[str, list[Any]] = {}
     for topic, partition in wanted:
-        part = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+        part = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
+            partition_index=partition, timestamp=timestamp
+        )
         by_topic.setdefault(topic, []).append(part)
     return ListOffsetsRequest(
         isolation_level=isolation,
-        topics=[ListOffsetsRequest.ListOffsetsTopic(name=name, partitions=parts) for name, parts in by_topic.items()],
+        topics=[
+            ListOffsetsRequest.ListOffsetsTopic(name=name, partitions=parts)
+            for name, parts in by_topic.items()
+        ],
         min_version=7 if timestamp == MAX_TIMESTAMP else 2 if isolation else 1,
     )

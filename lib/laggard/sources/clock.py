@@ -1,4 +1,4 @@
-"""Readings of the machine's clocks, and the pauses of this process: stopped by a signal or a freezer, or short of CPU.
+"""Readings of the machine's clocks, and pauses of this process by a signal, a freezer or low CPU.
 
 The wall clock can be set, the time since boot cannot.
 """
@@ -19,7 +19,10 @@ _PROCESS = str(uuid.uuid4())
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Wall clock, time since boot with suspended time and without it, in ms; comparable within one boot."""
+    """Wall clock and time since boot with and without suspended time, in ms.
+
+    Readings are comparable within one boot.
+    """
 
     wall_ms: int
     boot_id: str = ""  # "": the time since boot is not known
@@ -27,13 +30,13 @@ class Reading:
     awake_ms: int = 0
 
     def seconds_since(self, earlier: Reading) -> float | None:
-        """Return the true time in seconds between two readings; None across a reboot or between machines."""
+        """Return the true seconds between two readings; None across reboots or machines."""
         if not self.boot_id or self.boot_id != earlier.boot_id or self.boot_ms < earlier.boot_ms:
             return None
         return (self.boot_ms - earlier.boot_ms) / 1000
 
     def set_back_since(self, earlier: Reading) -> float:
-        """Return the seconds by which the wall clock is behind the true elapsed time; 0 if that is unknown."""
+        """Return seconds by which the wall clock lags true elapsed time; 0 if unknown."""
         whole = self.seconds_since(earlier)
         return 0.0 if whole is None else max(0.0, whole - (self.wall_ms - earlier.wall_ms) / 1000)
 
@@ -44,7 +47,10 @@ class Reading:
 
 
 def read_clock() -> Reading:
-    """Return the clocks now. Without a boot id of the system, readings compare only within this process."""
+    """Return the clocks now.
+
+    Without a boot id of the system, readings compare only within this process.
+    """
     awake = time.monotonic_ns()
     boot = time.clock_gettime_ns(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else awake
     return Reading(time.time_ns() // 1_000_000, _boot_id(), boot // 1_000_000, awake // 1_000_000)
@@ -67,13 +73,19 @@ class Pulse:
 
     def __init__(self) -> None:
         self.started = self._beat = read_clock()
-        self._pauses: deque[tuple[Reading, float]] = deque(maxlen=_KEPT)  # end of the pause, seconds
+        # end of the pause, seconds
+        self._pauses: deque[tuple[Reading, float]] = deque(maxlen=_KEPT)
         Thread(target=self._run, name="pulse", daemon=True).start()
 
     def longest_since(self, earlier: Reading) -> timedelta:
-        """Return the longest pause that ended after an earlier reading, including one that is ending now."""
-        beat = self._beat  # first: a pause that is put down meanwhile is then seen here, or among the pauses
-        own = [seconds for end, seconds in tuple(self._pauses) if (end.seconds_since(earlier) or 0.0) > 0]
+        """Return the longest pause that ended after `earlier`, including a pause ending now."""
+        # first: a pause that is put down meanwhile is then seen here, or among the pauses
+        beat = self._beat
+        own = [
+            seconds
+            for end, seconds in tuple(self._pauses)
+            if (end.seconds_since(earlier) or 0.0) > 0
+        ]
         now = read_clock().seconds_since(beat) or 0.0
         return timedelta(seconds=max([*own, now if now > _PAUSE_SECONDS else 0.0]))
 

@@ -1,4 +1,4 @@
-"""Connections to the brokers: requests side by side, one deadline, and no waiting for a broker known as silent."""
+"""Connections to the brokers: parallel requests, one deadline, no wait for silent brokers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from contextlib import suppress
 from threading import Event
 from typing import Any
 
-from kafka.errors import BrokerResponseError, KafkaConnectionError, KafkaTimeoutError, RequestTimedOutError
+from kafka.errors import (
+    BrokerResponseError,
+    KafkaConnectionError,
+    KafkaTimeoutError,
+    RequestTimedOutError,
+)
 from kafka.future import Future
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
@@ -21,11 +26,13 @@ from laggard.errors import LaggardError
 from laggard.sources.security import Login, refusal
 
 HEDGE_SECONDS = 1.0  # then a question that any broker can answer goes to one more
-READING_SECONDS = 3e-4  # per partition, on a busy machine; idle, each question about it takes 7 µs and metadata 15
+# per partition, on a busy machine; idle, each question about it takes 7 µs and metadata 15
+READING_SECONDS = 3e-4
 CLOSE_SECONDS = 2.0
 STUCK_SECONDS = 5.0  # past a deadline: only a name look-up, which blocks the loop, takes longer
 MOST_IN_FLIGHT = 1000  # per connection; kafka-python refuses requests beyond
-NO_LOGIN = "AuthenticationError"  # kafka-python has no name for a refused certificate, or a token that is not given
+# kafka-python has no name for a refused certificate, or a token that is not given
+NO_LOGIN = "AuthenticationError"
 TIMEOUT = KafkaTimeoutError.__name__
 Pending = Callable[[], dict[Any, Any]]
 
@@ -33,8 +40,8 @@ Pending = Callable[[], dict[Any, Any]]
 class _Manager(KafkaConnectionManager):  # type: ignore[misc] # it has no types
     """kafka-python's, that also reads what a broker sends right before it closes.
 
-    kafka-python drops bytes that arrive together with the end of the connection, and a broker sends the refusal of a
-    login just so: 13 of 14 refusals were seen as a connection that closed.
+    kafka-python drops bytes that arrive together with the end of the connection, and a broker sends
+    the refusal of a login just so: 13 of 14 refusals were seen as a connection that closed.
     """
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
@@ -50,13 +57,18 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc] # it has no types
 
 
 class Connections:
-    """Asks brokers by id. A broker that does not answer is silent: from then on it is probed and not waited for.
+    """Client of the brokers by id; a broker without an answer is silent.
 
-    `seconds` is how long requests wait for silent brokers in all, from `begin` on; each broker may take half of it,
-    counted from the last answer of any broker. Without `begin` each request has these seconds of its own.
+    From then on it is probed and not waited for.
+
+    `seconds` is how long requests wait for silent brokers in all, from `begin` on; each broker may
+    take half of it, counted from the last answer of any broker. Without `begin` each request has
+    these seconds of its own.
     """
 
-    def __init__(self, bootstrap_servers: Sequence[str], seconds: float, security: Security | None = None) -> None:
+    def __init__(
+        self, bootstrap_servers: Sequence[str], seconds: float, security: Security | None = None
+    ) -> None:
         self._bootstrap_servers = list(bootstrap_servers)
         self._seconds = seconds
         self._login = Login(security or Security(), seconds / 2)
@@ -79,11 +91,14 @@ class Connections:
             self.close()
 
     def allow(self, partitions: int, seconds: float = 0.0) -> None:
-        """Move the deadline by the time that reading about so many partitions may take, and by these seconds."""
+        """Move the deadline by `seconds` and the likely time to read about so many partitions."""
         self._fixed_deadline = self._deadline() + READING_SECONDS * partitions + seconds
 
     def start(self, requests: Mapping[int, Any]) -> Pending:
-        """Send each broker its request, in the order of the calls; the result waits for responses or error names."""
+        """Send each broker its request, in call order; the result waits for the responses.
+
+        The result has responses or error names.
+        """
         deadline = self._deadline()
         try:
             self._renew()
@@ -105,7 +120,10 @@ class Connections:
         deadline = self._deadline()
         try:
             self._renew()
-            return _wait(self._open().call_soon(self._ask_until_one, request, deadline), deadline + STUCK_SECONDS)
+            return _wait(
+                self._open().call_soon(self._ask_until_one, request, deadline),
+                deadline + STUCK_SECONDS,
+            )
         except Exception as error:  # noqa: BLE001 - as above
             return self._failing({0: request}, error)()[0]
 
@@ -131,7 +149,8 @@ class Connections:
                 net.call_soon_threadsafe(manager.close)
             thread = net._io_thread  # noqa: SLF001
             net.stop(CLOSE_SECONDS * 1000)
-            if thread is None or not thread.is_alive():  # else it waits for a look-up, and ends by itself after it
+            # else it waits for a look-up, and ends by itself after it
+            if thread is None or not thread.is_alive():
                 net.close()
 
     def _deadline(self) -> float:
@@ -150,7 +169,8 @@ class Connections:
                 "max_in_flight_requests_per_connection": MOST_IN_FLIGHT,
                 **self._login.settings(),
             }
-            # not KafkaAdminClient: it waits for one bootstrap address, taken by chance, until its time is over
+            # not KafkaAdminClient: it waits for one bootstrap address, taken by chance, until its
+            # time is over
             net = NetworkSelector(**settings)
             self._manager = _Manager(net, **settings)
             net.start()
@@ -186,8 +206,14 @@ class Connections:
         if time.monotonic() >= deadline:  # says nothing about who was not asked
             return dict.fromkeys(requests, TIMEOUT)
         asked_at = time.monotonic()
-        sent = {broker: self._send_unless_silent(broker, request, deadline) for broker, request in requests.items()}
-        return {broker: await self._answer(broker, future, asked_at, deadline) for broker, future in sent.items()}
+        sent = {
+            broker: self._send_unless_silent(broker, request, deadline)
+            for broker, request in requests.items()
+        }
+        return {
+            broker: await self._answer(broker, future, asked_at, deadline)
+            for broker, future in sent.items()
+        }
 
     async def _answer(self, broker: int, future: Future, asked_at: float, deadline: float) -> Any:
         while not future.is_done:
@@ -219,13 +245,16 @@ class Connections:
         return error
 
     def _candidates(self) -> list[Any]:
-        """Return the brokers, then the bootstrap addresses, then those of both that do not answer."""
+        """Return the brokers, then bootstrap addresses, then those of both without an answer."""
         cluster = self._live().cluster
         brokers = [broker.node_id for broker in cluster.brokers()]
         addresses = [broker.node_id for broker in cluster.bootstrap_brokers()]
         random.shuffle(brokers)
         random.shuffle(addresses)
-        return sorted([*brokers, *addresses], key=lambda node: 2 if node in self._silent else node in addresses)
+        return sorted(
+            [*brokers, *addresses],
+            key=lambda node: 2 if node in self._silent else node in addresses,
+        )
 
     async def _sleep_until_done(self, futures: Sequence[Future], until: float) -> None:
         """Wait until one of them is done."""
@@ -251,7 +280,8 @@ class Connections:
         if left_ms <= 0:
             return Future().failure(KafkaTimeoutError())
         try:
-            # else an error would start the client's own refresh of metadata, which waits for one broker by chance
+            # else an error would start the client's own refresh of metadata, which waits for one
+            # broker by chance
             connection = self._live().get_connection(node, refresh_metadata_on_err=False)
         except Exception as error:  # noqa: BLE001 - data for the poll
             return Future().failure(error)
@@ -261,11 +291,16 @@ class Connections:
         self._heard_at = time.monotonic()
 
     def _probe(self, broker: int) -> None:
-        """Ask a silent broker for a sign of life, one question at a time; an answer makes it an ordinary one again."""
+        """Ask a silent broker for a sign of life, one question at a time.
+
+        An answer makes it an ordinary broker again.
+        """
         before = self._silent.get(broker)
         if before is None or before.is_done:
             request = MetadataRequest(topics=[], min_version=1)  # version 0 would list every topic
-            probe = self._silent[broker] = self._send(broker, request, time.monotonic() + self._seconds)
+            probe = self._silent[broker] = self._send(
+                broker, request, time.monotonic() + self._seconds
+            )
             probe.add_callback(lambda _: self._silent.pop(broker, None))
 
 

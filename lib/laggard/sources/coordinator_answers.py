@@ -25,7 +25,8 @@ class Answers:
 
     def __init__(self) -> None:
         self.errors: Counter[tuple[str, str]] = Counter()
-        self.error_of: dict[str, str | None] = {}  # group that was asked -> error, None: its offsets are complete
+        # group that was asked -> error, None: its offsets are complete
+        self.error_of: dict[str, str | None] = {}
         self._details: dict[str, str] = {}
         self._rows: list[tuple[str, str, int, int | None, int | None, str | None]] = []
 
@@ -52,13 +53,17 @@ class Answers:
         elif part.committed_offset >= 0:
             epoch = part.committed_leader_epoch
             known = epoch if epoch >= 0 else None
-            self._rows.append((group, topic, part.partition_index, part.committed_offset, known, None))
+            self._rows.append(
+                (group, topic, part.partition_index, part.committed_offset, known, None)
+            )
 
     def take_classic(self, response: Any) -> None:
         self._take(response, "describe_groups", lambda group: describe_classic(_with_blobs(group)))
 
     def take_consumer(self, response: Any) -> None:
-        self._take(response, "consumer_group_describe", lambda group: describe_consumer(group.to_dict()))
+        self._take(
+            response, "consumer_group_describe", lambda group: describe_consumer(group.to_dict())
+        )
 
     def _take(self, response: Any, api: str, describe: Callable[[Any], dict[str, Any]]) -> None:
         for group in response.groups:
@@ -68,7 +73,10 @@ class Answers:
                 self._details[group.group_id] = json.dumps(describe(group), separators=(",", ":"))
 
     def table(self, known: Mapping[str, bool]) -> pa.Table:
-        """Return rows of `ANSWERS` for these groups, True for new ones, and for all groups that were asked."""
+        """Return rows of `ANSWERS` for these groups and for all groups that were asked.
+
+        `known` is True for new groups.
+        """
         names = list(dict.fromkeys([*known, *self.error_of]))
         return shapes.table_of(
             shapes.ANSWERS,
@@ -82,13 +90,16 @@ class Answers:
     def committed(self, names: NameFilter) -> pa.Table:
         """Return the rows of `COMMITTED` of watched topics."""
         watched = {topic for topic in {row[1] for row in self._rows} if names.watches_topic(topic)}
-        return shapes.table_of_rows(shapes.COMMITTED, [row for row in self._rows if row[1] in watched])
+        return shapes.table_of_rows(
+            shapes.COMMITTED, [row for row in self._rows if row[1] in watched]
+        )
 
 
 def _with_blobs(group: Any) -> dict[str, Any]:
     """Return the group as a dict with its binary fields as bytes, which `to_dict` makes texts."""
     blobs = [
-        {"member_metadata": each.member_metadata, "member_assignment": each.member_assignment} for each in group.members
+        {"member_metadata": each.member_metadata, "member_assignment": each.member_assignment}
+        for each in group.members
     ]
     found: dict[str, Any] = group.to_dict()
     members = zip(found["members"], blobs, strict=True)
@@ -97,7 +108,9 @@ def _with_blobs(group: Any) -> dict[str, Any]:
 
 def offset_fetch(groups: Sequence[str]) -> OffsetFetchRequest:
     """Ask for all committed offsets of these groups."""
-    asked = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups]
+    asked = [
+        OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups
+    ]
     # several groups in one request from version 8 on (Kafka 3.0); version 10 has no topic names
     return OffsetFetchRequest(groups=asked, require_stable=False, min_version=8, max_version=9)
 

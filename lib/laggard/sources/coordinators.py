@@ -1,7 +1,7 @@
-"""Ask the coordinators of the groups for what these committed and who their members are, in slices under a deadline.
+"""Ask the groups' coordinators for committed offsets and members, in slices under a deadline.
 
-ListGroups is answered by every broker with the groups that it coordinates, so nobody has to look for coordinators,
-but for those of groups that are listed no more.
+ListGroups is answered by every broker with the groups that it coordinates, so nobody has to look
+for coordinators, but for those of groups that are listed no more.
 """
 
 from __future__ import annotations
@@ -19,7 +19,12 @@ from laggard.names import NameFilter
 from laggard.sources import snapshot as shapes
 from laggard.sources.brokers import Brokers
 from laggard.sources.connections import TIMEOUT
-from laggard.sources.coordinator_answers import Answers, describe_consumers, describe_groups, offset_fetch
+from laggard.sources.coordinator_answers import (
+    Answers,
+    describe_consumers,
+    describe_groups,
+    offset_fetch,
+)
 from laggard.sources.ended_groups import GROUP_GONE, look_for
 
 SLICE = 100  # groups of one coordinator that one request asks for
@@ -56,9 +61,14 @@ class _Known:
 
 
 class Coordinators:
-    """Asks whoever has waited longest first. `known`: groups that have rows, those first that waited longest."""
+    """Client of the coordinators that asks the longest-waiting group first.
 
-    def __init__(self, brokers: Brokers, names: NameFilter, seconds: float, known: Iterable[str] = ()) -> None:
+    `known`: groups that have rows, longest waiting first.
+    """
+
+    def __init__(
+        self, brokers: Brokers, names: NameFilter, seconds: float, known: Iterable[str] = ()
+    ) -> None:
         self._brokers = brokers
         self._names = names
         self._seconds = seconds
@@ -85,26 +95,36 @@ class Coordinators:
         return Asked(
             groups=shapes.group_table(listed.values()),
             unlisted=unlisted,
-            answers=answers.table({group: known.is_new for group, known in sorted(self._known.items())}),
+            answers=answers.table(
+                {group: known.is_new for group, known in sorted(self._known.items())}
+            ),
             committed=answers.committed(self._names),
             pending=self._pending(listed),
             errors=answers.errors,
         )
 
     def _watched(self, rows: Iterable[Mapping[str, Any]]) -> Listed:
-        listed = {row["group_id"]: row for row in rows if self._names.watches_group(row["group_id"])}
+        listed = {
+            row["group_id"]: row for row in rows if self._names.watches_group(row["group_id"])
+        }
         for group, row in listed.items():
             known = self._known.setdefault(group, _Known(is_new=self._was_complete))
             known.coordinator = row["coordinator"]
             known.is_settled = known.is_settled or has_no_offsets(row["group_type"])
         return listed
 
-    def _look_for_missing(self, listed: Listed, unlisted: Sequence[int], answers: Answers) -> Listed:
-        """Ask for known groups that nobody lists; gives all that are listed, also by a coordinator found so."""
+    def _look_for_missing(
+        self, listed: Listed, unlisted: Sequence[int], answers: Answers
+    ) -> Listed:
+        """Ask for known groups that no broker lists; return all listed groups.
+
+        Groups listed by a coordinator found here are included.
+        """
         missing = [
             group
             for group, known in self._known.items()
-            if group not in listed and known.coordinator not in unlisted  # such a broker lists it, once it answers
+            # such a broker lists it, once it answers
+            if group not in listed and known.coordinator not in unlisted
         ]
         missing = sorted(missing, key=self._turn)[:LOOKS]
         if not missing:
@@ -124,7 +144,8 @@ class Coordinators:
         queues = self._queues(listed)
         while queues:
             part = {
-                broker: [queue.popleft() for _ in range(min(SLICE, len(queue)))] for broker, queue in queues.items()
+                broker: [queue.popleft() for _ in range(min(SLICE, len(queue)))]
+                for broker, queue in queues.items()
             }
             was_silent, failures = self._brokers.silent, dict[int, str]()
             pending = [
@@ -135,7 +156,8 @@ class Coordinators:
                 wait()
             self._give_up(failures, was_silent, part, queues, answers)
             for group in chain.from_iterable(part.values()):
-                self._known[group].turn = self._round  # also after an error: it must not keep others from theirs
+                # also after an error: it must not keep others from theirs
+                self._known[group].turn = self._round
             queues = {broker: queue for broker, queue in queues.items() if queue}
             if time.monotonic() >= until:
                 break
@@ -153,11 +175,12 @@ class Coordinators:
             rest = queues.pop(broker)
             if error == TIMEOUT and broker not in self._brokers.silent - was_silent:
                 del part[broker]  # nothing was sent, so nobody had a turn
-            if error != TIMEOUT or broker in self._brokers.silent:  # not merely the end of the poll's own time
+            # not merely the end of the poll's own time
+            if error != TIMEOUT or broker in self._brokers.silent:
                 answers.error_of |= dict.fromkeys([*part.get(broker, ()), *rest], error)
 
     def _queues(self, listed: Listed) -> dict[int, deque[str]]:
-        """Return the groups with offsets by coordinator; those whose turn was longest ago come first."""
+        """Return the groups with offsets by coordinator, longest-waiting groups first."""
         queues: dict[int, deque[str]] = {}
         for group in sorted(listed, key=self._turn):
             if not has_no_offsets(listed[group]["group_type"]):
@@ -168,7 +191,11 @@ class Coordinators:
         self, part: Mapping[int, Sequence[str]], listed: Listed, kind: str, answers: Answers
     ) -> Callable[[], None]:
         own = {
-            broker: [group for group in groups if (listed[group]["group_type"] or "classic").lower() == kind]
+            broker: [
+                group
+                for group in groups
+                if (listed[group]["group_type"] or "classic").lower() == kind
+            ]
             for broker, groups in part.items()
         }
         request, take = {
@@ -186,7 +213,9 @@ class Coordinators:
         failures: dict[int, str],
     ) -> Callable[[], None]:
         """Ask each broker for its groups; brokers that do not answer go into `failures`."""
-        pending = self._brokers.start(api, {broker: request(groups) for broker, groups in part.items() if groups})
+        pending = self._brokers.start(
+            api, {broker: request(groups) for broker, groups in part.items() if groups}
+        )
 
         def wait() -> None:
             for broker, response in pending().items():
@@ -208,7 +237,9 @@ class Coordinators:
             known.is_settled = known.is_settled or not known.has_failed
 
     def _pending(self, listed: Listed) -> int:
-        """Count groups to wait for, but none forever. A group that failed at first would be taken for new later.
+        """Count groups to wait for, but no group forever.
+
+        A group that failed at first would be taken for new later.
 
         Groups that nobody lists count until they were looked for once.
         """

@@ -1,8 +1,8 @@
 """Groups that no broker lists: are they there no more? Only a group's own coordinator can say so.
 
-A listing lacks a group also where its coordinator is not reached, where it is on its way from one broker to another,
-or where the right to describe it was taken away. So its absence proves nothing. The tombstones of a group that ended
-while the job was down may be gone before the job reads.
+A listing lacks a group also where its coordinator is not reached, where it is on its way from one
+broker to another, or where the right to describe it was taken away. So its absence proves nothing.
+The tombstones of a group that ended while the job was down may be gone before the job reads.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class Found:
     """Answers on groups that nobody listed; a group in neither of these is there."""
 
     gone: set[str] = field(default_factory=set)
-    errors: dict[str, tuple[str, str]] = field(default_factory=dict)  # group -> (api, error): nothing is known
+    # group -> (api, error): nothing is known
+    errors: dict[str, tuple[str, str]] = field(default_factory=dict)
     listed: list[dict[str, Any]] = field(default_factory=list)  # all groups of these coordinators
 
 
@@ -38,7 +39,9 @@ def look_for(brokers: Brokers, groups: Sequence[str]) -> Found:
         brokers.metadata([])  # the coordinator may be a broker that came a moment ago
     except LaggardError:
         return found
-    request = FindCoordinatorRequest(key_type=0, coordinator_keys=list(groups), min_version=4, max_version=5)
+    request = FindCoordinatorRequest(
+        key_type=0, coordinator_keys=list(groups), min_version=4, max_version=5
+    )
     response = brokers.ask("find_coordinator", request)
     if isinstance(response, str):
         found.errors = dict.fromkeys(groups, ("find_coordinator", response))
@@ -54,32 +57,48 @@ def look_for(brokers: Brokers, groups: Sequence[str]) -> Found:
     return found
 
 
-def _not_described(brokers: Brokers, by_coordinator: dict[int, list[str]], found: Found) -> dict[int, list[str]]:
+def _not_described(
+    brokers: Brokers, by_coordinator: dict[int, list[str]], found: Found
+) -> dict[int, list[str]]:
     """Return groups that their coordinator knows neither as a classic group nor in its listing."""
-    describe = brokers.start("describe_groups", {key: describe_groups(each) for key, each in by_coordinator.items()})
-    # after it, on the same connection: a coordinator that has loaded its groups lists them, of every type
+    describe = brokers.start(
+        "describe_groups", {key: describe_groups(each) for key, each in by_coordinator.items()}
+    )
+    # after it, on the same connection: a coordinator that has loaded its groups lists them, of
+    # every type
     listing = brokers.start_list_groups(list(by_coordinator))
     described, (found.listed, unlisted) = describe(), listing()
     seen = {row["group_id"] for row in found.listed}
     unseen: dict[int, list[str]] = {}
     for broker, group, is_gone in _answered("describe_groups", described, by_coordinator, found):
-        if (is_gone or group.group_state == DEAD) and group.group_id not in seen and broker not in unlisted:
+        if (
+            (is_gone or group.group_state == DEAD)
+            and group.group_id not in seen
+            and broker not in unlisted
+        ):
             unseen.setdefault(broker, []).append(group.group_id)
     return unseen
 
 
 def _keep_without_offsets(brokers: Brokers, unseen: dict[int, list[str]], found: Found) -> None:
-    """Note as gone which of these have no offsets, which also says that their coordinator has not changed meanwhile."""
-    offsets = brokers.start("offset_fetch", {key: offset_fetch(groups) for key, groups in unseen.items()})()
+    """Note groups without offsets as gone.
+
+    The answer also says that the coordinator has not changed meanwhile.
+    """
+    offsets = brokers.start(
+        "offset_fetch", {key: offset_fetch(groups) for key, groups in unseen.items()}
+    )()
     found.gone |= {
-        group.group_id for _, group, _ in _answered("offset_fetch", offsets, unseen, found) if not group.topics
+        group.group_id
+        for _, group, _ in _answered("offset_fetch", offsets, unseen, found)
+        if not group.topics
     }
 
 
 def _answered(
     api: str, responses: Mapping[int, Any], asked: Mapping[int, Sequence[str]], found: Found
 ) -> Iterator[tuple[int, Any, bool]]:
-    """Yield broker, answer on a group, and True if it says that the group is gone; all others become errors."""
+    """Yield broker, answer on a group, and True if the group is gone; others become errors."""
     for broker, response in responses.items():
         if isinstance(response, str):
             found.errors |= dict.fromkeys(asked[broker], (api, response))
@@ -95,8 +114,9 @@ def _answered(
 class Reconcile:
     """Compares groups that may have rows with complete listings, now and then; `seconds` 0: never.
 
-    A round asks about each missing group once, some at each listing. Which of those that were listed since the round
-    before have rows is not known here: all are asked about, and those that are gone are forgotten.
+    A round asks about each missing group once, some at each listing. Which of those that were
+    listed since the round before have rows is not known here: all are asked about, and those that
+    are gone are forgotten.
     """
 
     def __init__(self, brokers: Brokers, seconds: float, known: Iterable[str]) -> None:
@@ -108,7 +128,10 @@ class Reconcile:
         self._asked_at: float | None = None
 
     def ended(self, listed: Collection[str]) -> list[str]:
-        """Return groups that this complete listing lacks and whose coordinator last reported them as gone."""
+        """Return groups that this complete listing lacks and whose coordinator reported as gone.
+
+        The coordinator's last report counts.
+        """
         if not self._seconds:
             return []
         there, now = set(listed), time.monotonic()

@@ -1,7 +1,10 @@
-"""Source B: a streaming source with one row per poll; the offset holds the poll and how far to read.
+"""Source B: a streaming source with one row per poll.
 
-Spark writes the offset to its write-ahead log before the batch runs, and the batch takes both from there: a re-run
-reads the very same poll and the very same records. The row itself only says that there is a new poll.
+The offset holds the poll and how far to read.
+
+Spark writes the offset to its write-ahead log before the batch runs, and the batch takes both from
+there: a re-run reads the very same poll and the very same records. The row itself only says that
+there is a new poll.
 """
 
 from __future__ import annotations
@@ -32,8 +35,9 @@ if TYPE_CHECKING:
 class LogEnds(DataSource):
     """`readStream.format("log_ends")`.
 
-    Options: `poll` (`PollOptions` as JSON), `checkpoint`, `most_records` of a batch, and where a new checkpoint begins:
-    `after_poll` (last id), `positions` (offsets partition to next offset, as JSON).
+    Options: `poll` (`PollOptions` as JSON), `checkpoint`, `most_records` of a batch, and where a
+    new checkpoint begins: `after_poll` (last id), `positions` (offsets partition to next offset, as
+    JSON).
     """
 
     @classmethod
@@ -44,16 +48,25 @@ class LogEnds(DataSource):
         return "poll_id bigint"
 
     @carried()
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's interface
-        first = {"poll_id": int(self.options["after_poll"]), READ_TO: json.loads(self.options["positions"])}
+    # Spark's interface
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
+        first = {
+            "poll_id": int(self.options["after_poll"]),
+            READ_TO: json.loads(self.options["positions"]),
+        }
         most_records, spool = int(self.options["most_records"]), Spool(self.options["checkpoint"])
         return LogEndsReader(options_from_json(self.options["poll"]), spool, most_records, first)
 
 
 class LogEndsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Polls when Spark asks for the newest offset: every trigger gets a poll of its own, never an old one."""
+    """Reader that polls when Spark asks for the newest offset.
 
-    def __init__(self, options: PollOptions, spool: Spool, most_records: int, first: dict[str, Any]) -> None:
+    Every trigger gets a poll of its own, never an old one.
+    """
+
+    def __init__(
+        self, options: PollOptions, spool: Spool, most_records: int, first: dict[str, Any]
+    ) -> None:
         self._options = options
         self._spool = spool
         self._most_records = most_records
@@ -64,13 +77,20 @@ class LogEndsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __getstate__(self) -> dict[str, Any]:
         # sockets stay on the driver, and names of groups may be many
-        return self.__dict__ | {"_poller": None, "_options": replace(self._options, known_groups=())}
+        return self.__dict__ | {
+            "_poller": None,
+            "_options": replace(self._options, known_groups=()),
+        }
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's interface
         return self._first
 
     @carried()
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002, N802
+    def latestOffset(  # noqa: N802
+        self,
+        start: dict[str, Any],
+        limit: ReadLimit,  # noqa: ARG002
+    ) -> dict[str, Any]:
         return start if self._has_ended else self._poll(start["poll_id"] + 1, positions_in(start))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's interface
@@ -93,8 +113,14 @@ class LogEndsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._poller = Poller(self._options)
         snapshot = self._poller.poll(poll_id)
         read_to = next_positions(positions, snapshot.offsets_partitions, self._most_records)
-        self._has_ended = self._ends and is_read(read_to, snapshot.offsets_partitions) and not snapshot.pending_groups
-        return self._spool.to_offset(snapshot) | {READ_TO: {str(number): read_to[number] for number in sorted(read_to)}}
+        self._has_ended = (
+            self._ends
+            and is_read(read_to, snapshot.offsets_partitions)
+            and not snapshot.pending_groups
+        )
+        return self._spool.to_offset(snapshot) | {
+            READ_TO: {str(number): read_to[number] for number in sorted(read_to)}
+        }
 
 
 def options_to_json(options: PollOptions) -> str:
@@ -105,18 +131,29 @@ def options_to_json(options: PollOptions) -> str:
 def options_from_json(text: str) -> PollOptions:
     """Return poll options from JSON, the inverse of `options_to_json`."""
     plain: dict[str, Any] = json.loads(text)
-    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()}
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()
+    }
     security = values.pop("security")
-    return PollOptions(**values, security=Security(**security | {"oauth": OAuth(**security["oauth"])}))
+    return PollOptions(
+        **values, security=Security(**security | {"oauth": OAuth(**security["oauth"])})
+    )
 
 
-ASK_SHARE = 0.5  # of a tick, for asking groups for their offsets; who is left waits for the next one
+# of a tick, for asking groups for their offsets; who is left waits for the next one
+ASK_SHARE = 0.5
 
 
 def stream_polls(
-    spark: SparkSession, config: Config, after_poll: int, positions: Positions, known_groups: Sequence[str] = ()
+    spark: SparkSession,
+    config: Config,
+    after_poll: int,
+    positions: Positions,
+    known_groups: Sequence[str] = (),
 ) -> DataFrame:
-    """Return one row per poll. A new checkpoint starts after this poll at these positions; an older one has its own.
+    """Return one row per poll.
+
+    A new checkpoint starts after `after_poll` at `positions`; an older one has its own.
 
     `known_groups`: those that have rows.
     """
@@ -140,10 +177,19 @@ def stream_polls(
         known_groups=tuple(known_groups),
     )
     polls = spark.readStream.format("log_ends").option("poll", options_to_json(options))
-    polls = polls.option("checkpoint", job.checkpoint).option("most_records", str(job.max_records_per_batch))
-    return polls.option("after_poll", str(after_poll)).option("positions", json.dumps(positions)).load()
+    polls = polls.option("checkpoint", job.checkpoint).option(
+        "most_records", str(job.max_records_per_batch)
+    )
+    return (
+        polls.option("after_poll", str(after_poll))
+        .option("positions", json.dumps(positions))
+        .load()
+    )
 
 
 def reconcile_seconds(cluster: Cluster) -> int:
-    """Return seconds between looks for groups ended unseen; 0 for a copied topic: no coordinator has its groups."""
+    """Return seconds between looks for groups ended unseen; 0 for a copied topic.
+
+    No coordinator has the groups of a copied topic.
+    """
     return cluster.reconcile_hours * 3600 if cluster.offsets_topic == KAFKAS_OWN else 0

@@ -19,7 +19,7 @@ DENIED_TOPIC = "TOPIC_AUTHORIZATION_FAILED"
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A partition's topic id ("": none), its leader, its replicas on brokers that are down, and Kafka's error name.
+    """A partition's topic id ("": none), leader, replicas on down brokers, and Kafka error name.
 
     `leader_epoch` counts leaders (KIP-101); -1: the broker did not say.
     """
@@ -31,8 +31,12 @@ class Partition:
     leader_epoch: int = -1
 
     def succeeds(self, before: Partition) -> bool:
-        """Return False if the answer is from a broker that does not know of a later leader, as one that was frozen."""
-        # without ids (before Kafka 2.8) a topic that was recreated counts from 0 again, perhaps under the same leader
+        """Return False if the answering broker does not know of a later leader.
+
+        A broker that was frozen gives such answers.
+        """
+        # without ids (before Kafka 2.8) a topic that was recreated counts from 0 again, perhaps
+        # under the same leader
         is_as_known = self.topic_id == before.topic_id and self.leader != before.leader
         return not (is_as_known and 0 <= self.leader_epoch < before.leader_epoch)
 
@@ -55,7 +59,10 @@ def read_partitions(topics: Sequence[Mapping[str, Any]]) -> dict[TopicPartition,
 
 
 def topic_id_text(value: Any) -> str:
-    """Return a topic id as Kafka's 22 characters of URL-safe base64; "" for no id (brokers before 2.8)."""
+    """Return a topic id as Kafka's 22 characters of URL-safe base64.
+
+    The result is "" for no id (brokers before 2.8).
+    """
     if not value:
         return ""
     raw = value.bytes if isinstance(value, uuid.UUID) else uuid.UUID(str(value)).bytes
@@ -63,15 +70,23 @@ def topic_id_text(value: Any) -> str:
 
 
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
-METADATA_SHARE = 10  # metadata is asked out of turn at most a tenth of the time: 100,000 partitions take 1.5 s to read
+# metadata is asked out of turn at most a tenth of the time: 100,000 partitions take 1.5 s to read
+METADATA_SHARE = 10
 Partitions = Mapping[kafka.TopicPartition, Partition]
 
 
 class Metadata:
-    """Metadata of the newest request that was answered; without an `offsets_topic`, of the watched topics alone."""
+    """Metadata of the newest answered request.
+
+    Without an `offsets_topic`, it is that of the watched topics alone.
+    """
 
     def __init__(
-        self, brokers: kafka.Brokers, names: NameFilter, every_seconds: float, offsets_topic: str | None
+        self,
+        brokers: kafka.Brokers,
+        names: NameFilter,
+        every_seconds: float,
+        offsets_topic: str | None,
     ) -> None:
         self._brokers = brokers
         self._names = names
@@ -102,12 +117,15 @@ class Metadata:
         try:
             metadata, named = self._ask()
         except LaggardError:
-            if force:  # the old leaders gave errors already: keep the errors, ask again at the next poll
+            # the old leaders gave errors already: keep the errors, ask again at the next poll
+            if force:
                 self._read_at = 0.0
             return
         self._read_at, self.poll_id = time.monotonic(), poll_id
         self._took = self._read_at - started
-        self.addresses = {each["node_id"]: _address(each["host"], each["port"]) for each in metadata["brokers"]}
+        self.addresses = {
+            each["node_id"]: _address(each["host"], each["port"]) for each in metadata["brokers"]
+        }
         self.cluster_id = metadata.get("cluster_id") or ""
         self._take_topics([*metadata["topics"], *named], _errors_of(named))
 
@@ -122,33 +140,47 @@ class Metadata:
         by_name = sorted({self._offsets_topic or kafka.UNUSED_NAME, *known} - listed)
         return metadata, self._brokers.metadata(by_name)["topics"] if by_name else []
 
-    def _take_topics(self, topics: list[dict[str, Any]], named_errors: Mapping[str, str | None]) -> None:
+    def _take_topics(
+        self, topics: list[dict[str, Any]], named_errors: Mapping[str, str | None]
+    ) -> None:
         errors, found = _errors_of(topics), self._believed(read_partitions(topics))
         self.lists_all_topics = errors.get(kafka.UNUSED_NAME) == UNKNOWN_TOPIC
         if self._offsets_topic is not None:
             self.is_denied = errors.get(self._offsets_topic) == DENIED_TOPIC
-            self.offsets_topic = {key: value for key, value in found.items() if key[0] == self._offsets_topic}
+            self.offsets_topic = {
+                key: value for key, value in found.items() if key[0] == self._offsets_topic
+            }
         watched = {key: value for key, value in found.items() if self._names.watches_topic(key[0])}
         for key, before in self.partitions.items():
-            if key not in watched and before.error != UNKNOWN_TOPIC:  # reported once more as missing, then forgotten
-                watched[key] = Partition(before.topic_id, None, named_errors.get(key[0]) or UNKNOWN_TOPIC)
+            # reported once more as missing, then forgotten
+            if key not in watched and before.error != UNKNOWN_TOPIC:
+                watched[key] = Partition(
+                    before.topic_id, None, named_errors.get(key[0]) or UNKNOWN_TOPIC
+                )
         self.partitions = watched
 
     def _believed(self, found: Partitions) -> Partitions:
-        """Return partitions by metadata, or as known if a later leader answers: an earlier one would give a lower end.
+        """Return partitions by metadata, or as known if a later leader answers.
 
-        A broker that was frozen names itself for some 100 ms after it goes on, and gives the ends at which it froze.
+        An earlier leader would give a lower end.
+
+        A broker that was frozen names itself for some 100 ms after it goes on, and gives the ends
+        at which it froze.
         """
         known = self.everything
         return {
-            key: each if each.succeeds(before := known.get(key, each)) or key in self.failed else before
+            key: each
+            if each.succeeds(before := known.get(key, each)) or key in self.failed
+            else before
             for key, each in found.items()
         }
 
     @property
     def may_be_asked_again(self) -> bool:
         """True if asking out of turn costs no more than its share of the time."""
-        return self._read_at != 0.0 and time.monotonic() - self._read_at >= METADATA_SHARE * self._took
+        return (
+            self._read_at != 0.0 and time.monotonic() - self._read_at >= METADATA_SHARE * self._took
+        )
 
 
 def _errors_of(topics: list[dict[str, Any]]) -> dict[str, str | None]:

@@ -44,7 +44,10 @@ class Token:
 
 
 class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python carries no types
-    """Give kafka-python the token it asks for; `renew` is called where waiting holds up no other request."""
+    """Provider of the token that kafka-python asks for.
+
+    `renew` is called where waiting holds up no other request.
+    """
 
     def __init__(self, oauth: OAuth, seconds: float) -> None:
         self._oauth = oauth
@@ -54,7 +57,7 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python carri
         self._failed_at = 0.0
 
     def renew(self) -> None:
-        """Ask for a token unless the one at hand is fresh; an old one serves on while none can be had."""
+        """Ask for a token unless the current one is fresh; an old one serves if that fails."""
         now = time.monotonic()
         if self._token is not None and now < self._token.renew_at:
             return
@@ -67,14 +70,19 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python carri
             raise self._failure
 
     def token(self) -> Secret:
-        """Return the present token: this runs in the thread of all connections, which must not wait."""
+        """Return the present token without waiting.
+
+        This runs in the thread of all connections, which must not wait.
+        """
         if self._token is None or time.monotonic() >= self._token.ends_at:
-            raise SaslAuthenticationFailedError("the token has expired and the token server gave no other")
+            raise SaslAuthenticationFailedError(
+                "the token has expired and the token server gave no other"
+            )
         return self._token.text
 
 
 def ask_token(oauth: OAuth, seconds: float) -> Token:
-    """Request one token; everything about it, from the name look-up to the last byte, takes at most `seconds`."""
+    """Request one token; it takes at most `seconds`, from name look-up to the last byte."""
     secret = read_password(oauth.client_secret_file, "cluster.security.oauth.client_secret_file")
     context = trusting(oauth.ca_file, "cluster.security.oauth.ca_file")
     login = base64.b64encode(f"{oauth.client_id}:{secret}".encode()).decode("ascii")
@@ -93,11 +101,16 @@ def trusting(ca_file: str, key: str) -> ssl.SSLContext:
     except (OSError, ssl.SSLError) as error:
         what = f"cannot use {ca_file}"
         fix = f"{key} is to name a file of certificates in PEM that this user can read"
-        raise LaggardError(what, cause=f"{key}: {error.strerror or error}", fix=fix, exit_code=DENIED) from error
+        raise LaggardError(
+            what, cause=f"{key}: {error.strerror or error}", fix=fix, exit_code=DENIED
+        ) from error
 
 
 def _within(seconds: float, oauth: OAuth, start: Callable[[], _Request]) -> tuple[int, bytes]:
-    """Run a request in a thread of its own and return the answer: a server may send a byte now and then for ever."""
+    """Run a request in its own thread and return the answer.
+
+    A server may send a byte now and then for ever.
+    """
     request = start()
     thread = Thread(target=request.run, name="token", daemon=True)
     thread.start()
@@ -112,7 +125,9 @@ def _within(seconds: float, oauth: OAuth, start: Callable[[], _Request]) -> tupl
 
 
 class _Request:
-    def __init__(self, connection: HTTPConnection, path: str, body: str, headers: dict[str, str]) -> None:
+    def __init__(
+        self, connection: HTTPConnection, path: str, body: str, headers: dict[str, str]
+    ) -> None:
         self._connection, self._path, self._body, self._headers = connection, path, body, headers
         self.status, self.body = 0, b""
         self.error: Exception | None = None
@@ -152,7 +167,9 @@ def _request(oauth: OAuth, login: str, context: ssl.SSLContext, seconds: float) 
 
 def _token_of(oauth: OAuth, body: bytes, asked: float) -> Token:
     if len(body) > MAX_ANSWER_BYTES:
-        raise _failed(oauth, f"its answer is larger than {MAX_ANSWER_BYTES // 1024} KB", UNREACHABLE)
+        raise _failed(
+            oauth, f"its answer is larger than {MAX_ANSWER_BYTES // 1024} KB", UNREACHABLE
+        )
     answer = _json(body)
     text = answer.get("access_token")
     if not isinstance(text, str) or not _TOKEN.fullmatch(text):
@@ -160,7 +177,12 @@ def _token_of(oauth: OAuth, body: bytes, asked: float) -> Token:
     ends_at = _claims(text).get("exp")
     if is_number(ends_at) and ends_at <= (now := time.time()):
         cause = f"its token expired {now - ends_at:.0f} s ago by this machine's clock"
-        raise _failed(oauth, cause, DENIED, fix="synchronise the clocks of this machine and of the token server by NTP")
+        raise _failed(
+            oauth,
+            cause,
+            DENIED,
+            fix="synchronise the clocks of this machine and of the token server by NTP",
+        )
     life = answer.get("expires_in")
     if life is None and is_number(ends_at):  # the field is only recommended (RFC 6749, 5.1)
         life = ends_at - time.time()
@@ -171,7 +193,10 @@ def _token_of(oauth: OAuth, body: bytes, asked: float) -> Token:
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    """Return True if a JSON value is a number in a reasonable range: 1e400 is infinite, and an integer has no limit."""
+    """Return True if a JSON value is a number in a reasonable range.
+
+    1e400 is infinite, and an integer has no limit.
+    """
     return isinstance(value, (int, float)) and not isinstance(value, bool) and -1e15 < value < 1e15
 
 
@@ -195,7 +220,7 @@ def _claims(token: str) -> dict[str, Any]:
 
 
 def _reason(body: bytes) -> str:
-    """Return the error code of RFC 6749 only, as the rest of the answer could repeat what we sent."""
+    """Return the error code of RFC 6749 only, as the rest could repeat data that we sent."""
     code = _json(body[: MAX_ANSWER_BYTES + 1]).get("error")
     return f" ({code})" if isinstance(code, str) and re.fullmatch(r"[a-z_]{1,40}", code) else ""
 

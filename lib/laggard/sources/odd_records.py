@@ -1,7 +1,8 @@
 """Records that Spark's Kafka source cannot read, read by another client.
 
-The source makes microseconds of a record's timestamp before it leaves out any column, so a record whose timestamp does
-not fit into them fails every read of its range (KafkaRecordToRowConverter, SPARK-56243).
+The source makes microseconds of a record's timestamp before it leaves out any column, so a record
+whose timestamp does not fit into them fails every read of its range (KafkaRecordToRowConverter,
+SPARK-56243).
 """
 
 from __future__ import annotations
@@ -27,13 +28,18 @@ SCHEMA = pa.schema(
         ("value", pa.binary()),
     ]
 )
-_NAMED = re.compile(r"Record at topic (\S+) partition (\d+) offset (\d+) has timestamp value -?\d+ that overflows")
+_NAMED = re.compile(
+    r"Record at topic (\S+) partition (\d+) offset (\d+) has timestamp value -?\d+ that overflows"
+)
 _MAX_MS = (2**63 - 1) // 1000
 _POLL_MS = 1000
 
 
 def named_record(text: str) -> tuple[int, int] | None:
-    """Return the partition and offset of the record that an error of Spark's Kafka source names; None without one."""
+    """Return partition and offset of the record that a Kafka source error names.
+
+    The error is of Spark's Kafka source; None without a record.
+    """
     found = _NAMED.search(text)
     return (int(found[2]), int(found[3])) if found else None
 
@@ -47,9 +53,12 @@ def read_records(
     timeout_seconds: float,
     security: Security | None = None,
 ) -> pa.Table:
-    """Return committed records from offset `begin` to before `end`; a timestamp beyond int64 microseconds is null.
+    """Return committed records from offset `begin` to before `end`.
 
-    `timeout_seconds` limits the wait for the next records. They are held in memory: keep the range short.
+    A timestamp beyond int64 microseconds is null.
+
+    `timeout_seconds` limits the wait for the next records. They are held in memory: keep the range
+    short.
     """
     place = TopicPartition(topic, partition)
     consumer = KafkaConsumer(

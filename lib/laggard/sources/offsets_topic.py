@@ -1,7 +1,8 @@
-"""Source A: the offsets topic, read batch by batch from one position per partition to the next through Spark.
+"""Source A: the offsets topic, read through Spark batch by batch between positions per partition.
 
-The positions after a batch come from its poll and are part of its streaming offset, so that a re-run reads the same
-records. Spark itself is asked for no offsets: it would wait for every broker, and this waits for none.
+The positions after a batch come from its poll and are part of its streaming offset, so that a
+re-run reads the same records. Spark itself is asked for no offsets: it would wait for every
+broker, and this waits for none.
 """
 
 from __future__ import annotations
@@ -32,36 +33,52 @@ if TYPE_CHECKING:
     from laggard.config.sections import Cluster
 
 DEPRECATED_OFFSET_READER = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
-COLUMNS = {"partition": "int", "offset": "bigint", "timestamp": "timestamp", "key": "binary", "value": "binary"}
+COLUMNS = {
+    "partition": "int",
+    "offset": "bigint",
+    "timestamp": "timestamp",
+    "key": "binary",
+    "value": "binary",
+}
 READ_OPTIONS = {
     "kafka.isolation.level": "read_committed",  # an aborted transaction's commit is not progress
-    # a batch reads only what is there: a broker that holds a fetch back for more to come costs half a second each
+    # a batch reads only what is there: a broker that holds a fetch back for more to come costs half
+    # a second each
     "kafka.fetch.max.wait.ms": "20",
     "failOnDataLoss": "false",  # compaction and retention are gaps, not failures
-    # A consumer whose broker stops answering has to find the new leader. Kafka's defaults let it wait 30 s, ask the
-    # same broker for metadata, and reconnect to it before it can ask another one, on and on.
+    # A consumer whose broker stops answering has to find the new leader. Kafka's defaults let it
+    # wait 30 s, ask the same broker for metadata, and reconnect to it before it can ask another
+    # one, on and on.
     "kafka.metadata.max.age.ms": "1000",
     "kafka.retry.backoff.ms": "100",
     "kafka.retry.backoff.max.ms": "200",
-    "kafka.reconnect.backoff.ms": "2000",  # more than the wait before metadata is asked again, so of another broker
+    # more than the wait before metadata is asked again, so of another broker
+    "kafka.reconnect.backoff.ms": "2000",
     "kafka.reconnect.backoff.max.ms": "2000",
 }
-REQUEST_SHARE = 0.25  # of the time limit of a poll: the consumers of one task wait one after the other
+# of the time limit of a poll: the consumers of one task wait one after the other
+REQUEST_SHARE = 0.25
 LEAST_REQUEST_SECONDS = 2.5
-PLAN_SECONDS = 30  # a coordinator may lead its partition and yet give no offsets: it loads them, or failed to
-LEAST_FETCH_SECONDS = 10  # a batch waits so long, up to twice, for a broker that stopped answering after the poll
+# a coordinator may lead its partition and yet give no offsets: it loads them, or failed to
+PLAN_SECONDS = 30
+# a batch waits so long, up to twice, for a broker that stopped answering after the poll
+LEAST_FETCH_SECONDS = 10
 READ_TO = "read_to"  # key of the positions in the streaming offset
 PIECE_RECORDS = 10_000  # held in memory
-GROUP = "spark-kafka-source-laggard"  # no group is joined, but Spark's consumers look for its coordinator
+# no group is joined, but Spark's consumers look for its coordinator
+GROUP = "spark-kafka-source-laggard"
 
 Positions = Mapping[int, int]  # offsets partition to next offset
 
 
 def next_positions(positions: Positions, parts: pa.Table, most_records: int) -> dict[int, int]:
-    """Return the positions after a batch that reads up to a poll's last stable offsets, at most `most_records` records.
+    """Return the positions after a batch that reads up to a poll's last stable offsets.
 
-    `parts` has the schema `OFFSETS_PARTITIONS`. A partition without an answer keeps its position; one whose last stable
-    offset is below its position falls to it. Of a larger backlog every partition gets the same share.
+    The batch reads at most `most_records` records.
+
+    `parts` has the schema `OFFSETS_PARTITIONS`. A partition without an answer keeps its position;
+    one whose last stable offset is below its position falls to it. Of a larger backlog every
+    partition gets the same share.
     """
     ends = _known(parts, "last_stable_offset")
     begins = begin_positions(positions, ends, parts)
@@ -81,13 +98,19 @@ def begin_positions(positions: Positions, ends: Positions, parts: pa.Table) -> d
 
 
 def is_read(positions: Positions, parts: pa.Table) -> bool:
-    """Return True if these positions have reached the last stable offsets of a poll, as far as those are known."""
-    return all(positions.get(number, 0) >= end for number, end in _known(parts, "last_stable_offset").items())
+    """Return True if these positions have reached a poll's known last stable offsets."""
+    return all(
+        positions.get(number, 0) >= end
+        for number, end in _known(parts, "last_stable_offset").items()
+    )
 
 
 def unanswered(parts: pa.Table) -> frozenset[int]:
     """Return offsets partitions whose leader did not answer a poll."""
-    return frozenset(parts["offsets_partition"].to_pylist()) - _known(parts, "last_stable_offset").keys()
+    return (
+        frozenset(parts["offsets_partition"].to_pylist())
+        - _known(parts, "last_stable_offset").keys()
+    )
 
 
 def _known(parts: pa.Table, column: str) -> dict[int, int]:
@@ -105,8 +128,13 @@ class Piece:
     records: pa.Table
 
 
-def rounds(begins: Positions, ends: Positions, pieces: Iterable[Piece] = ()) -> list[dict[int, tuple[int, int]]]:
-    """Return ranges to read, one per partition in each round: more than one round only if pieces are left out."""
+def rounds(
+    begins: Positions, ends: Positions, pieces: Iterable[Piece] = ()
+) -> list[dict[int, tuple[int, int]]]:
+    """Return ranges to read, one per partition in each round.
+
+    There is more than one round only if pieces are left out.
+    """
     found: list[dict[int, tuple[int, int]]] = []
     for number, end in sorted(ends.items()):
         begin, place = begins.get(number, 0), 0
@@ -130,20 +158,28 @@ class OffsetsSource:
     request_timeout_seconds: float
     security: Security = field(default_factory=Security)
     _planner: Planner = field(default_factory=Planner, repr=False, compare=False)
-    # offsets partitions whose coordinators let a plan wait though they lead them; no group of theirs is taken again
+    # offsets partitions whose coordinators let a plan wait though they lead them; no group of
+    # theirs is taken again
     unusable: set[int] = field(default_factory=set, repr=False, compare=False)
 
     @classmethod
     def of(cls, cluster: Cluster) -> OffsetsSource:
         """Return the source of a configured cluster."""
         servers = tuple(cluster.bootstrap_servers)
-        return cls(servers, cluster.offsets_topic, cluster.request_timeout_seconds, cluster.security)
+        return cls(
+            servers, cluster.offsets_topic, cluster.request_timeout_seconds, cluster.security
+        )
 
-    def plan(self, frame: DataFrame, snapshot: Snapshot, silent: frozenset[int] = frozenset()) -> None:
-        """Let Spark's driver do its part of a frame with records of `read`, but not wait for a silent broker.
+    def plan(
+        self, frame: DataFrame, snapshot: Snapshot, silent: frozenset[int] = frozenset()
+    ) -> None:
+        """Let Spark's driver do its part of a frame with records of `read`.
 
-        Raises `LaggardError` (75) if the coordinator of the group does not answer; then leave out what is `silent` now.
-        One that leads its partition and lets the plan wait is `unusable` from then on, if there is another one.
+        It does not wait for a silent broker.
+
+        Raises `LaggardError` (75) if the coordinator of the group does not answer; then leave out
+        what is `silent` now. One that leads its partition and lets the plan wait is `unusable`
+        from then on, if there is another one.
         """
         begun = time.monotonic()
         parts, count = snapshot.offsets_partitions, max(1, snapshot.offsets_partitions.num_rows)
@@ -169,10 +205,12 @@ class OffsetsSource:
         pieces: Sequence[Piece] = (),
         silent: frozenset[int] = frozenset(),
     ) -> DataFrame:
-        """Return one row per record: partition, offset, timestamp, key, value; and one of nulls, so that a task runs.
+        """Return one row per record: partition, offset, timestamp, key, value.
 
-        `pieces` were read by `read_piece` and Spark does not read them again. `silent`: offsets partitions that do not
-        answer since the poll. Before an action on the rows call `plan`.
+        One row of nulls is added, so that a task runs.
+
+        `pieces` were read by `read_piece` and Spark does not read them again. `silent`: offsets
+        partitions that do not answer since the poll. Before an action on the rows call `plan`.
         """
         from pyspark.sql import functions as F
 
@@ -185,18 +223,31 @@ class OffsetsSource:
         return rows.coalesce(1).sortWithinPartitions("partition", "offset") if pieces else rows
 
     def read_piece(self, partition: int, begin: int, end: int) -> Piece:
-        """Return records on which Spark's source fails, read by another client; at most `PIECE_RECORDS`."""
-        end, seconds = min(end, begin + PIECE_RECORDS), max(LEAST_FETCH_SECONDS, self.request_timeout_seconds)
-        records = read_records(self.bootstrap_servers, self.topic, partition, begin, end, seconds, self.security)
+        """Return records on which Spark's source fails, read by another client.
+
+        It returns at most `PIECE_RECORDS`.
+        """
+        end, seconds = (
+            min(end, begin + PIECE_RECORDS),
+            max(LEAST_FETCH_SECONDS, self.request_timeout_seconds),
+        )
+        records = read_records(
+            self.bootstrap_servers, self.topic, partition, begin, end, seconds, self.security
+        )
         return Piece(partition, begin, end, records)
 
     def _read(
-        self, spark: SparkSession, ranges: Mapping[int, tuple[int, int]], snapshot: Snapshot, silent: frozenset[int]
+        self,
+        spark: SparkSession,
+        ranges: Mapping[int, tuple[int, int]],
+        snapshot: Snapshot,
+        silent: frozenset[int],
     ) -> DataFrame:
         """Return records of one range per partition.
 
-        `assign` joins no consumer group on the watched cluster. With Spark 4.2's default offset reader the source
-        resolves zero partitions of an internal topic, so the job sets the other one.
+        `assign` joins no consumer group on the watched cluster. With Spark 4.2's default offset
+        reader the source resolves zero partitions of an internal topic, so the job sets the other
+        one.
         """
         is_local = (spark.sparkContext.master or "").startswith("local")
         if not is_local:
@@ -204,7 +255,9 @@ class OffsetsSource:
         begins = {str(number): begin for number, (begin, _) in ranges.items()}
         ends = {str(number): end for number, (_, end) in ranges.items()}
         servers = self._servers(snapshot)
-        request_ms = str(round(1000 * max(LEAST_REQUEST_SECONDS, REQUEST_SHARE * self.request_timeout_seconds)))
+        request_ms = str(
+            round(1000 * max(LEAST_REQUEST_SECONDS, REQUEST_SHARE * self.request_timeout_seconds))
+        )
         fetch_ms = str(round(1000 * max(LEAST_FETCH_SECONDS, self.request_timeout_seconds)))
         records = (
             spark.read.format("kafka")
@@ -236,13 +289,20 @@ class OffsetsSource:
             answers = brokers.list_offsets(leaders, LATEST)
         finally:
             brokers.close()
-        return wanted - {number for (_, number), answer in answers.items() if answer.offset is not None}
+        return wanted - {
+            number for (_, number), answer in answers.items() if answer.offset is not None
+        }
 
     def _servers(self, snapshot: Snapshot) -> Sequence[str]:
         return snapshot.answering_brokers or self.bootstrap_servers
 
-    def group(self, servers: Iterable[str], parts: pa.Table, silent: frozenset[int] = frozenset()) -> str:
-        """Return a group id whose coordinator answers, equal for equal brokers, as executors keep consumers by it."""
+    def group(
+        self, servers: Iterable[str], parts: pa.Table, silent: frozenset[int] = frozenset()
+    ) -> str:
+        """Return a group id whose coordinator answers, equal for equal brokers.
+
+        Executors keep consumers by it.
+        """
         # of another name once a secret is exchanged: a kept consumer would go on with the old one
         known_by = ",".join([*servers, version_of(self.security)])
         name = f"{GROUP}-{zlib.crc32(known_by.encode()):08x}"

@@ -37,30 +37,40 @@ class PollOptions:
     request_timeout_seconds: float = 10
     metadata_seconds: float = 60
     state_poll_seconds: float = 10
-    reconcile_seconds: float = 0  # between two questions for groups that have rows and are not listed; 0: never
+    # between two questions for groups that have rows and are not listed; 0: never
+    reconcile_seconds: float = 0
     window_seconds: int = 60
     slo_seconds: tuple[float, ...] = ()  # service levels of time lag that some policy declares
     reads_committed: bool = False  # True if some policy's isolation is read_committed
     security: Security = field(default_factory=Security)
-    # with cluster.source = "admin": seconds for asking groups for their offsets; 0: the offsets topic is read
+    # with cluster.source = "admin": seconds for asking groups for their offsets; 0: the offsets
+    # topic is read
     ask_groups_seconds: float = 0
     groups: tuple[str, ...] = ("*",)
     groups_ignore: tuple[str, ...] = ()
-    known_groups: tuple[str, ...] = ()  # that the tables have rows of, those first that waited longest
+    # that the tables have rows of, those first that waited longest
+    known_groups: tuple[str, ...] = ()
 
 
 class Poller:
     """Polls on request and remembers only what a poll needs of the ones before it.
 
-    An answer is never carried from one poll into a later one: a partition without an answer has an error name.
+    An answer is never carried from one poll into a later one: a partition without an answer has an
+    error name.
     """
 
     def __init__(self, options: PollOptions) -> None:
         self._options = options
-        self._names = NameFilter(options.groups, options.groups_ignore, options.topics, options.topics_ignore)
-        self._brokers = kafka.Brokers(options.bootstrap_servers, options.request_timeout_seconds, options.security)
+        self._names = NameFilter(
+            options.groups, options.groups_ignore, options.topics, options.topics_ignore
+        )
+        self._brokers = kafka.Brokers(
+            options.bootstrap_servers, options.request_timeout_seconds, options.security
+        )
         offsets_topic = None if options.ask_groups_seconds else options.offsets_topic
-        self._metadata = Metadata(self._brokers, self._names, options.metadata_seconds, offsets_topic)
+        self._metadata = Metadata(
+            self._brokers, self._names, options.metadata_seconds, offsets_topic
+        )
         self._groups_at = 0.0
         self._log_ends: dict[kafka.TopicPartition, int] = {}
         # offsets partition -> (last stable offset, since: in ms after boot)
@@ -70,11 +80,16 @@ class Poller:
         self._coordinators: Coordinators | None = None
         if options.ask_groups_seconds:
             seconds = options.ask_groups_seconds
-            self._coordinators = Coordinators(self._brokers, self._names, seconds, options.known_groups)
+            self._coordinators = Coordinators(
+                self._brokers, self._names, seconds, options.known_groups
+            )
         self._reconcile = Reconcile(self._brokers, options.reconcile_seconds, options.known_groups)
 
     def poll(self, poll_id: int) -> Snapshot:
-        """Take one complete snapshot; broker failures do not raise, unless none lets us in, or to the offsets topic."""
+        """Take one complete snapshot; broker failures do not raise, except for refusals.
+
+        It raises if no broker lets us in, or to the offsets topic.
+        """
         started = time.monotonic()
         self._brokers.begin()
         self._metadata.refresh(poll_id)
@@ -86,10 +101,13 @@ class Poller:
         new_window = self._window.is_new(polled_at_ms)
         of_groups = self._start_groups() if asked is None else lambda: self._answered(asked)
         ends = self._ask_all_ends(poll_id, new_window=new_window)
-        self._log_ends = {key: answer.offset for key, answer in ends.latest.items() if answer.offset is not None}
+        self._log_ends = {
+            key: answer.offset for key, answer in ends.latest.items() if answer.offset is not None
+        }
         positions = self._positions(ends)
         facts, probes = None, shapes.PROBES.empty_table()
-        if self._window.is_closed_by(polled_at_ms):  # not in the first poll: the first lags are not kept waiting
+        # not in the first poll: the first lags are not kept waiting
+        if self._window.is_closed_by(polled_at_ms):
             facts = self._facts.ask(self._metadata.partitions, ends.latest)
             probes = self._facts.probe(self._metadata.partitions, ends.latest, polled_at_ms)
         groups = of_groups()
@@ -104,7 +122,9 @@ class Poller:
             awake_ms=reading.awake_ms,
             metadata_poll_id=self._metadata.poll_id,
             cluster_id=self._metadata.cluster_id,
-            offsets_topic_id=next((found.topic_id for found in self._metadata.offsets_topic.values()), ""),
+            offsets_topic_id=next(
+                (found.topic_id for found in self._metadata.offsets_topic.values()), ""
+            ),
             window_start_ms=window_start_ms,
             positions=positions,
             offsets_partitions=self._offsets_partitions(ends, reading),
@@ -151,7 +171,7 @@ class Poller:
         self._brokers.close()
 
     def _ask_all_ends(self, poll_id: int, *, new_window: bool) -> _Ends:
-        """Ask about all partitions, and about some once more if their answers need newer metadata."""
+        """Ask about all partitions; ask again about those that need newer metadata."""
         metadata = self._metadata
         ends = self._ask_ends(metadata.partitions, metadata.offsets_topic, new_window=new_window)
         metadata.failed = frozenset(key for key, _ in ends.failures())
@@ -168,18 +188,25 @@ class Poller:
         return ends | self._ask_ends(watched, offsets_topic, new_window=new_window)
 
     def _contradicts(self, ends: _Ends) -> bool:
-        """Return True if an answer contradicts the metadata: an error, or a lower log end (recreated or truncated)."""
+        """Return True if an answer contradicts the metadata: an error, or a lower log end.
+
+        A lower log end means a recreated or truncated log.
+        """
         known = self._metadata.everything
         return any(known[key].error is None for key, _ in ends.failures()) or any(
             answer.offset is not None and answer.offset < self._log_ends.get(key, 0)
             for key, answer in ends.latest.items()
         )
 
-    def _ask_ends(self, partitions: Partitions, offsets_topic: Partitions, *, new_window: bool) -> _Ends:
+    def _ask_ends(
+        self, partitions: Partitions, offsets_topic: Partitions, *, new_window: bool
+    ) -> _Ends:
         """Return the answers to all that a poll asks about these partitions, in one round."""
         # last stable offsets first: taken later they could pass the ends read before them
         of_topics = partitions if self._options.reads_committed else {}
-        stable = self._start_list({**of_topics, **offsets_topic}, kafka.LATEST, kafka.READ_COMMITTED)
+        stable = self._start_list(
+            {**of_topics, **offsets_topic}, kafka.LATEST, kafka.READ_COMMITTED
+        )
         latest = self._start_list(partitions, kafka.LATEST)
         starts = self._start_list(partitions if new_window else {}, kafka.EARLIEST)
         high = self._start_list(offsets_topic, kafka.LATEST)
@@ -224,20 +251,29 @@ class Poller:
             _offsets(stable, keys),
             _offsets(ends.low, keys),
             [self._metadata.offsets_topic[key].leader for key in keys],
-            [self._blocked_since(key[1], high[key].offset, stable[key].offset, now) for key in keys],
+            [
+                self._blocked_since(key[1], high[key].offset, stable[key].offset, now)
+                for key in keys
+            ],
             [stable[key].error or high[key].error for key in keys],
         )
 
     def _answering_brokers(self) -> list[str]:
         silent = self._brokers.silent
         return (
-            sorted(address for broker, address in self._metadata.addresses.items() if broker not in silent)
+            sorted(
+                address
+                for broker, address in self._metadata.addresses.items()
+                if broker not in silent
+            )
             if silent
             else []
         )
 
-    def _blocked_since(self, partition: int, high: int | None, stable: int | None, now: Reading) -> int | None:
-        """Return the time in ms since which no new record could be read, once that has lasted a window.
+    def _blocked_since(
+        self, partition: int, high: int | None, stable: int | None, now: Reading
+    ) -> int | None:
+        """Return the time in ms since which no new record was readable, once a window has passed.
 
         The last stable offset stopped behind the high watermark, or the leader did not give it.
         """
@@ -287,7 +323,9 @@ class _Ends:
 
     def failures(self) -> Iterator[tuple[kafka.TopicPartition, str]]:
         for answers in (self.latest, self.stable):
-            yield from ((key, answer.error) for key, answer in answers.items() if answer.error is not None)
+            yield from (
+                (key, answer.error) for key, answer in answers.items() if answer.error is not None
+            )
 
     def __or__(self, later: _Ends) -> _Ends:
         return _Ends(

@@ -31,8 +31,9 @@ class NotReadyYet(Exception):  # noqa: N818 - not an error: it passes by itself
 def find_source(brokers: Brokers, cluster: Cluster) -> OffsetsTopic:
     """Return the identity of the source of commits; raise as `find_offsets_topic` does.
 
-    Where coordinators are asked there is no topic, and the word for that stands in for its id: tables that were begun
-    from the one source are continued from the other as from a topic that was created again.
+    Where coordinators are asked there is no topic, and the word for that stands in for its id:
+    tables that were begun from the one source are continued from the other as from a topic that was
+    created again.
     """
     if cluster.is_admin:
         return OffsetsTopic(_metadata(brokers, [])["cluster_id"] or "", cluster.source, 0)
@@ -40,7 +41,10 @@ def find_source(brokers: Brokers, cluster: Cluster) -> OffsetsTopic:
 
 
 def find_offsets_topic(brokers: Brokers, name: str) -> OffsetsTopic:
-    """Return the topic's identity; raise NotReadyYet if it or the cluster is not there, LaggardError without rights."""
+    """Return the topic's identity.
+
+    Raise NotReadyYet if it or the cluster is not there, LaggardError without rights.
+    """
     metadata = _metadata(brokers, [name])
     topic = metadata["topics"][0]
     problem = error_name(topic["error_code"])
@@ -48,10 +52,13 @@ def find_offsets_topic(brokers: Brokers, name: str) -> OffsetsTopic:
         raise denied(name)
     if problem is not None:
         raise NotReadyYet(
-            f"offsets_topic_missing: {name} does not exist yet ({problem}); Kafka creates it with the first commit"
+            f"offsets_topic_missing: {name} does not exist yet ({problem}); Kafka creates it "
+            "with the first commit"
         )
     return OffsetsTopic(
-        metadata.get("cluster_id") or "", topic_id_text(topic.get("topic_id")), len(topic["partitions"])
+        metadata.get("cluster_id") or "",
+        topic_id_text(topic.get("topic_id")),
+        len(topic["partitions"]),
     )
 
 
@@ -61,23 +68,29 @@ def _metadata(brokers: Brokers, topics: list[str]) -> dict[str, Any]:
     except LaggardError as error:
         if error.exit_code != errors.UNREACHABLE:
             raise
-        raise NotReadyYet(f"broker_unreachable: {error.what} ({error.cause}); {error.fix}") from error
+        raise NotReadyYet(
+            f"broker_unreachable: {error.what} ({error.cause}); {error.fix}"
+        ) from error
 
 
 def denied(name: str) -> LaggardError:
     """Return the failure for a topic that we may not even describe."""
-    fix = f'allow Describe and Read on topic {name} for this principal, or set cluster.source = "admin"'
+    fix = (
+        f"allow Describe and Read on topic {name} for this principal, or set cluster.source = "
+        '"admin"'
+    )
     return LaggardError(f"cannot read {name}", cause=DENIED_TOPIC, fix=fix, exit_code=errors.DENIED)
 
 
 def count_backlog(brokers: Brokers, name: str, positions: Mapping[int, int]) -> int:
-    """Count the topic's records that wait to be read, given each partition's next offset (none: from the start)."""
+    """Count the topic's unread records, given next offsets by partition (none: from the start)."""
     leaders: dict[int, list[tuple[str, int]]] = {}
     for part in brokers.metadata([name])["topics"][0]["partitions"]:
         leaders.setdefault(part["leader_id"], []).append((name, part["partition_index"]))
     ends, starts = brokers.list_offsets(leaders, LATEST), brokers.list_offsets(leaders, EARLIEST)
     return sum(
-        max(0, answer.offset - max(positions.get(key[1], 0), starts[key].offset or 0))  # a truncated log has none
+        # a truncated log has none
+        max(0, answer.offset - max(positions.get(key[1], 0), starts[key].offset or 0))
         for key, answer in ends.items()
         if answer.offset is not None
     )

@@ -9,7 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kafka.errors import IllegalSaslStateError, SaslAuthenticationFailedError, UnsupportedSaslMechanismError
+from kafka.errors import (
+    IllegalSaslStateError,
+    SaslAuthenticationFailedError,
+    UnsupportedSaslMechanismError,
+)
 
 from laggard.config.security import OAUTHBEARER, PLAIN
 from laggard.errors import CONFIGURATION, DENIED, LaggardError
@@ -24,13 +28,21 @@ KEY = "cluster.security."
 _CLIENT = "kafka"
 _VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 _TLS_REFUSAL = re.compile(
-    r"\[SSL: (CERTIFICATE_VERIFY_FAILED|\w*ALERT\w*|WRONG_VERSION_NUMBER|NO_PROTOCOLS\w*|UNSUPPORTED_PROTOCOL)\]\s*(.*)"
+    r"\[SSL: (CERTIFICATE_VERIFY_FAILED|\w*ALERT\w*|WRONG_VERSION_NUMBER|NO_PROTOCOLS\w*"
+    r"|UNSUPPORTED_PROTOCOL)\]\s*(.*)"
 )
-_SASL_REFUSALS = (SaslAuthenticationFailedError, UnsupportedSaslMechanismError, IllegalSaslStateError)
+_SASL_REFUSALS = (
+    SaslAuthenticationFailedError,
+    UnsupportedSaslMechanismError,
+    IllegalSaslStateError,
+)
 
 
 class Login:
-    """The login of one client: reads the files again for each set of connections, so that a rotation counts."""
+    """The login of one client, which reads files again for each set of connections.
+
+    So a rotation counts.
+    """
 
     def __init__(self, security: Security, seconds: float) -> None:
         self._security = security
@@ -42,7 +54,7 @@ class Login:
             self._tokens.renew()
 
     def settings(self) -> dict[str, Any]:
-        """Return the arguments for kafka-python; raise a LaggardError that says which file is wrong."""
+        """Return arguments for kafka-python; raise a LaggardError that names a wrong file."""
         silence_client()
         security = self._security
         found: dict[str, Any] = {"security_protocol": security.protocol}
@@ -52,7 +64,9 @@ class Login:
             found["sasl_mechanism"] = security.mechanism
         if security.has_password:
             found["sasl_plain_username"] = security.username
-            found["sasl_plain_password"] = read_password(security.password_file, f"{KEY}password_file")
+            found["sasl_plain_password"] = read_password(
+                security.password_file, f"{KEY}password_file"
+            )
         if self._tokens is not None:
             self.renew()
             found["sasl_oauth_token_provider"] = self._tokens
@@ -62,8 +76,9 @@ class Login:
 def silence_client() -> None:
     """Silence kafka-python, which logs every retry; what matters is raised as an error.
 
-    Its DEBUG lines hold each request, and so the password of a login: they are dropped also where somebody else's
-    settings ask for them. A filter counts for one logger, and a level of `kafka.net` wins over that of `kafka`.
+    Its DEBUG lines hold each request, and so the password of a login: they are dropped also where
+    somebody else's settings ask for them. A filter counts for one logger, and a level of
+    `kafka.net` wins over that of `kafka`.
     """
     logging.getLogger(_CLIENT).setLevel(logging.CRITICAL)
     for name, logger in list(logging.root.manager.loggerDict.items()):
@@ -76,9 +91,12 @@ def _is_no_request(record: logging.LogRecord) -> bool:
 
 
 def check_files(security: Security) -> None:
-    """Raise if a file that the login needs cannot be used: at start that is a mistake of the configuration.
+    """Raise if a file that the login needs cannot be used, as the configuration is wrong.
 
-    Later on it is a login that fails, which is tried again: a file may be missing while a secret is exchanged.
+    This holds at start.
+
+    Later on it is a login that fails, which is tried again: a file may be missing while a secret
+    is exchanged.
     """
     try:
         if security.has_tls:
@@ -98,7 +116,9 @@ def warnings(security: Security) -> Iterator[str]:
     if security.has_tls and not security.verify_hostname:
         yield "verify_hostname is false: any certificate of that authority passes for a broker's"
     if security.protocol == "SASL_PLAINTEXT":
-        kind = "the password or token" if security.mechanism in (PLAIN, OAUTHBEARER) else "the login"
+        kind = (
+            "the password or token" if security.mechanism in (PLAIN, OAUTHBEARER) else "the login"
+        )
         yield f"SASL_PLAINTEXT: {kind} and all data cross the network without encryption"
     if security.has_tokens and security.oauth.token_url.lower().startswith("http:"):
         yield "oauth.token_url is http: the client's secret crosses the network without encryption"
@@ -108,7 +128,9 @@ def files(security: Security) -> tuple[str, ...]:
     """Return every file that is set for the login."""
     oauth = security.oauth
     named = (security.ca_file, security.cert_file, security.key_file, security.key_password_file)
-    return tuple(filter(None, (*named, security.password_file, oauth.client_secret_file, oauth.ca_file)))
+    return tuple(
+        filter(None, (*named, security.password_file, oauth.client_secret_file, oauth.ca_file))
+    )
 
 
 def version_of(security: Security) -> str:
@@ -117,18 +139,30 @@ def version_of(security: Security) -> str:
 
 
 def refusal(error: BaseException) -> LaggardError | None:
-    """Return the failure if a broker refused us, or we refused its certificate; None for any other error."""
+    """Return the failure if a broker refused us or we refused its certificate; else None."""
     found = _TLS_REFUSAL.search(str(error))
     if found is None and not isinstance(error, _SASL_REFUSALS):
         return None
     if found is None:
-        what, said = "a broker refuses the login", re.sub(r"^(\[Error \d+\] )?(\w+Error: )*", "", str(error))
+        what, said = (
+            "a broker refuses the login",
+            re.sub(r"^(\[Error \d+\] )?(\w+Error: )*", "", str(error)),
+        )
         fix = f"check {KEY}mechanism, username and the secret's file"
     elif found[1] == "CERTIFICATE_VERIFY_FAILED":
-        what, said = "a broker's certificate is refused", re.sub(r"\s*\(_ssl\.c:\d+\)", "", found[2])
-        fix = f"check {KEY}ca_file, the certificate's dates, and that it holds the name in cluster.bootstrap_servers"
+        what, said = (
+            "a broker's certificate is refused",
+            re.sub(r"\s*\(_ssl\.c:\d+\)", "", found[2]),
+        )
+        fix = (
+            f"check {KEY}ca_file, the certificate's dates, and that it holds the name in "
+            "cluster.bootstrap_servers"
+        )
     else:
-        what, said = "a broker refuses the TLS connection", re.sub(r"\s*\(_ssl\.c:\d+\)", "", found[2]) or found[1]
+        what, said = (
+            "a broker refuses the TLS connection",
+            re.sub(r"\s*\(_ssl\.c:\d+\)", "", found[2]) or found[1],
+        )
         fix = f"check {KEY}protocol, cert_file, key_file and min_tls"
     return LaggardError(what, cause=said[:300], fix=fix, exit_code=DENIED)
 
@@ -137,8 +171,14 @@ def _context(security: Security) -> ssl.SSLContext:
     try:
         return _made_context(security)
     except (ssl.SSLError, OSError) as error:
-        what, cause = "cannot use the certificates of [cluster.security]", getattr(error, "reason", None) or str(error)
-        fix = "check that the key belongs to the certificate, the key's password, and that all files are PEM"
+        what, cause = (
+            "cannot use the certificates of [cluster.security]",
+            getattr(error, "reason", None) or str(error),
+        )
+        fix = (
+            "check that the key belongs to the certificate, the key's password, and that all "
+            "files are PEM"
+        )
         raise LaggardError(what, cause=cause, fix=fix, exit_code=DENIED) from error
 
 
@@ -148,7 +188,9 @@ def _made_context(security: Security) -> ssl.SSLContext:
     context.check_hostname = security.verify_hostname
     if security.ca_file:
         text = read_public(security.ca_file, f"{KEY}ca_file")
-        context.load_verify_locations(cadata=pem.certificates(text, security.ca_file, f"{KEY}ca_file"))
+        context.load_verify_locations(
+            cadata=pem.certificates(text, security.ca_file, f"{KEY}ca_file")
+        )
     else:
         context.load_default_certs()
     if security.cert_file:
@@ -165,7 +207,9 @@ def own_key(security: Security) -> tuple[str, str]:
     if security.key_password_file:
         password = read_password(security.key_password_file, f"{KEY}key_password_file")
     text = read_secret(security.key_file, f"{KEY}key_file")
-    return pem.private_key(text, security.key_file, f"{KEY}key_file", has_password=bool(password)), password
+    return pem.private_key(
+        text, security.key_file, f"{KEY}key_file", has_password=bool(password)
+    ), password
 
 
 def read_public(path: str, key: str) -> str:

@@ -1,4 +1,4 @@
-"""One poll of the brokers as a value: complete, or saying where it is not, and small enough for an offset."""
+"""One poll of the brokers as a value: complete or marked where not, small enough for an offset."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ OFFSETS_PARTITIONS = pa.schema(
         ("last_stable_offset", pa.int64()),
         ("log_start_offset", pa.int64()),
         ("coordinator", pa.int32()),
-        ("blocked_since", pa.timestamp("ms", tz="UTC")),  # nothing new could be read for a window or more
+        # nothing new could be read for a window or more
+        ("blocked_since", pa.timestamp("ms", tz="UTC")),
         ("error", pa.string()),
     ]
 )
@@ -47,10 +48,13 @@ GROUPS = pa.schema(
 ANSWERS = pa.schema(  # every group that is known to the poller
     [
         ("group", pa.string()),
-        ("is_asked", pa.bool_()),  # for its offsets, in this poll; also where its coordinator could not be asked
+        # for its offsets, in this poll; also where its coordinator could not be asked
+        ("is_asked", pa.bool_()),
         ("error", pa.string()),  # null: if asked, its rows of COMMITTED are all there are
-        ("description", pa.string()),  # JSON, as rebalance/described.py makes it; null: not described in this poll
-        ("is_new", pa.bool_()),  # a complete listing of before lacked it; null: an older poller did not say
+        # JSON, as rebalance/described.py makes it; null: not described in this poll
+        ("description", pa.string()),
+        # a complete listing of before lacked it; null: an older poller did not say
+        ("is_new", pa.bool_()),
     ]
 )
 COMMITTED = pa.schema(
@@ -88,7 +92,9 @@ CLOSED = pa.schema(  # the window that ended before this poll, at its last poll
         *_FACTS,
     ]
 )
-FACTS = pa.schema([("topic", pa.string()), ("topic_id", pa.string()), ("partition", pa.int32()), *_FACTS])
+FACTS = pa.schema(
+    [("topic", pa.string()), ("topic_id", pa.string()), ("partition", pa.int32()), *_FACTS]
+)
 PROBES = pa.schema(  # where each partition was `slo_seconds` before the poll that closed the window
     [
         ("slo_seconds", pa.float64()),
@@ -125,7 +131,8 @@ class Snapshot:
     window_start_ms: int = 0  # of the closed window; 0 when none closed
     requests: dict[str, int] = field(default_factory=dict)  # api -> requests
     failures: list[list[Any]] = field(default_factory=list)  # [api, error, count]
-    request_seconds: dict[str, float] = field(default_factory=dict)  # api -> seconds of waiting for answers
+    # api -> seconds of waiting for answers
+    request_seconds: dict[str, float] = field(default_factory=dict)
     positions: pa.Table = field(default_factory=POSITIONS.empty_table)
     offsets_partitions: pa.Table = field(default_factory=OFFSETS_PARTITIONS.empty_table)
     groups: pa.Table = field(default_factory=GROUPS.empty_table)
@@ -133,10 +140,14 @@ class Snapshot:
     committed: pa.Table = field(default_factory=COMMITTED.empty_table)
     closed: pa.Table = field(default_factory=CLOSED.empty_table)
     probes: pa.Table = field(default_factory=PROBES.empty_table)
-    unlisted_brokers: list[int] = field(default_factory=list)  # asked for their groups, without an answer
-    answering_brokers: list[str] = field(default_factory=list)  # host:port, given only if others do not answer
-    ended_groups: list[str] = field(default_factory=list)  # gone by the word of their coordinators, asked now and then
-    offsets_retention_minutes: int | None = None  # offsets.retention.minutes of a broker; None: not known
+    # asked for their groups, without an answer
+    unlisted_brokers: list[int] = field(default_factory=list)
+    # host:port, given only if others do not answer
+    answering_brokers: list[str] = field(default_factory=list)
+    # gone by the word of their coordinators, asked now and then
+    ended_groups: list[str] = field(default_factory=list)
+    # offsets.retention.minutes of a broker; None: not known
+    offsets_retention_minutes: int | None = None
     # groups that have not given their offsets yet; None: commits are read from the offsets topic
     pending_groups: int | None = None
     lists_all_topics: bool = False  # a topic that is not polled does not exist, or is not watched
@@ -150,7 +161,8 @@ class Snapshot:
 def table_of(schema: pa.Schema, *columns: Sequence[Any]) -> pa.Table:
     """Return a table of this schema from one sequence of values per column."""
     return pa.table(
-        [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
+        [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)],
+        schema=schema,
     )
 
 
@@ -168,15 +180,28 @@ def group_table(listed: Iterable[Mapping[str, Any]]) -> pa.Table:
 
 
 def pack(snapshot: Snapshot) -> dict[str, Any]:
-    """Return a JSON-safe form (Arrow IPC, zstd, base64): 0.7 MB per 100,000 partitions, 3.5 to 4.8 MB once a window."""
+    """Return a JSON-safe form (Arrow IPC, zstd, base64).
+
+    Size: 0.7 MB per 100,000 partitions, 3.5 to 4.8 MB once a window.
+    """
     plain = {name: getattr(snapshot, name) for name in Snapshot.__slots__ if name not in _TABLES}
-    return plain | {name: _pack_table(getattr(snapshot, name)) for name in _TABLES if getattr(snapshot, name).num_rows}
+    return plain | {
+        name: _pack_table(getattr(snapshot, name))
+        for name in _TABLES
+        if getattr(snapshot, name).num_rows
+    }
 
 
 def unpack(packed: dict[str, Any]) -> Snapshot:
     """Return the snapshot that `pack` was given; other keys of an offset are ignored."""
-    tables = {name: _unpack_table(packed[name], schema) for name, schema in _TABLES.items() if name in packed}
-    plain = {name: packed[name] for name in Snapshot.__slots__ if name in packed and name not in _TABLES}
+    tables = {
+        name: _unpack_table(packed[name], schema)
+        for name, schema in _TABLES.items()
+        if name in packed
+    }
+    plain = {
+        name: packed[name] for name in Snapshot.__slots__ if name in packed and name not in _TABLES
+    }
     return Snapshot(**plain, **tables)
 
 
@@ -200,7 +225,9 @@ def _unpack_table(text: str, schema: pa.Schema) -> pa.Table:
     found = dict(zip(table.column_names, table.columns, strict=True))
     return pa.table(
         [
-            found[field.name].cast(field.type) if field.name in found else pa.nulls(table.num_rows, field.type)
+            found[field.name].cast(field.type)
+            if field.name in found
+            else pa.nulls(table.num_rows, field.type)
             for field in schema
         ],
         schema=schema,

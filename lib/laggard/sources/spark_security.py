@@ -1,8 +1,9 @@
-"""`[cluster.security]` as options of Spark's Kafka source, which hold references to secrets and never a secret.
+"""`[cluster.security]` as options of Spark's Kafka source, with references instead of secrets.
 
-Kafka's own DirectoryConfigProvider resolves a reference when a consumer is made. With executors in this process's own
-JVM a reference names a file in memory (memfd), which the JVM reads through /proc and which ends with this process;
-executors elsewhere read the files of the configuration, which must be there under the same paths.
+Kafka's own DirectoryConfigProvider resolves a reference when a consumer is made. With executors in
+this process's own JVM a reference names a file in memory (memfd), which the JVM reads through
+/proc and which ends with this process; executors elsewhere read the files of the configuration,
+which must be there under the same paths.
 """
 
 from __future__ import annotations
@@ -32,11 +33,15 @@ if TYPE_CHECKING:
     Refer: TypeAlias = Callable[[str, str, str], str]  # name, path and text of what is referred to
 
 PROVIDER = "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
-PROVIDERS_PROPERTY = "org.apache.kafka.automatic.config.providers"  # which providers a client may use at all
-URLS_PROPERTY = "org.apache.kafka.sasl.oauthbearer.allowed.urls"  # where a client may send its secret
+# which providers a client may use at all
+PROVIDERS_PROPERTY = "org.apache.kafka.automatic.config.providers"
+# where a client may send its secret
+URLS_PROPERTY = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 _REFERENCE = re.compile(r"\$\{laggard:([^:{}]+):[^:{}]+\}")
 _MODULES = "org.apache.kafka.common.security"
-_LOGINS = {PLAIN: f"{_MODULES}.plain.PlainLoginModule"} | dict.fromkeys(SCRAM, f"{_MODULES}.scram.ScramLoginModule")
+_LOGINS = {PLAIN: f"{_MODULES}.plain.PlainLoginModule"} | dict.fromkeys(
+    SCRAM, f"{_MODULES}.scram.ScramLoginModule"
+)
 _OAUTH_LOGIN = f"{_MODULES}.oauthbearer.OAuthBearerLoginModule"
 _OAUTH_HANDLER = f"{_MODULES}.oauthbearer.OAuthBearerLoginCallbackHandler"
 _IAM = "software.amazon.msk.auth.iam"  # of the jar aws-msk-iam-auth
@@ -49,7 +54,10 @@ def jvm_properties(security: Security) -> dict[str, str]:
 
 
 def spark_options(security: Security, *, is_local: bool) -> dict[str, str]:
-    """Return Spark's Kafka source options; reads the files again. `is_local`: executors are in this machine's JVM."""
+    """Return Spark's Kafka source options, with the files read again.
+
+    `is_local`: executors are in this machine's JVM.
+    """
     if not (security.has_tls or security.has_sasl):
         return {}
     refer = _in_memory if is_local else _in_place
@@ -66,7 +74,10 @@ def spark_options(security: Security, *, is_local: bool) -> dict[str, str]:
 
 
 def check_executors(spark: SparkSession, security: Security) -> None:
-    """Raise if a node lacks a file: Kafka's client would log in with the text of the reference, and name no file."""
+    """Raise if a node lacks a file.
+
+    Kafka's client would log in with the text of the reference, and name no file.
+    """
     if files(security):
         _check_nodes(spark, security, version_of(security))
 
@@ -78,12 +89,21 @@ def _check_nodes(spark: SparkSession, security: Security, _: str) -> None:
 
         try:
             check_files(security)
-        except LaggardError as error:  # as a row: a task that fails is tried again, perhaps on a node that has the file
-            row = {"what": error.what, "cause": f"{error.cause}, on the node {socket.gethostname()}", "fix": error.fix}
+        # as a row: a task that fails is tried again, perhaps on a node that has the file
+        except LaggardError as error:
+            row = {
+                "what": error.what,
+                "cause": f"{error.cause}, on the node {socket.gethostname()}",
+                "fix": error.fix,
+            }
             yield pa.RecordBatch.from_pylist([row])
 
     cores = spark.sparkContext.defaultParallelism
-    rows = spark.range(0, cores, 1, cores).mapInArrow(check_here, "what string, cause string, fix string").collect()
+    rows = (
+        spark.range(0, cores, 1, cores)
+        .mapInArrow(check_here, "what string, cause string, fix string")
+        .collect()
+    )
     for row in rows:
         # not a mistake of the configuration: while a secret is exchanged a node may lack it
         fix = f"{row.fix}; every node needs the file under this path"
@@ -97,15 +117,21 @@ def _tls(security: Security, refer: Refer) -> dict[str, str]:
         "ssl.endpoint.identification.algorithm": "https" if security.verify_hostname else "",
     }
     if security.ca_file:
-        found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": os.path.abspath(security.ca_file)}  # noqa: PTH100 - links stay: they are how files are exchanged
+        # links stay: they are how files are exchanged
+        location = os.path.abspath(security.ca_file)  # noqa: PTH100
+        found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": location}
     if security.cert_file:
         text, password = own_key(security)
-        chain = pem.certificates(read_public(security.cert_file, f"{KEY}cert_file"), security.cert_file, "cert_file")
+        chain = pem.certificates(
+            read_public(security.cert_file, f"{KEY}cert_file"), security.cert_file, "cert_file"
+        )
         found["ssl.keystore.type"] = "PEM"
         found["ssl.keystore.key"] = refer("key_file", security.key_file, text)
         found["ssl.keystore.certificate.chain"] = refer("cert_file", security.cert_file, chain)
         if password:
-            found["ssl.key.password"] = refer("key_password_file", security.key_password_file, password)
+            found["ssl.key.password"] = refer(
+                "key_password_file", security.key_password_file, password
+            )
     return found
 
 
@@ -115,7 +141,11 @@ def _sasl(security: Security, *, is_local: bool) -> dict[str, str]:
         secret = read_password(security.password_file, f"{KEY}password_file")
         options = {"username": security.username, "password": secret}
         found["sasl.jaas.config"] = _jaas(
-            _LOGINS[security.mechanism], options, "password", security.password_file, is_local=is_local
+            _LOGINS[security.mechanism],
+            options,
+            "password",
+            security.password_file,
+            is_local=is_local,
         )
     elif security.has_tokens:
         oauth = security.oauth
@@ -123,7 +153,9 @@ def _sasl(security: Security, *, is_local: bool) -> dict[str, str]:
         options = {"clientId": oauth.client_id, "clientSecret": secret}
         options |= {"scope": oauth.scope} if oauth.scope else {}
         if oauth.ca_file:
-            options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": os.path.abspath(oauth.ca_file)}  # noqa: PTH100 - as above
+            # as above
+            location = os.path.abspath(oauth.ca_file)  # noqa: PTH100
+            options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": location}
         found["sasl.login.callback.handler.class"] = _OAUTH_HANDLER
         found["sasl.oauthbearer.token.endpoint.url"] = oauth.token_url
         found["sasl.jaas.config"] = _jaas(
@@ -137,8 +169,10 @@ def _sasl(security: Security, *, is_local: bool) -> dict[str, str]:
     return found
 
 
-def _jaas(module: str, options: Mapping[str, str], secret: str, path: str, *, is_local: bool) -> str:
-    """Return a JAAS login with a reference in place of its secret, or a reference to the whole login."""
+def _jaas(
+    module: str, options: Mapping[str, str], secret: str, path: str, *, is_local: bool
+) -> str:
+    """Return a JAAS login with a reference to its secret, or a reference to the whole login."""
     if is_local:
         quoted = " ".join(f'{name}="{_escaped(value)}"' for name, value in options.items())
         return _in_memory("login", path, f"{module} required {quoted};")
@@ -163,7 +197,9 @@ def _in_place(_: str, path: str, text: str) -> str:
     with open(whole, "rb") as file:  # noqa: PTH123 - checked when it was read
         is_same = file.read(MAX_BYTES + 1) == text.encode()
     if not is_same and "-----BEGIN" not in text:
-        raise _refused(path, "it ends with a line break, which executors would take for a part of the secret")
+        raise _refused(
+            path, "it ends with a line break, which executors would take for a part of the secret"
+        )
     folder, name = os.path.split(whole)
     return f"${{laggard:{folder}:{name}}}"
 
@@ -174,7 +210,10 @@ def _memory(name: str) -> int:
 
 
 def _in_memory(name: str, _: str, text: str) -> str:
-    """Write the text to a file in memory and refer to it; a reader gets the old text or the new one, never a part."""
+    """Write the text to a file in memory and return a reference to it.
+
+    A reader gets the old text or the new one, never a part.
+    """
     file = _memory(name)
     fresh = os.memfd_create(f"laggard-{name}")
     os.write(fresh, text.encode())
@@ -184,7 +223,10 @@ def _in_memory(name: str, _: str, text: str) -> str:
 
 
 def _refused(path: str, cause: str) -> LaggardError:
-    fix = "write it with printf %s, of characters that are neither, on each node; see docs/security.md"
+    fix = (
+        "write it with printf %s, of characters that are neither, on each node; see "
+        "docs/security.md"
+    )
     return LaggardError(
         f"Spark's executors on other machines cannot use the secret file {path}",
         cause=cause,

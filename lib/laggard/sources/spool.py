@@ -1,4 +1,4 @@
-"""Polls that are too large for a streaming offset: files beside the checkpoint, which the offset names."""
+"""Polls too large for a streaming offset: files beside the checkpoint, named by the offset."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from laggard import errors, files
 from laggard.errors import LaggardError
 from laggard.sources.snapshot import Snapshot, pack, unpack
 
-MOST_BYTES = 1_000_000  # of JSON in an offset: the log of batches and each of Spark's progress events repeat it
+# of JSON in an offset: the log of batches and each of Spark's progress events repeat it
+MOST_BYTES = 1_000_000
 _NAME = re.compile(r"poll-(\d+)\.json")
 
 
 class Spool:
     """The folder `<checkpoint>.laggard.polls`, on whatever file system the checkpoint is.
 
-    A file is complete before Spark can write its name to the write-ahead log, and is kept as long as a batch that
-    is still in that log may name it: 1,000,000 partitions need about 50 MB for a poll that closes a window.
+    A file is complete before Spark can write its name to the write-ahead log, and is kept as long
+    as a batch that is still in that log may name it: 1,000,000 partitions need about 50 MB for a
+    poll that closes a window.
     """
 
     def __init__(self, checkpoint: str, most_bytes: int = MOST_BYTES) -> None:
@@ -33,7 +35,7 @@ class Spool:
         return f"{self._checkpoint}.laggard.polls"
 
     def to_offset(self, snapshot: Snapshot) -> dict[str, Any]:
-        """Return the part of an offset for a poll: the poll itself, or the name, size and checksum of its file."""
+        """Return the offset part for a poll: the poll, or its file's name, size and checksum."""
         packed = pack(snapshot)
         data = json.dumps(packed).encode()
         if len(data) <= self._most_bytes:
@@ -53,11 +55,17 @@ class Spool:
         return {"poll_id": snapshot.poll_id, "file": file}
 
     def from_offset(self, offset: dict[str, Any]) -> Snapshot:
-        """Return the poll given to `to_offset`; LaggardError (74) if its file is missing or not as it was written."""
+        """Return the poll given to `to_offset`.
+
+        Raise LaggardError (74) if its file is missing or not as it was written.
+        """
         return unpack(json.loads(self._read(offset["file"])) if "file" in offset else offset)
 
     def check(self, wal_text: str) -> None:
-        """Raise as `from_offset` does if the poll of a batch in Spark's write-ahead log cannot be read."""
+        """Raise as `from_offset` does if a batch's poll in the write-ahead log is unreadable.
+
+        The log is Spark's.
+        """
         offset = offset_in(wal_text)
         if "file" in offset:
             self._read(offset["file"])
@@ -69,24 +77,32 @@ class Spool:
         except OSError as error:
             raise self._damaged(f"{path}: {error.strerror or error}") from error
         if len(data) != file["bytes"] or hashlib.sha256(data).hexdigest() != file["sha256"]:
-            raise self._damaged(f"{path} has {len(data):,} bytes and another checksum; written were {file['bytes']:,}")
+            raise self._damaged(
+                f"{path} has {len(data):,} bytes and another checksum; written were "
+                f"{file['bytes']:,}"
+            )
         return data
 
     def _damaged(self, cause: str) -> LaggardError:
         return LaggardError(
             "the poll of a batch that is to be run again cannot be read",
             cause=cause,
-            fix=f"restore {self.folder} with the checkpoint, or continue from the tables: laggard doctor --repair",
+            fix=f"restore {self.folder} with the checkpoint, or continue from the tables: "
+            "laggard doctor --repair",
             exit_code=errors.DAMAGED,
         )
 
     def _remove_unneeded(self, poll_id: int) -> None:
-        """Remove what no batch in the write-ahead log can name: polls before its oldest batch, and parts of files."""
+        """Remove files that no batch in the write-ahead log can name.
+
+        These are polls before its oldest batch, and parts of files.
+        """
         wal = f"{self._checkpoint}/offsets"
         batches = [int(name) for name in files.list_names(wal) if name.isdigit()]
         try:
             oldest = poll_id_of(files.read_text(f"{wal}/{min(batches)}")) if batches else None
-        except (FileNotFoundError, ValueError):  # removed by Spark meanwhile, or damaged: nothing is known
+        # removed by Spark meanwhile, or damaged: nothing is known
+        except (FileNotFoundError, ValueError):
             return
         # a later one is of a checkpoint that was here before
         needed = range(-1 if oldest is None else min(oldest, poll_id), poll_id + 1)
@@ -98,13 +114,13 @@ class Spool:
 
 
 def poll_id_of(wal_text: str) -> int | None:
-    """Return the id of the poll in the text of a batch in Spark's write-ahead log; None if there is none."""
+    """Return the poll id in a batch text of Spark's write-ahead log; None if there is none."""
     found = offset_in(wal_text).get("poll_id")
     return None if found is None else int(found)
 
 
 def offset_in(wal_text: str) -> dict[str, Any]:
-    """Return the streaming offset in the text of a batch in Spark's write-ahead log; empty if there is none."""
+    """Return the streaming offset in a batch text of Spark's write-ahead log; empty if none."""
     for line in wal_text.splitlines():
         if line.startswith("{"):
             parsed: dict[str, Any] = json.loads(line)

@@ -1,4 +1,6 @@
-"""Facts of a window: what is asked once in it, and how each watched partition changed, from the polls inside it.
+"""Facts of a window: answers asked for once in it, and changes of each watched partition.
+
+The changes are from the polls inside it.
 
 Asked are stable ends, newest records, configurations, and log positions some time ago.
 """
@@ -19,7 +21,8 @@ from laggard.sources.brokers import Answer, Brokers, TopicPartition
 from laggard.sources.metadata import Partition
 
 CONFIG_SECONDS = 600.0  # configurations change seldom
-MOST_PARTITIONS = 10_000  # asked in one window, about a second; of more, each window asks the next share
+# asked in one window, about a second; of more, each window asks the next share
+MOST_PARTITIONS = 10_000
 TOPIC_CONFIGS = ("retention.ms", "retention.bytes", "cleanup.policy")
 OFFSETS_RETENTION = "offsets.retention.minutes"
 _TOO_OLD = ("IncompatibleBrokerVersion", "UNSUPPORTED_VERSION")
@@ -29,7 +32,10 @@ Answers = Mapping[TopicPartition, Answer]
 
 
 class LogFacts:
-    """Asks about the partitions that just answered; what fails or is denied is unknown, and stops nothing."""
+    """Client that asks for facts about the partitions that just answered.
+
+    A value that fails or is denied is unknown, and stops nothing.
+    """
 
     def __init__(self, brokers: Brokers, slo_seconds: Sequence[float] = ()) -> None:
         self._brokers = brokers
@@ -41,13 +47,19 @@ class LogFacts:
         self.offsets_retention_minutes: int | None = None
 
     def ask(self, partitions: Partitions, ends: Answers) -> pa.Table:
-        """Return rows of `FACTS` for every partition; if they are many, ends and newest records of a share of them."""
+        """Return rows of `FACTS` for every partition.
+
+        If they are many, it has ends and newest records of a share of them.
+        """
         led = _by_leader(self._share(partitions), ends)
         pending = self._brokers.start_list_offsets(led, kafka.LATEST, kafka.READ_COMMITTED)
         newest = self._newest(led)
         stable = pending()
         self._refresh_configs(partitions)
-        rows = [self._row(key, each, stable.get(key), newest.get(key)) for key, each in sorted(partitions.items())]
+        rows = [
+            self._row(key, each, stable.get(key), newest.get(key))
+            for key, each in sorted(partitions.items())
+        ]
         return shapes.table_of_rows(shapes.FACTS, rows)
 
     def _row(
@@ -71,10 +83,17 @@ class LogFacts:
     def _share(self, partitions: Partitions) -> Partitions:
         shares = -(-len(partitions) // MOST_PARTITIONS)
         turn, self._asked = self._asked % max(shares, 1), self._asked + 1
-        return partitions if shares <= 1 else {key: partitions[key] for key in sorted(partitions)[turn::shares]}
+        return (
+            partitions
+            if shares <= 1
+            else {key: partitions[key] for key in sorted(partitions)[turn::shares]}
+        )
 
     def probe(self, partitions: Partitions, ends: Answers, now_ms: int) -> pa.Table:
-        """Return rows of `PROBES`: per service level the first offset that is not older, the log end if all are."""
+        """Return rows of `PROBES`: per service level the first offset that is not older.
+
+        The offset is the log end if all are older.
+        """
         led = _by_leader(partitions, ends) if self._slo_seconds else {}
         pending = [
             (seconds, self._brokers.start_list_offsets(led, now_ms - round(seconds * 1000)))
@@ -86,18 +105,25 @@ class LogFacts:
                 end = ends[topic, partition].offset
                 if answer.offset is not None and end is not None:
                     offset = end if answer.offset < 0 else min(answer.offset, end)
-                    rows.append((seconds, topic, partitions[topic, partition].topic_id, partition, offset))
+                    rows.append(
+                        (seconds, topic, partitions[topic, partition].topic_id, partition, offset)
+                    )
         return shapes.table_of_rows(shapes.PROBES, rows)
 
     def _newest(self, led: Mapping[int, Sequence[TopicPartition]]) -> Answers:
         if not self._knows_newest:
             return {}
         answers = self._brokers.list_offsets(led, kafka.MAX_TIMESTAMP)
-        self._knows_newest = not answers or any(answer.error not in _TOO_OLD for answer in answers.values())
+        self._knows_newest = not answers or any(
+            answer.error not in _TOO_OLD for answer in answers.values()
+        )
         return answers
 
     def _refresh_configs(self, partitions: Partitions) -> None:
-        """Refresh all configs after ten minutes, else those of new topics; one that we may not see has no values."""
+        """Refresh all configs after ten minutes, else those of new topics.
+
+        A config that we may not see has no values.
+        """
         topics = {(key[0], each.topic_id) for key, each in partitions.items() if each.error is None}
         wanted = topics - set(self._configs)
         if time.monotonic() - self._configs_at >= CONFIG_SECONDS:
@@ -108,19 +134,28 @@ class LogFacts:
         if answers is None:  # nobody answered: asked again in the next window
             self._configs, self._configs_at = {}, -CONFIG_SECONDS
             return
-        self._configs = {key: answers.get(key[0], {}) if key in wanted else self._configs[key] for key in topics}
+        self._configs = {
+            key: answers.get(key[0], {}) if key in wanted else self._configs[key] for key in topics
+        }
 
     def _ask_offsets_retention(self, partitions: Partitions) -> int | None:
-        leader = min((each.leader for each in partitions.values() if each.leader is not None), default=None)
+        leader = min(
+            (each.leader for each in partitions.values() if each.leader is not None), default=None
+        )
         if leader is None:
             return None
-        answers = self._brokers.configs(kafka.BROKER, [str(leader)], [OFFSETS_RETENTION], leader) or {}
+        answers = (
+            self._brokers.configs(kafka.BROKER, [str(leader)], [OFFSETS_RETENTION], leader) or {}
+        )
         value = answers.get(str(leader), {}).get(OFFSETS_RETENTION)
         return int(value) if value else None
 
 
 def _by_leader(partitions: Partitions, ends: Answers) -> dict[int, list[TopicPartition]]:
-    """Return the partitions that just answered, by leader: a leader that did not answer is not waited for again."""
+    """Return the partitions that just answered, by leader.
+
+    A leader that did not answer is not waited for again.
+    """
     led: dict[int, list[TopicPartition]] = {}
     for key, found in partitions.items():
         if found.leader is not None and key in ends and ends[key].offset is not None:
@@ -156,19 +191,24 @@ class TopicWindow:
         return self._floor(now_ms) != self._start_ms
 
     def is_closed_by(self, now_ms: int) -> bool:
-        """Return True if a poll at this time closes a window right after its end, so that it shows how that ended."""
+        """Return True if a poll at this time closes a window right after its end.
+
+        The poll then shows the end of the window.
+        """
         return self._last is not None and self._follows(now_ms)
 
     def add(
         self, poll_id: int, now_ms: int, positions: pa.Table, facts: pa.Table | None = None
     ) -> tuple[pa.Table, int]:
-        """Take a poll; gives the rows and the start of the window that it closed, or no rows and 0."""
+        """Take a poll; return the rows and the start of the closed window, or no rows and 0."""
         closed, closed_start = shapes.CLOSED.empty_table(), 0
         if self.is_new(now_ms):
             if self._last is not None:
                 closed, closed_start = self._close(self._last, facts), self._start_ms
                 # windows nobody polled in break the series: nothing is produced across the hole
-                self._base, self._base_at_ms = (self._last, self._last_at_ms) if self._follows(now_ms) else (None, 0)
+                self._base, self._base_at_ms = (
+                    (self._last, self._last_at_ms) if self._follows(now_ms) else (None, 0)
+                )
             self._start_ms, self._ticks, self._starts = self._floor(now_ms), 0, positions
         self._ticks += 1
         self._last, self._last_at_ms, self._last_poll_id = positions, now_ms, poll_id
@@ -184,19 +224,27 @@ class TopicWindow:
         rows = last.select([*_KEY, "log_end_offset", "leader_broker", "error"])
         starts = shapes.POSITIONS.empty_table() if self._starts is None else self._starts
         rows = rows.join(starts.select([*_KEY, "log_start_offset"]), _KEY, join_type="left outer")
-        base = (shapes.POSITIONS.empty_table() if self._base is None else self._base).select([*_KEY, "log_end_offset"])
+        base = (shapes.POSITIONS.empty_table() if self._base is None else self._base).select(
+            [*_KEY, "log_end_offset"]
+        )
         base = base.rename_columns([*_KEY, "base_log_end_offset"])
         rows = rows.join(base, _KEY, join_type="left outer")
-        rows = rows.join(shapes.FACTS.empty_table() if facts is None else facts, _KEY, join_type="left outer")
+        rows = rows.join(
+            shapes.FACTS.empty_table() if facts is None else facts, _KEY, join_type="left outer"
+        )
         rows = rows.sort_by([(name, "ascending") for name in _KEY])
         rise = pc.subtract(rows["log_end_offset"], rows["base_log_end_offset"])
         produced = pc.if_else(pc.greater_equal(rise, 0), rise, pa.scalar(None, pa.int64()))
         seconds = (self._last_at_ms - self._base_at_ms) / 1000
         # asked after the last poll of the window: what has become stable since is of the next one
-        is_beyond = pc.fill_null(pc.greater(rows["last_stable_offset"], rows["log_end_offset"]), False)
+        is_beyond = pc.fill_null(
+            pc.greater(rows["last_stable_offset"], rows["log_end_offset"]), False
+        )
         columns = {
             **{name: rows[name] for name in rows.column_names},
-            "last_stable_offset": pc.if_else(is_beyond, rows["log_end_offset"], rows["last_stable_offset"]),
+            "last_stable_offset": pc.if_else(
+                is_beyond, rows["log_end_offset"], rows["last_stable_offset"]
+            ),
             "config_known": pc.fill_null(rows["config_known"], False),
             "poll_id": pa.repeat(pa.scalar(self._last_poll_id, pa.int64()), rows.num_rows),
             "ticks": pa.repeat(pa.scalar(self._ticks, pa.int32()), rows.num_rows),

@@ -76,14 +76,28 @@ def advance(
         answers = replace(answers, errors={**_lasting_errors(facts_before), **answers.errors})
         listing = replace(listing, errors=answers.errors)
     else:
-        newest_at = column_of(group_status, "generation_at", [row["group"] for row in batch.records])
+        newest_at = column_of(
+            group_status, "generation_at", [row["group"] for row in batch.records]
+        )
         known = fold_records(facts_before, folded_before, batch.records, topics, tick, newest_at)
     facts, history = known.facts, known.history
-    merged = merge(partition_status, batch.commits, poll.positions, _subscribed(facts), batch.room, batch.refused)
+    merged = merge(
+        partition_status,
+        batch.commits,
+        poll.positions,
+        _subscribed(facts),
+        batch.room,
+        batch.refused,
+    )
     merged = _with_readable_ends(merged, policies, tick)
     probed = _probed(merged.keys, poll, policies, tick)
     partitions, changes = advance_positions(
-        merged, tick, arrow_schema(schemas.PARTITION_STATUS), probed, answers.errors, answers.withheld
+        merged,
+        tick,
+        arrow_schema(schemas.PARTITION_STATUS),
+        probed,
+        answers.errors,
+        answers.withheld,
     )
     living = partitions.filter(pc.invert(merged.is_retired))
     sums = sum_partitions(living)
@@ -97,17 +111,23 @@ def advance(
         batch=batch,
         known=known,
         # which of them an earlier tick has recorded is not known of offsets that were deleted since
-        rewinds=[] if tick.rereads else events.new_rewinds(batch.rewinds, partition_status, partitions),
+        rewinds=[]
+        if tick.rereads
+        else events.new_rewinds(batch.rewinds, partition_status, partitions),
         flows=changes["flows"],
         gaps=changes["gaps"],
         outcomes=partition_outcomes(partitions, pc.is_valid(skipped_to), tick),
         polled_topics=poll.positions["topic"].unique(),
-        grown=events.grown_topics(merged, partition_status, facts_before) if tick.has_history else {},
+        grown=events.grown_topics(merged, partition_status, facts_before)
+        if tick.has_history
+        else {},
         limits=limits,
     )
     groups, closed = finish_group_status(to_arrow(schemas.GROUP_STATUS, groups_now), changed, tick)
     ended = (
-        at_window_end(ticked, changes["overtaken"]) if tick.closes_windows else merged.before.filter(merged.is_retired)
+        at_window_end(ticked, changes["overtaken"])
+        if tick.closes_windows
+        else merged.before.filter(merged.is_retired)
     )
     ended = in_a_window(ended)
     owners = find_owners(ended, group_status, topics)
@@ -115,7 +135,9 @@ def advance(
     away = absence_seconds(history.replacements, partition_status, batch.edges, limits)
     if tick.has_history:  # what is first seen while reading the past is not an event of now
         happened = [
-            *events.partition_events(merged, partitions, {**changes, "skipped_to": skipped_to}, tick),
+            *events.partition_events(
+                merged, partitions, {**changes, "skipped_to": skipped_to}, tick
+            ),
             *events.life_events(facts_before, groups_now, answers.new, tick),
             *events.change_events(group_status, groups, tick),
             *events.growth_events(changed.grown, tick),
@@ -135,36 +157,57 @@ def advance(
 
 
 def _without_truncated(row: dict[str, Any], tick: Tick) -> dict[str, Any]:
-    """Return a group's columns; if the offsets topic lost its newest record, the next one counts at any offset."""
-    log_end, offset = dict(tick.truncated_partitions).get(row["offsets_partition"]), row["group_record_offset"]
+    """Return a group's columns.
+
+    If the offsets topic lost its newest record, the next one counts at any offset.
+    """
+    log_end, offset = (
+        dict(tick.truncated_partitions).get(row["offsets_partition"]),
+        row["group_record_offset"],
+    )
     is_lost = log_end is not None and offset is not None and offset >= log_end
     return row | {"group_record_offset": None} if is_lost else row
 
 
 def _with_readable_ends(merged: Merged, policies: Policies | None, tick: Tick) -> Merged:
-    """Add the ends up to which groups can read that a policy declares to read committed records only."""
+    """Add the readable ends of groups whose policy declares to read committed records only."""
     if policies is None or not policies.reads_committed(tick.cluster):
         return merged
-    of = {name: policies.of(tick.cluster, name, tick.now) for name in set(merged.keys["group"].to_pylist())}
-    return readable_ends(merged, {name for name, policy in of.items() if policy.isolation == READ_COMMITTED})
+    of = {
+        name: policies.of(tick.cluster, name, tick.now)
+        for name in set(merged.keys["group"].to_pylist())
+    }
+    return readable_ends(
+        merged, {name for name, policy in of.items() if policy.isolation == READ_COMMITTED}
+    )
 
 
 def _lasting_errors(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return errors of the groups' newest answers, which say why the groups are unknown until the next one."""
+    """Return errors of the groups' newest answers.
+
+    They say why the groups are unknown until the next answer.
+    """
     found = {group: row["error"] for group, row in groups.items()}
     return {group: error for group, error in found.items() if error not in (None, ADVANCE_FAILED)}
 
 
 def _probed(keys: pa.Table, poll: Poll, policies: Policies | None, tick: Tick) -> Probed | None:
-    """Return the probe of each row by its group's service level, which planned maintenance suspends."""
+    """Return each row's probe by its group's service level; planned maintenance suspends it."""
     if policies is None or not poll.probes.num_rows:
         return None
-    declared = {name: policies.of(tick.cluster, name, tick.now) for name in set(keys["group"].to_pylist())}
-    levels = {name: 0.0 if each.in_maintenance else each.slo_time_lag_seconds for name, each in declared.items()}
+    declared = {
+        name: policies.of(tick.cluster, name, tick.now) for name in set(keys["group"].to_pylist())
+    }
+    levels = {
+        name: 0.0 if each.in_maintenance else each.slo_time_lag_seconds
+        for name, each in declared.items()
+    }
     return find_probes(keys, levels, poll.probes)
 
 
-def _empty(groups: Mapping[str, Mapping[str, Any]], records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _empty(
+    groups: Mapping[str, Mapping[str, Any]], records: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     """Return groups without members, with the time of the first of their records."""
     first = {row["group"]: row["record_timestamp"] for row in reversed(records)}
     return {group: first.get(group) for group, found in groups.items() if found.get("members") == 0}
@@ -174,7 +217,8 @@ def _subscribed(facts: Mapping[str, Mapping[str, Any]]) -> pa.Table:
     pairs = [
         (group, topic)
         for group, found in facts.items()
-        if found.get("group_type") != "share"  # it never commits: its progress is in another topic (KIP-932)
+        # it never commits: its progress is in another topic (KIP-932)
+        if found.get("group_type") != "share"
         for topic in found.get("topics") or ()
     ]
     return pa.table(

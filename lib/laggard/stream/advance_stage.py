@@ -1,7 +1,8 @@
-"""The advance stage: `advance` on every executor, each with all rows of its groups, through `mapInArrow`.
+"""Execution of `advance` on every executor, with all rows of its groups, by `mapInArrow`.
 
-A task reads the state of its shard of the groups from the status tables' files and writes files of every table; only
-the files' names travel to the driver, which commits them. A small batch on few groups is one task without a shuffle.
+A task reads the state of its shard of the groups from the status tables' files and writes files of
+every table; only the files' names travel to the driver, which commits them. A small batch on few
+groups is one task without a shuffle.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ from laggard.tables.readers import table_uri
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
-RESULT = "kind string, data string"  # a table and one of its new data files, or the summary of a task
+# a table and one of its new data files, or the summary of a task
+RESULT = "kind string, data string"
 SUMMARY = "summary"
 STATUS_TABLES = ("partition_status", "group_status")  # the state
 ROWS_PER_SHARD = 50_000  # state rows below which a second task costs more than it saves
@@ -54,7 +56,7 @@ Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Location of the tables, the status tables' files to start from, and the number of shards of groups.
+    """Location of the tables, the status files to start from, and the number of group shards.
 
     `rooms`: rows that a status table may get, in all shards together.
     """
@@ -71,13 +73,20 @@ class State:
     def read(self, table: schemas.Table, shard: int) -> pa.Table:
         """Return the rows of a shard's groups."""
         names = {uri: uri.rpartition("/")[2] for uri in self.files.get(table.name, ())}
-        own = [uri for uri, name in names.items() if name.startswith(f"{_label(shard, self.shards)}-")]
+        own = [
+            uri for uri, name in names.items() if name.startswith(f"{_label(shard, self.shards)}-")
+        ]
         cut_otherwise = [uri for uri, name in names.items() if f"-of-{self.shards}-" not in name]
         rest = read_files(table, cut_otherwise)
-        return pa.concat_tables([read_files(table, own), rest.filter(self.own(shard)(rest["group"]))])
+        return pa.concat_tables(
+            [read_files(table, own), rest.filter(self.own(shard)(rest["group"]))]
+        )
 
     def write(self, table: schemas.Table, rows: pa.Table, shard: int) -> Sequence[DataFile]:
-        """Write rows of a shard's groups as files, which no table version names yet; none without a row."""
+        """Write rows of a shard's groups as files; none without a row.
+
+        No table version names these files yet.
+        """
         return (
             write_files(table_uri(self.root, table.name), table, rows, _label(shard, self.shards))
             if rows.num_rows
@@ -100,18 +109,30 @@ def advance_frame(
     policies: Policies | None = None,
     limits: RebalanceParameters = DEFAULTS,
 ) -> DataFrame:
-    """Return `RESULT` rows for records with columns partition, offset, timestamp, key, value; to be collected once."""
+    """Return `RESULT` rows for records, to be collected once.
+
+    Record columns are partition, offset, timestamp, key and value.
+    """
     decode = decode_stage(names, with_edges=tick.is_caught_up)
     advance = advance_stage(snapshot, tick, state, policies, names, limits)
     if readers == state.shards == 1:
-        return records.coalesce(1).mapInArrow(carrying(lambda batches: advance(decode(batches))), RESULT)
+        return records.coalesce(1).mapInArrow(
+            carrying(lambda batches: advance(decode(batches))), RESULT
+        )
     sharded = carrying(_with_shard(decode, state.shards))
     decoded = records.coalesce(readers).mapInArrow(sharded, f"{DECODED}, shard int")
-    return decoded.repartitionById(state.shards, "shard").drop("shard").mapInArrow(carrying(advance), RESULT)
+    return (
+        decoded.repartitionById(state.shards, "shard")
+        .drop("shard")
+        .mapInArrow(carrying(advance), RESULT)
+    )
 
 
 def carrying(stage: Stage) -> Stage:
-    """Wrap a stage: it uses the driver's storage settings, and its failures keep their class up to the driver."""
+    """Wrap the function with the driver's storage settings; its failures keep their class.
+
+    They keep it up to the driver.
+    """
     chosen = storage.settings()
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -130,7 +151,10 @@ def advance_stage(
     names: NameFilter | None = None,
     limits: RebalanceParameters = DEFAULTS,
 ) -> Stage:
-    """Return the function for `mapInArrow` that advances all groups of a shard together, by their decoded rows."""
+    """Return the `mapInArrow` function that advances all groups of a shard together.
+
+    It does so by their decoded rows.
+    """
     packed, names = json.dumps(pack(snapshot)), names or NameFilter()
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -138,13 +162,17 @@ def advance_stage(
         decoded = pa.Table.from_batches(batches, schema=SCHEMA)
         shard = _task_number() if state.shards > 1 else 0
         snapshot = unpack(json.loads(packed))
-        before = state.read(schemas.PARTITION_STATUS, shard), state.read(schemas.GROUP_STATUS, shard)
+        before = (
+            state.read(schemas.PARTITION_STATUS, shard),
+            state.read(schemas.GROUP_STATUS, shard),
+        )
         if tick.polls_commits:
             batch = polled_batch(snapshot, before[0], names, tick, state.own(shard))
         else:
             batch = read_batch(decoded)
         inputs, corrections = Inputs(*before, batch), 0
-        if tick.is_caught_up and snapshot.ended_groups:  # else their own tombstones may be still to come
+        # else their own tombstones may be still to come
+        if tick.is_caught_up and snapshot.ended_groups:
             inputs, corrections = forget(inputs, snapshot.ended_groups)
         ended = unseen_ends(before[1], inputs.group_status, tick)
         rooms = state.room(schemas.PARTITION_STATUS, shard), state.room(schemas.GROUP_STATUS, shard)
@@ -155,20 +183,35 @@ def advance_stage(
         tables = join([tables, ended])
         tables["dead_letters"] = _dead_letters(of_kind(decoded, "dead_letter"), tick)
         for name, rows in tables.items():
-            yield from (_result(name, file.to_json()) for file in state.write(schemas.TABLES[name], rows, shard))
+            yield from (
+                _result(name, file.to_json())
+                for file in state.write(schemas.TABLES[name], rows, shard)
+            )
         counts = {"shed_keys": shed, "corrections": corrections}
-        yield _result(SUMMARY, json.dumps(_summary(decoded) | counts | {"quarantine": asdict(Quarantine.of(failed))}))
+        yield _result(
+            SUMMARY,
+            json.dumps(_summary(decoded) | counts | {"quarantine": asdict(Quarantine.of(failed))}),
+        )
 
     return run
 
 
 def advance_groups(
-    inputs: Inputs, poll: Poll, tick: Tick, policies: Policies | None, limits: RebalanceParameters = DEFAULTS
+    inputs: Inputs,
+    poll: Poll,
+    tick: Tick,
+    policies: Policies | None,
+    limits: RebalanceParameters = DEFAULTS,
 ) -> tuple[dict[str, pa.Table], Sequence[Failed]]:
-    """Return rows per table after a tick, all of them writable; groups whose tick raises are held back, and named."""
+    """Return writable rows per table after a tick, and the groups whose tick raised.
+
+    These groups are held back, and named.
+    """
 
     def run(part: Inputs) -> dict[str, pa.Table]:
-        tables = advance(part.partition_status, part.group_status, part.batch, poll, tick, policies, limits)
+        tables = advance(
+            part.partition_status, part.group_status, part.batch, poll, tick, policies, limits
+        )
         for name, rows in tables.items():
             check_rows(schemas.TABLES[name], rows)
         return tables
@@ -183,13 +226,16 @@ def advance_groups(
 
 @functools.cache
 def spare_modules() -> None:
-    """Exclude modules, alive as long as the worker, from garbage collection: it took a third of a big group's tick."""
+    """Exclude modules from garbage collection, as they live as long as the worker.
+
+    Collection took a third of a big group's tick.
+    """
     gc.freeze()
 
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """Results of the tasks of a batch: data files by table, count rows, and the slowest task's seconds of decoding."""
+    """Results of a batch's tasks: data files by table, count rows, slowest decoding in seconds."""
 
     files: Mapping[str, Sequence[DataFile]]
     counts: Sequence[Mapping[str, Any]]
@@ -201,7 +247,7 @@ class Advanced:
 
 
 def gather(results: Iterable[Row]) -> Advanced:
-    """Merge the tasks' rows of `RESULT`; the status tables are there even if they have no rows left."""
+    """Merge the tasks' rows of `RESULT`; status tables are there even without rows."""
     files: dict[str, list[DataFile]] = {name: [] for name in STATUS_TABLES}
     counts: list[Mapping[str, Any]] = []
     decode_seconds, quarantine = 0.0, Quarantine()
@@ -225,7 +271,10 @@ def gather(results: Iterable[Row]) -> Advanced:
 def _listing(snapshot: Snapshot) -> Listing:
     return Listing(
         {row["group"]: row for row in snapshot.groups.to_pylist()},
-        {row["offsets_partition"]: row["coordinator"] for row in snapshot.offsets_partitions.to_pylist()},
+        {
+            row["offsets_partition"]: row["coordinator"]
+            for row in snapshot.offsets_partitions.to_pylist()
+        },
         is_fresh=snapshot.groups.num_rows > 0,
         unlisted=frozenset([None, *snapshot.unlisted_brokers]),
         errors={row["group"]: row["error"] for row in snapshot.answers.to_pylist()},
@@ -236,16 +285,27 @@ def _with_shard(stage: Stage, shards: int) -> Stage:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in stage(batches):
             shard = pa.array(shards_of(groups_of(batch), shards), pa.int32())
-            yield pa.RecordBatch.from_arrays([*batch.columns, shard], [*batch.schema.names, "shard"])
+            yield pa.RecordBatch.from_arrays(
+                [*batch.columns, shard], [*batch.schema.names, "shard"]
+            )
 
     return run
 
 
-def shards_of(groups: pa.Array | pa.ChunkedArray, shards: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return each group name's shard, by CRC-32, the same on every machine; rows without a group go to shard 0."""
+def shards_of(
+    groups: pa.Array | pa.ChunkedArray, shards: int
+) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Return each group name's shard, by CRC-32, the same on every machine.
+
+    Rows without a group go to shard 0.
+    """
     encoded = pc.dictionary_encode(pc.fill_null(one_chunk(groups), ""))
-    each = [zlib.crc32(name.encode()) % shards if name else 0 for name in encoded.dictionary.to_pylist()]
-    numbers: np.ndarray[Any, np.dtype[np.int64]] = np.array(each, np.int64)[encoded.indices.to_numpy()]
+    each = [
+        zlib.crc32(name.encode()) % shards if name else 0 for name in encoded.dictionary.to_pylist()
+    ]
+    numbers: np.ndarray[Any, np.dtype[np.int64]] = np.array(each, np.int64)[
+        encoded.indices.to_numpy()
+    ]
     return numbers
 
 

@@ -1,7 +1,7 @@
-"""Is the checkpoint whole? Spark reads only its newest files, and says of a damaged one little that helps.
+"""Check of the checkpoint: Spark reads only its newest files and explains damage poorly.
 
-Its layout (`HDFSMetadataLog`): `offsets/<batch>` and `commits/<batch>`, text that begins with a version line, then JSON
-lines; on a local disk each has a checksum file beside it.
+Its layout (`HDFSMetadataLog`): `offsets/<batch>` and `commits/<batch>`, text that begins with a
+version line, then JSON lines; on a local disk each has a checksum file beside it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def check_checkpoint(checkpoint: str) -> None:
     if files.exists(f"{folder}/metadata"):
         _check_file(f"{folder}/metadata", has_version=False)
     planned = max(files.numbers(f"{folder}/offsets"), default=None)
-    if planned is not None and planned not in files.numbers(f"{folder}/commits"):  # it is run again, with its poll
+    # it is run again, with its poll
+    if planned is not None and planned not in files.numbers(f"{folder}/commits"):
         Spool(folder).check(files.read_text(f"{folder}/offsets/{planned}"))
 
 

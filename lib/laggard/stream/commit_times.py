@@ -1,7 +1,7 @@
-"""Commits of a batch by offsets partition, and how far the brokers' clock is from ours by the times they bear.
+"""Commits of a batch by offsets partition, and the brokers' clock difference by their stamps.
 
-Kafka has no request for the time. The coordinator stamps a commit when it takes it, so a stamp after the poll that saw
-it, or before the poll that it came after, is a difference of clocks.
+Kafka has no request for the time. The coordinator stamps a commit when it takes it, so a stamp
+after the poll that saw it, or before the poll that it came after, is a difference of clocks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from laggard.tables.published import TICK
 
 @dataclass(frozen=True, slots=True)
 class CommitTimes:
-    """Commit records of an offsets partition, and the earliest and latest of their stamps in seconds since 1970."""
+    """Commit records of an offsets partition, and their earliest and latest stamps.
+
+    The stamps are in seconds since 1970.
+    """
 
     commits: int = 0
     earliest: float | None = None
@@ -29,13 +32,20 @@ class CommitTimes:
         """Return the commit times of both, as shards of groups share offsets partitions."""
         earliest = [each for each in (self.earliest, other.earliest) if each is not None]
         latest = [each for each in (self.latest, other.latest) if each is not None]
-        return CommitTimes(self.commits + other.commits, min(earliest, default=None), max(latest, default=None))
+        return CommitTimes(
+            self.commits + other.commits, min(earliest, default=None), max(latest, default=None)
+        )
 
 
 def commit_times(commits: pa.Table) -> list[list[Any]]:
-    """Return [offsets partition, commits, earliest, latest] of decoded rows of kind commit; as plain values."""
+    """Return [offsets partition, commits, earliest, latest] of decoded commit rows.
+
+    The values are plain.
+    """
     stamped = commits.select(["source_partition", "commits"])
-    stamps = pc.divide(pc.cast(pc.cast(commits["commit_timestamp"], pa.int64()), pa.float64(), safe=False), 1e6)
+    stamps = pc.divide(
+        pc.cast(pc.cast(commits["commit_timestamp"], pa.int64()), pa.float64(), safe=False), 1e6
+    )
     found = (
         stamped.append_column("at", stamps)
         .group_by("source_partition")
@@ -46,12 +56,19 @@ def commit_times(commits: pa.Table) -> list[list[Any]]:
 
 
 def clock_skew(
-    last: Mapping[str, Any] | None, snapshot: Snapshot, found: Mapping[int, CommitTimes], *, is_live: bool
+    last: Mapping[str, Any] | None,
+    snapshot: Snapshot,
+    found: Mapping[int, CommitTimes],
+    *,
+    is_live: bool,
 ) -> float | None:
-    """Return the brokers' clock minus ours in seconds: the smallest that explains all stamps; None without a stamp.
+    """Return the brokers' clock minus ours in seconds; None without a stamp.
 
-    No commit of the batch was made after the poll ended. One of a partition that had been read to its end was made
-    after the poll before, of which the time is known if that was since the same boot.
+    The result is the smallest difference that explains all stamps.
+
+    No commit of the batch was made after the poll ended. One of a partition that had been read to
+    its end was made after the poll before, of which the time is known if that was since the same
+    boot.
     """
     polled_at = snapshot.polled_at_ms / 1000
     latest = sum(found.values(), CommitTimes()).latest
@@ -61,14 +78,16 @@ def clock_skew(
     if last is None or not is_live or (before := _polled_before(last, snapshot)) is None:
         return least
     ends = last["source_high_watermark"] or {}
-    whole = {number for number, position in last["source_to"].items() if ends.get(number) == position}
+    whole = {
+        number for number, position in last["source_to"].items() if ends.get(number) == position
+    }
     earliest = sum((found[number] for number in whole & found.keys()), CommitTimes()).earliest
     most: float = 0.0 if earliest is None else min(0.0, earliest - before)
     return max(least, most, key=abs)
 
 
 def _polled_before(last: Mapping[str, Any], snapshot: Snapshot) -> float | None:
-    """Return the poll time of the previous tick in seconds, by the clock as it is now; None if it is unknown."""
+    """Return the previous tick's poll time in seconds by the present clock; None if unknown."""
     clock = last["clock"] if last["kind"] == TICK else None
     if clock is None or clock["boot_id"] != snapshot.boot_id:
         return None

@@ -25,7 +25,10 @@ from laggard.wire.columnar import CommitColumns, decode_columns
 def decode_stage(
     names: NameFilter, *, with_edges: bool
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function for `mapInArrow` that decodes records with partition, offset, timestamp, key and value."""
+    """Return the `mapInArrow` function that decodes records.
+
+    The records have partition, offset, timestamp, key and value.
+    """
 
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         started = time.perf_counter_ns()
@@ -33,15 +36,22 @@ def decode_stage(
         gathered = list(batches)
         if not gathered:
             return
-        yield from decode_records(pa.Table.from_batches(gathered).combine_chunks(), names, with_edges=with_edges)
+        yield from decode_records(
+            pa.Table.from_batches(gathered).combine_chunks(), names, with_edges=with_edges
+        )
         spent_us = (time.perf_counter_ns() - started) // 1000
         yield as_decoded("timing", rows_of("timing", 1, spent_us=pa.array([spent_us], pa.int64())))
 
     return decode
 
 
-def decode_records(table: pa.Table, names: NameFilter, *, with_edges: bool = True) -> Iterator[pa.RecordBatch]:
-    """Yield `DECODED` rows for records in Kafka's order within each partition; rows without a partition are polls."""
+def decode_records(
+    table: pa.Table, names: NameFilter, *, with_edges: bool = True
+) -> Iterator[pa.RecordBatch]:
+    """Yield `DECODED` rows for records in Kafka's order within each partition.
+
+    Rows without a partition are polls.
+    """
     rows = RareRows()
     table = table.filter(table["partition"].is_valid())
     if table.num_rows:
@@ -68,7 +78,7 @@ def decode_records(table: pa.Table, names: NameFilter, *, with_edges: bool = Tru
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """The distinct keys: what they name, whether it is watched, and the first key that names the same."""
+    """Distinct keys: their names, a watched flag, and the first key of the same name."""
 
     named: list[dict[str, Any]]
     is_watched: Bools
@@ -78,11 +88,14 @@ class _Keys:
 def _watched_keys(columns: CommitColumns, names: NameFilter) -> _Keys:
     named = [key.key or {} for key in columns.keys]
     pairs = [(key["group"], key["topic"]) if "topic" in key else None for key in named]
-    watched = {pair for pair in set(pairs) if pair is not None and names.watches(*pair)}  # few pairs, many partitions
+    # few pairs, many partitions
+    watched = {pair for pair in set(pairs) if pair is not None and names.watches(*pair)}
     return _Keys(named, np.array([pair in watched for pair in pairs], bool), _same_keys(columns))
 
 
-def _commits(records: Records, columns: CommitColumns, known: _Keys, chosen: Ints, rows: RareRows) -> pa.RecordBatch:
+def _commits(
+    records: Records, columns: CommitColumns, known: _Keys, chosen: Ints, rows: RareRows
+) -> pa.RecordBatch:
     found = compact_commits(
         chosen,
         known.same[columns.key_index[chosen]],
@@ -92,7 +105,9 @@ def _commits(records: Records, columns: CommitColumns, known: _Keys, chosen: Int
     )
     keys = [known.named[index] for index in found.key.tolist()]
     last, deleted = found.last_row, found.is_deleted
-    for row, offset_before in zip(found.rewind_rows.tolist(), found.rewind_from.tolist(), strict=True):
+    for row, offset_before in zip(
+        found.rewind_rows.tolist(), found.rewind_from.tolist(), strict=True
+    ):
         key = known.named[int(columns.key_index[row])]
         rows.add(
             "rewind", group=key["group"], topic=key["topic"], partition=key["partition"],
@@ -114,12 +129,18 @@ def _commits(records: Records, columns: CommitColumns, known: _Keys, chosen: Int
         source_partition=pa.array(records.partition[last], pa.int32()),
         source_offset=pa.array(records.offset[last], pa.int64()),
         record_timestamp=records.timestamp.take(pa.array(last)).cast(TIMESTAMP),
-        committed_offset=pa.array(columns.offset[last], pa.int64(), mask=deleted | (columns.offset[last] < 0)),
-        leader_epoch=pa.array(columns.leader_epoch[last], pa.int32(), mask=deleted | (columns.leader_epoch[last] < 0)),
+        committed_offset=pa.array(
+            columns.offset[last], pa.int64(), mask=deleted | (columns.offset[last] < 0)
+        ),
+        leader_epoch=pa.array(
+            columns.leader_epoch[last], pa.int32(), mask=deleted | (columns.leader_epoch[last] < 0)
+        ),
         commit_timestamp=_times(columns, last, ~deleted),
         is_deleted=pa.array(deleted),
         follows_deletion=pa.array(found.follows_deletion),
-        first_committed_offset=pa.array(found.first_offset, pa.int64(), mask=~found.starts_with_commit),
+        first_committed_offset=pa.array(
+            found.first_offset, pa.int64(), mask=~found.starts_with_commit
+        ),
         first_commit_timestamp=_times(columns, found.first_row, found.starts_with_commit),
         progress_timestamp=_times(columns, found.progress_row, found.progress_row >= 0),
         commits=pa.array(found.commits),
@@ -135,11 +156,14 @@ def _commits(records: Records, columns: CommitColumns, known: _Keys, chosen: Int
 def _of_past_places(records: Records, columns: CommitColumns) -> Bools:
     """Return a mask of records of a group in other partitions than that of its newest record.
 
-    After the offsets topic got more partitions, a group's coordinator reads and writes another one; what lies in the
-    one before was true once (GroupMetadataManager.partitionFor, with the number that the broker had at its start).
+    After the offsets topic got more partitions, a group's coordinator reads and writes another one;
+    what lies in the one before was true once (GroupMetadataManager.partitionFor, with the number
+    that the broker had at its start).
     """
     numbers: dict[str | None, int] = {None: 0}
-    of_key = np.array([numbers.setdefault(key.group, len(numbers)) for key in columns.keys], np.int64)
+    of_key = np.array(
+        [numbers.setdefault(key.group, len(numbers)) for key in columns.keys], np.int64
+    )
     group, partition = of_key[columns.key_index], records.partition
     one_of = np.zeros(len(numbers), partition.dtype)
     one_of[group] = partition
@@ -155,14 +179,18 @@ def _of_past_places(records: Records, columns: CommitColumns) -> Bools:
     return np.asarray(is_split[group] & (one_of[group] != partition))
 
 
-def _edges(records: Records, columns: CommitColumns, known: _Keys, chosen: Ints, is_past: Bools) -> pa.RecordBatch:
+def _edges(
+    records: Records, columns: CommitColumns, known: _Keys, chosen: Ints, is_past: Bools
+) -> pa.RecordBatch:
     records_of = _group_records(columns, is_past)
     found = unseen = chosen[:0]
     if records_of and len(chosen):
         key = known.same[columns.key_index[chosen]]
         groups = [each.get("group") for each in known.named]
         offset = columns.offset[chosen]
-        found, unseen = edge_rows(records_of, groups, chosen, key, columns.is_commit[chosen] & (offset >= 0), offset)
+        found, unseen = edge_rows(
+            records_of, groups, chosen, key, columns.is_commit[chosen] & (offset >= 0), offset
+        )
     keys = [known.named[index] for index in columns.key_index[found].tolist()]
     return rows_of(
         "edge",
@@ -180,7 +208,11 @@ def _group_records(columns: CommitColumns, is_past: Bools) -> dict[str, list[int
     """Return rows of the groups' own records, by group."""
     found: dict[str, list[int]] = {}
     for row, outcome in columns.others.items():
-        if outcome.group is not None and outcome.outcome in ("record", "tombstone") and not is_past[row]:
+        if (
+            outcome.group is not None
+            and outcome.outcome in ("record", "tombstone")
+            and not is_past[row]
+        ):
             found.setdefault(outcome.group, []).append(row)
     return found
 
@@ -206,7 +238,10 @@ def _in_calendar(times: pa.Array) -> pa.Array:
 
 
 def _same_keys(columns: CommitColumns) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return per distinct key the index of the first for the same group and partition: types 0 and 1 both name it."""
+    """Return per distinct key the index of the first key for the same group and partition.
+
+    Types 0 and 1 both name it.
+    """
     numbers = np.arange(len(columns.keys), dtype=np.int64)
     if any(key.record_type == 0 for key in columns.keys):
         seen: dict[tuple[Any, ...], int] = {}
@@ -228,14 +263,18 @@ def edge_rows(
     is_commit: Bools,
     offset: Ints,
 ) -> tuple[Ints, Ints]:
-    """Return the edges' row numbers, ascending, and for each how many commits before it moved on and are no edges.
+    """Return the edges' row numbers, ascending, and the moving commits before each edge.
 
-    Edges are the commits next to a group's own records: where a rebalance stopped a partition, and where it went on.
-    Between two records a key's first commit, its last, and the last that moved the offset tell all that the pauses
-    need. Commits and records of a group lie in one partition of the offsets topic, so their order is exact.
+    The count leaves out edges.
 
-    `records_of`: row numbers of each group's records. `groups`: group by key number. The others are parallel, one
-    element per commit or tombstone: its row number, key number, commit or tombstone, committed offset.
+    Edges are the commits next to a group's own records: where a rebalance stopped a partition, and
+    where it went on. Between two records a key's first commit, its last, and the last that moved
+    the offset tell all that the pauses need. Commits and records of a group lie in one partition
+    of the offsets topic, so their order is exact.
+
+    `records_of`: row numbers of each group's records. `groups`: group by key number. The others
+    are parallel, one element per commit or tombstone: its row number, key number, commit or
+    tombstone, committed offset.
     """
     numbers = {group: number for number, group in enumerate(records_of)}
     group_of_key = np.array([numbers.get(group or "", -1) for group in groups], np.int64)
@@ -244,8 +283,11 @@ def edge_rows(
     if not len(near):
         return near, near
     width = int(max(rows.max(), *(max(each) for each in records_of.values()))) + 1
-    places = np.sort(np.array([numbers[name] * width + row for name, each in records_of.items() for row in each]))
-    # how many records of all groups up to its own lie before a commit: another number between any two of them
+    places = np.sort(
+        np.array([numbers[name] * width + row for name, each in records_of.items() for row in each])
+    )
+    # how many records of all groups up to its own lie before a commit: another number between any
+    # two of them
     segment = np.searchsorted(places, group[near] * width + rows[near])
     _, piece = np.unique(key[near] * (len(places) + 1) + segment, return_inverse=True)
     found = compact_commits(rows[near], piece.astype(np.int64), is_commit[near], offset[near])

@@ -1,6 +1,6 @@
-"""Rows between the decode stage and the advance stage: the kinds with their columns, and a task's rows as one batch.
+"""Rows between decoding and `advance`: kinds with their columns, and a task's rows as a batch.
 
-Where coordinators are polled there is no decode stage: the rows that it would give are made of the poll.
+Where coordinators are polled nothing is decoded: the rows are made of the poll.
 """
 
 from __future__ import annotations
@@ -37,14 +37,17 @@ _KEY = "group:string,topic:string,partition:int"
 _SOURCE = "source_partition:int,source_offset:bigint,record_timestamp:timestamp"
 KINDS = {
     "commit": (  # one per key: its newest record, and sums over all of them
-        f"{_KEY},topic_id:string,{_SOURCE},committed_offset:bigint,leader_epoch:int,commit_timestamp:timestamp,"
+        f"{_KEY},topic_id:string,{_SOURCE},committed_offset:bigint,leader_epoch:int,"
+        "commit_timestamp:timestamp,"
         "is_deleted:boolean,follows_deletion:boolean,"
-        "first_committed_offset:bigint,first_commit_timestamp:timestamp,progress_timestamp:timestamp,"
+        "first_committed_offset:bigint,first_commit_timestamp:timestamp,"
+        "progress_timestamp:timestamp,"
         "commits:bigint,noop_commits:bigint,repeat_commits:bigint,rewound_records:bigint,"
         "commit_gaps:bigint,commit_gap_ms:bigint,commit_gap_squares:bigint"
     ),
     "edge": (  # a commit next to a group record: decode.edge_rows
-        f"{_KEY},source_partition:int,source_offset:bigint,committed_offset:bigint,commit_timestamp:timestamp,"
+        f"{_KEY},source_partition:int,source_offset:bigint,committed_offset:bigint,"
+        "commit_timestamp:timestamp,"
         "unseen:bigint"
     ),
     "rewind": f"{_KEY},{_SOURCE},from_offset:bigint,to_offset:bigint,records:bigint",
@@ -56,7 +59,8 @@ KINDS = {
     "count": "outcome:string,record_type:int,record_version:int,reason:string,records:bigint",
     "timing": "spent_us:bigint",
 }
-# a row has one kind, and the columns of that kind in a struct of its name; all other structs are null
+# a row has one kind, and the columns of that kind in a struct of its name; all other structs are
+# null
 DECODED = ", ".join(f"{kind} struct<{columns}>" for kind, columns in KINDS.items())
 SCHEMA = pa.schema([(kind, arrow_type(f"struct<{columns}>")) for kind, columns in KINDS.items()])
 COLUMNS = {kind: pa.schema(list(SCHEMA.field(kind).type)) for kind in KINDS}
@@ -64,14 +68,20 @@ COLUMNS = {kind: pa.schema(list(SCHEMA.field(kind).type)) for kind in KINDS}
 
 def rows_of(kind: str, number: int, **columns: pa.Array) -> pa.RecordBatch:
     """Return `number` rows of a kind with these columns; all other columns are null."""
-    found = [columns[each.name] if each.name in columns else pa.nulls(number, each.type) for each in COLUMNS[kind]]
+    found = [
+        columns[each.name] if each.name in columns else pa.nulls(number, each.type)
+        for each in COLUMNS[kind]
+    ]
     return pa.RecordBatch.from_arrays(found, schema=COLUMNS[kind])
 
 
 def as_decoded(kind: str, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows of a kind as rows of `DECODED`."""
     number = rows.num_rows
-    found = [rows.to_struct_array() if each.name == kind else pa.nulls(number, each.type) for each in SCHEMA]
+    found = [
+        rows.to_struct_array() if each.name == kind else pa.nulls(number, each.type)
+        for each in SCHEMA
+    ]
     return pa.RecordBatch.from_arrays(found, schema=SCHEMA)
 
 
@@ -83,7 +93,9 @@ def of_kind(decoded: pa.Table, kind: str) -> pa.Table:
 
 def groups_of(decoded: pa.RecordBatch) -> pa.Array:
     """Return the group of each row; null for kinds without a group."""
-    return pc.coalesce(*(decoded[kind].field("group") for kind in KINDS if "group" in COLUMNS[kind].names))
+    return pc.coalesce(
+        *(decoded[kind].field("group") for kind in KINDS if "group" in COLUMNS[kind].names)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +105,10 @@ class Answers:
     errors: Mapping[str, str | None]  # of groups that were asked; None: their offsets are complete
     described: Mapping[str, str]  # JSON, as rebalance/described.py makes it
     gone: Collection[str] = ()
-    withheld: Mapping[Place, str | None] = field(default_factory=dict)  # partitions without offset in these, and why
-    new: Collection[str] = ()  # groups that were listed only after a complete listing that lacked them
+    # partitions without offset in these, and why
+    withheld: Mapping[Place, str | None] = field(default_factory=dict)
+    # groups that were listed only after a complete listing that lacked them
+    new: Collection[str] = ()
 
     def of(self, groups: Collection[str]) -> Answers:
         """Return a copy with these groups only."""
@@ -112,7 +126,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Result of the decode stage: commits (unique per key), group records in Kafka's order, rewinds, edges."""
+    """Decoding result: commits (unique per key), group records in Kafka's order, rewinds, edges."""
 
     commits: pa.Table
     records: Sequence[dict[str, Any]]
@@ -135,19 +149,32 @@ def read_batch(decoded: pa.Table) -> Batch:
     )
 
 
-def polled_batch(snapshot: Snapshot, partition_status: pa.Table, names: NameFilter, tick: Tick, own: Any) -> Batch:
-    """Return the batch of a shard: `own` gives a mask of its own groups, `partition_status` has its earlier rows.
+def polled_batch(
+    snapshot: Snapshot, partition_status: pa.Table, names: NameFilter, tick: Tick, own: Any
+) -> Batch:
+    """Return the batch of a shard.
 
-    A poll says where a group stands and not when it committed. So a change becomes one commit at an unknown time, which
-    was made between the poll before that asked the group and this one, and what did not change becomes nothing.
+    `own` gives a mask of its groups, `partition_status` has its earlier rows.
+
+    A poll says where a group stands and not when it committed. So a change becomes one commit at
+    an unknown time, which was made between the poll before that asked the group and this one, and
+    what did not change becomes nothing.
     """
     answers = _answers(snapshot, own)
     whole = [group for group, error in answers.errors.items() if error is None]
     committed = snapshot.committed.filter(own(snapshot.committed["group"]))
     committed = of_groups(committed, whole)
-    left_out, hidden = _left_out(committed, partition_status, whole), _hidden(snapshot, partition_status, names)
-    is_ended = left_out & ~hidden | flags(pc.is_in(partition_status["group"], pa.array(answers.gone, pa.string())))
-    commits = [_changes(committed, partition_status, answers.new, tick), _deletions(partition_status, is_ended, tick)]
+    left_out, hidden = (
+        _left_out(committed, partition_status, whole),
+        _hidden(snapshot, partition_status, names),
+    )
+    is_ended = left_out & ~hidden | flags(
+        pc.is_in(partition_status["group"], pa.array(answers.gone, pa.string()))
+    )
+    commits = [
+        _changes(committed, partition_status, answers.new, tick),
+        _deletions(partition_status, is_ended, tick),
+    ]
     withheld = _withheld(committed, partition_status.filter(pa.array(left_out & hidden)))
     edges = COLUMNS["edge"].empty_table()
     return Batch(pa.Table.from_batches(commits), (), (), edges, replace(answers, withheld=withheld))
@@ -157,17 +184,26 @@ def _answers(snapshot: Snapshot, own: Any) -> Answers:
     rows = snapshot.answers.filter(own(snapshot.answers["group"])).to_pylist()
     gone = [row["group"] for row in rows if row["error"] == GROUP_GONE]
     return Answers(
-        {row["group"]: row["error"] for row in rows if row["is_asked"] and row["error"] != GROUP_GONE},
+        {
+            row["group"]: row["error"]
+            for row in rows
+            if row["is_asked"] and row["error"] != GROUP_GONE
+        },
         {row["group"]: row["description"] for row in rows if row["description"] is not None},
         gone,
         new=[row["group"] for row in rows if row["is_new"]],
     )
 
 
-def _changes(committed: pa.Table, before: pa.Table, fresh: Collection[str], tick: Tick) -> pa.RecordBatch:
+def _changes(
+    committed: pa.Table, before: pa.Table, fresh: Collection[str], tick: Tick
+) -> pa.RecordBatch:
     new, old = key_codes([committed, before], KEY)
-    prior = take(before.select(["committed_offset", "leader_epoch", "current_topic_id"]), match(new, old))
-    # the brokers deleted the offsets of the topic that was there before: what they give since is of the new one
+    prior = take(
+        before.select(["committed_offset", "leader_epoch", "current_topic_id"]), match(new, old)
+    )
+    # the brokers deleted the offsets of the topic that was there before: what they give since is of
+    # the new one
     is_of_another = pc.is_valid(prior["current_topic_id"])
     is_same = both(
         equal(prior["committed_offset"], committed["committed_offset"]),
@@ -176,10 +212,13 @@ def _changes(committed: pa.Table, before: pa.Table, fresh: Collection[str], tick
     )
     is_changed = pc.and_(pc.is_valid(committed["committed_offset"]), pc.invert(is_same))
     rows, prior = committed.filter(is_changed), prior.filter(is_changed)
-    # one that is there for the first time may be of long ago, but in a group that is new or answered before
+    # one that is there for the first time may be of long ago, but in a group that is new or
+    # answered before
     answered = pc.unique(before.filter(pc.is_valid(before["answered_at"]))["group"]).to_pylist()
     is_watched = pc.is_in(rows["group"], value_set=pa.array([*answered, *fresh], pa.string()))
-    has_risen = pc.coalesce(pc.greater(rows["committed_offset"], prior["committed_offset"]), is_watched)
+    has_risen = pc.coalesce(
+        pc.greater(rows["committed_offset"], prior["committed_offset"]), is_watched
+    )
     has_risen = pc.or_(has_risen, pc.is_valid(prior["current_topic_id"]))
     seen = where(has_risen, repeat(tick.now, TIMESTAMP, rows.num_rows))
     return _commits(
@@ -196,18 +235,22 @@ def _changes(committed: pa.Table, before: pa.Table, fresh: Collection[str], tick
 def _left_out(committed: pa.Table, before: pa.Table, whole: Collection[str]) -> Any:
     """Return a mask of rows that are missing in the answer of their group."""
     new, old = key_codes([committed, before], KEY)
-    return (match(old, new) < 0) & flags(pc.is_in(before["group"], pa.array(list(whole), pa.string())))
+    return (match(old, new) < 0) & flags(
+        pc.is_in(before["group"], pa.array(list(whole), pa.string()))
+    )
 
 
 def _deletions(before: pa.Table, is_ended: Any, tick: Tick) -> pa.RecordBatch:
     """Return deletions of the commits that no longer exist."""
-    had_commit = pc.or_(pc.is_valid(before["committed_offset"]), pc.is_valid(before["commit_source_offset"]))
+    had_commit = pc.or_(
+        pc.is_valid(before["committed_offset"]), pc.is_valid(before["commit_source_offset"])
+    )
     rows = before.filter(pa.array(flags(had_commit) & is_ended))
     return _commits(rows, tick, is_deleted=repeat(True, pa.bool_(), rows.num_rows))
 
 
 def _withheld(committed: pa.Table, hidden: pa.Table) -> dict[Place, str | None]:
-    """Return partitions that an answer does not give: those that failed in it, and those of topics it leaves out."""
+    """Return partitions that an answer lacks: failed ones, and those of topics left out."""
     failed = committed.filter(pc.is_null(committed["committed_offset"])).select([*KEY, "error"])
     found: dict[Place, str | None] = dict.fromkeys(_places(hidden))
     return found | dict(zip(_places(failed), failed["error"].to_pylist(), strict=True))
@@ -218,7 +261,10 @@ def _places(rows: pa.Table) -> list[Place]:
 
 
 def _hidden(snapshot: Snapshot, before: pa.Table, names: NameFilter) -> Any:
-    """Return a mask of rows of topics that we perhaps may not describe, which coordinators silently leave out."""
+    """Return a mask of rows of topics that we perhaps may not describe.
+
+    Coordinators leave these topics out silently.
+    """
     topics = pc.unique(before["topic"]).to_pylist()
     pairs = snapshot.positions.select(["topic", "error"]).group_by(["topic", "error"]).aggregate([])
     errors: dict[str, set[str | None]] = {}
@@ -233,7 +279,14 @@ def _hidden(snapshot: Snapshot, before: pa.Table, names: NameFilter) -> Any:
 def _commits(rows: pa.Table, tick: Tick, **columns: pa.Array) -> pa.RecordBatch:
     number = rows.num_rows
     zeros = repeat(0, pa.int64(), number)
-    counts = ("noop_commits", "repeat_commits", "rewound_records", "commit_gaps", "commit_gap_ms", "commit_gap_squares")
+    counts = (
+        "noop_commits",
+        "repeat_commits",
+        "rewound_records",
+        "commit_gaps",
+        "commit_gap_ms",
+        "commit_gap_squares",
+    )
     return rows_of(
         "commit",
         number,

@@ -27,7 +27,14 @@ from laggard.errors import DAMAGED, INTERNAL, TEMPORARY, LaggardError
 from laggard.failures import classify
 from laggard.files import is_local, locate
 from laggard.stream.advance_stage import carrying, shards_of
-from laggard.stream.evaluating import Baselines, check_rows, evaluate_window, memories_of, read_cluster, writable
+from laggard.stream.evaluating import (
+    Baselines,
+    check_rows,
+    evaluate_window,
+    memories_of,
+    read_cluster,
+    writable,
+)
 from laggard.stream.gate import Gate
 from laggard.stream.jvm import jvm_failure
 from laggard.stream.reading import RECENT, Options, Window, find_closed, read_baseline, read_history
@@ -45,46 +52,62 @@ if TYPE_CHECKING:
     from laggard.tables.lease import Lease
 
 log = logging.getLogger("laggard.diagnose")
-ROWS_PER_SHARD = 50_000  # partitions of the status table below which a second task costs more than it saves
-_CATCH_UP_MS = 86_400_000  # windows that closed longer ago, while the job was down, are left to a replay
+# partitions of the status table below which a second task costs more than it saves
+ROWS_PER_SHARD = 50_000
+# windows that closed longer ago, while the job was down, are left to a replay
+_CATCH_UP_MS = 86_400_000
 _MAX_BACKOFF_SECONDS = 60.0
 _INTERRUPT_SECONDS = 60.0  # for the window at hand, before it is broken off
 _STATE = ["group", "window_start", "state", "batch_id"]
 
 
 class Diagnosis:
-    """The `foreachBatch` side; what it remembers is in `finding_state`, so a restart goes on where it was."""
+    """The `foreachBatch` side; its memory is in `finding_state`, so a restart continues there."""
 
     def __init__(
-        self, spark: SparkSession, writer: Writer, options: Options, is_stopping: Callable[[], bool] = lambda: False
+        self,
+        spark: SparkSession,
+        writer: Writer,
+        options: Options,
+        is_stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         self._spark = spark
         self._writer = writer
         self._options = options
         self._evaluated_ms, self._memories = last_state(writer.root)
-        self._is_stopping = is_stopping  # if so, windows after the one at hand follow the next start
+        # if so, windows after the one at hand follow the next start
+        self._is_stopping = is_stopping
 
     def process(self, frame: DataFrame, _: int) -> None:
         """Evaluate the windows that closed before the newest of these rows of `batches`."""
-        rows = frame.where(f"kind = '{TICK}'").select("batch_id", "polled_at", "table_versions").collect()
+        rows = (
+            frame.where(f"kind = '{TICK}'")
+            .select("batch_id", "polled_at", "table_versions")
+            .collect()
+        )
         if rows:
             newest = max(rows, key=lambda each: int(each["batch_id"]))
             self.evaluate_closed(newest["polled_at"].timestamp(), newest["table_versions"])
 
     def evaluate_closed(self, now: float, versions: Mapping[str, int]) -> None:
-        """Evaluate windows closed before the poll at `now` and not evaluated yet; `versions` are those of its batch."""
+        """Evaluate windows closed before the poll at `now` and not evaluated yet.
+
+        `versions` are those of its batch.
+        """
         now_ms, step = round(now * 1000), 1000 * self._options.window_seconds
         if now_ms // step * step - step <= self._evaluated_ms:
             return
         first_ms = max(self._evaluated_ms + step, now_ms - _CATCH_UP_MS)
         seconds = self._options.window_seconds
-        for window in find_closed(self._writer.root, versions, first_ms, now_ms, seconds, until_ms=now_ms):
+        for window in find_closed(
+            self._writer.root, versions, first_ms, now_ms, seconds, until_ms=now_ms
+        ):
             if self._is_stopping():
                 return
             self.evaluate(window, versions)
 
     def evaluate(self, window: Window, versions: Mapping[str, int]) -> None:
-        """Evaluate one window: all groups on the executors, the cluster and the findings on the driver."""
+        """Evaluate one window: groups on executors, the cluster and findings on the driver."""
         evaluated = self._evaluate_groups(window, versions)
         cluster = read_cluster(self._writer.root, versions, window, self._options)
         evaluated = [writable(each) for each in evaluated]
@@ -96,7 +119,8 @@ class Diagnosis:
             for name in ("deploys", "scale_events")
         }
         self._write(window, windows, findings, completed, memories)
-        # not before it is written: a window whose write failed is evaluated again with the memory of the one before it
+        # not before it is written: a window whose write failed is evaluated again with the memory
+        # of the one before it
         self._evaluated_ms, self._memories = window.begin_ms, memories
 
     def _evaluate_groups(self, window: Window, versions: Mapping[str, int]) -> list[Evaluated]:
@@ -111,14 +135,24 @@ class Diagnosis:
             for number in (each.as_py() for batch in numbers for each in batch["id"]):
                 shard = {"shard": int(number), "shards": shards}
                 tables = read_history(root, versions, window.begin_ms, window.begin_ms, options)
-                tables |= {name: of_shard(tables[name], **shard) for name in (*RECENT, "group_history")}
+                tables |= {
+                    name: of_shard(tables[name], **shard) for name in (*RECENT, "group_history")
+                }
                 before = Baselines(partial(read_baseline, root, window.begin_ms, options))
                 remembered = {group: from_json(text) for group, text in memories.items()}
-                found = evaluate_window(tables, window, remembered, before.of, options, partial(in_shard, **shard))
-                yield pa.RecordBatch.from_pydict({"evaluated": pa.array([pickle.dumps(found)], pa.binary())})
+                found = evaluate_window(
+                    tables, window, remembered, before.of, options, partial(in_shard, **shard)
+                )
+                yield pa.RecordBatch.from_pydict(
+                    {"evaluated": pa.array([pickle.dumps(found)], pa.binary())}
+                )
 
-        frame = self._spark.range(0, shards, 1, shards).mapInArrow(evaluate_shard, "evaluated binary")
-        return [each for row in frame.collect() for each in pickle.loads(row["evaluated"])]  # noqa: S301 - our own workers'
+        frame = self._spark.range(0, shards, 1, shards).mapInArrow(
+            evaluate_shard, "evaluated binary"
+        )
+        rows = frame.collect()
+        # written by our own workers
+        return [each for row in rows for each in pickle.loads(row["evaluated"])]  # noqa: S301
 
     def _write(
         self,
@@ -128,11 +162,21 @@ class Diagnosis:
         completed: Mapping[str, list[Row]],
         memories: Mapping[str, Memory],
     ) -> None:
-        """Write the rows, `finding_state` last: its newest window says how far the evaluation has come."""
+        """Write the rows, and `finding_state` last.
+
+        Its newest window marks the progress of the evaluation.
+        """
         begin = pa.scalar(window.begin_ms * 1000, pa.timestamp("us", tz="UTC")).as_py()
         same = {"cluster": self._options.cluster, "batch_id": window.batch_id}
         states = [
-            {**same, "date": begin.date(), "group": group, "window_start": begin, "status": "ok", "state": text}
+            {
+                **same,
+                "date": begin.date(),
+                "group": group,
+                "window_start": begin,
+                "status": "ok",
+                "state": text,
+            }
             for group, memory in memories.items()
             if (text := memory.to_json()) is not None or group == ""
         ]
@@ -144,12 +188,17 @@ class Diagnosis:
             (schemas.FINDING_STATE, states),
         ):
             if rows:
-                self._writer.write(table, to_arrow(table, [{**row, **same} for row in rows]), window.batch_id)
+                self._writer.write(
+                    table, to_arrow(table, [{**row, **same} for row in rows]), window.batch_id
+                )
         _log(findings)
 
 
 class DiagnoseQuery:
-    """The stream over `batches`; a failure in it is logged and tried again, and the first query goes on."""
+    """The stream over `batches`.
+
+    A failure in it is logged and tried again, and the first query goes on.
+    """
 
     def __init__(
         self,
@@ -162,7 +211,9 @@ class DiagnoseQuery:
         job = config.job
         self._stopping = stopping or Event()
         self._is_over = self._is_ending = False
-        self._options = Options(config.cluster.name, job.window_seconds, config.diagnosis, config.policies.of)
+        self._options = Options(
+            config.cluster.name, job.window_seconds, config.diagnosis, config.policies.of
+        )
         self._spark = spark
         # a writer of its own: each table has one writing query
         self._writer = Writer(job.tables, checkpoint_id, lease)
@@ -184,14 +235,16 @@ class DiagnoseQuery:
             self._diagnosis().evaluate_closed(newest.polled_at.timestamp(), newest.table_versions)
 
     def keep_running(self) -> None:
-        """Start it, or start it again when it has ended by a failure; to be called often, and never raises."""
+        """Start it, or start it again after a failure; call it often, it never raises."""
         try:
             if self._query is not None:
                 if self._query.isActive:
                     return
                 error, self._failure = self._failure or self._query.exception(), None
                 self._query = None
-                self._wait_after(error or LaggardError("its query ended without a cause", exit_code=TEMPORARY))
+                self._wait_after(
+                    error or LaggardError("its query ended without a cause", exit_code=TEMPORARY)
+                )
             if time.monotonic() >= self._not_before:
                 self._query = self._start()
         except Exception as error:  # noqa: BLE001 - lag is collected whatever happens here
@@ -199,8 +252,11 @@ class DiagnoseQuery:
 
     def _wait_after(self, error: BaseException) -> None:
         failure = classify(jvm_failure(self._spark, error) or error)
-        log.warning("the diagnosis stopped: %s; starting again in %.0f s", failure.sentence, self._backoff)
-        if failure.exit_code == INTERNAL and self._logged != failure.what:  # once, however often it repeats
+        log.warning(
+            "the diagnosis stopped: %s; starting again in %.0f s", failure.sentence, self._backoff
+        )
+        # once, however often it repeats
+        if failure.exit_code == INTERNAL and self._logged != failure.what:
             self._logged = failure.what
             log.error("%s", failure.what, exc_info=failure)
         if failure.exit_code in (INTERNAL, DAMAGED):
@@ -225,13 +281,17 @@ class DiagnoseQuery:
         return writer.trigger(processingTime=f"{self._seconds} seconds").start()
 
     def _batches(self) -> DataFrame:
-        """Name what wakes it: the table `batches`; in a bucket, where Spark would need Hadoop's connector, a timer."""
+        """Return the source that wakes it: the table `batches`, or a timer in a bucket.
+
+        In a bucket Spark would need Hadoop's connector.
+        """
         place = table_uri(self._root, schemas.BATCHES.name)
         if not is_local(place):
             return self._spark.readStream.format("rate").load()
         batches = self._spark.readStream.format("delta").option("skipChangeCommits", "true")
         # what was published before is in the state of the diagnosis already, or is found from there
-        # a row whose log entry expired while this query was down is no loss: windows are found from the tables
+        # a row whose log entry expired while this query was down is no loss: windows are found from
+        # the tables
         batches = batches.option("startingVersion", "latest").option("failOnDataLoss", "false")
         return batches.load(place)
 
@@ -241,7 +301,10 @@ class DiagnoseQuery:
         self.interrupt(None)
 
     def interrupt(self, wait_seconds: float | None = _INTERRUPT_SECONDS) -> None:
-        """End its query after the window at hand, waited for so long; `keep_running` starts it again."""
+        """End its query after the window at hand, after at most `wait_seconds` of waiting.
+
+        `keep_running` starts it again.
+        """
         if self._query is not None:
             self._is_ending = True
             with suppress(Exception):
@@ -289,4 +352,10 @@ def in_shard(groups: pa.Array | pa.ChunkedArray, shard: int, shards: int) -> npt
 def _log(findings: Sequence[Row]) -> None:
     for row in findings:
         if row["event"] != "updated" and row["role"] in ("primary", "contributing", "symptom"):
-            log.info("%s %s %s of %s", row["event"], row["severity"], row["code"], row["group"] or "the cluster")
+            log.info(
+                "%s %s %s of %s",
+                row["event"],
+                row["severity"],
+                row["code"],
+                row["group"] or "the cluster",
+            )

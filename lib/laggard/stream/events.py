@@ -27,7 +27,10 @@ _OF_GROUP = ["group", "group_type", "coordinator", "empty_since", "offsets_parti
 def partition_events(
     merged: Merged, rows: pa.Table, changes: Mapping[str, Any], tick: Tick
 ) -> Iterable[dict[str, Any]]:
-    """Yield events of offsets that were deleted, jumped, or fell between two batches, and of recreated topics."""
+    """Yield events of offsets and of recreated topics.
+
+    The offsets were deleted, jumped, or fell between two batches.
+    """
     held, nothing = merged.before["committed_offset"], pa.nulls(rows.num_rows, pa.int64())
     kinds = (
         # also by the commit of a negative offset
@@ -44,7 +47,12 @@ def partition_events(
             changes["rewound_from"],
             changes["rewound_to"],
         ),
-        ("offset_skip", pc.and_(pc.is_valid(changes["skipped_to"]), not tick.rereads), held, changes["skipped_to"]),
+        (
+            "offset_skip",
+            pc.and_(pc.is_valid(changes["skipped_to"]), not tick.rereads),
+            held,
+            changes["skipped_to"],
+        ),
         ("topic_recreated", changes["was_recreated"], nothing, nothing),
     )
     names = [*KEY, "topic_id", "commit_timestamp", _END]
@@ -56,21 +64,26 @@ def partition_events(
         moved = places.append_column("from_offset", start).append_column("to_offset", end)
         for row in moved.filter(applies).to_pylist():
             is_commit = kind in ("offset_rewind", "offset_skip")
-            if kind == "topic_recreated" or tick.rereads:  # a poll showed it, or a record whose event may be there
+            # a poll showed it, or a record whose event may be there
+            if kind == "topic_recreated" or tick.rereads:
                 row |= {"source_partition": None, "source_offset": None}
             yield event_row(
                 kind,
                 tick,
                 {name: row[name] for name in _OF_OFFSET}
                 | {
-                    "event_at": row["commit_timestamp"] if is_commit and row["commit_timestamp"] else tick.now,
-                    "records": _records(row["from_offset"], row["to_offset"], row[_END]) if is_commit else None,
+                    "event_at": row["commit_timestamp"]
+                    if is_commit and row["commit_timestamp"]
+                    else tick.now,
+                    "records": _records(row["from_offset"], row["to_offset"], row[_END])
+                    if is_commit
+                    else None,
                 },
             )
 
 
 def _records(start: int, end: int, log_end: int | None) -> int:
-    """Return the number of records between two committed offsets; there are none beyond the log end."""
+    """Return the number of records between two committed offsets, none beyond the log end."""
     low, high = sorted((start, end))
     return high - low if log_end is None else max(0, min(high, log_end) - min(low, log_end))
 
@@ -80,7 +93,8 @@ def life_events(
 ) -> Iterable[dict[str, Any]]:
     """Yield events of groups that are new and of groups that have ended.
 
-    Where coordinators are polled, a first row says only that the group answered: those `listed` as new are.
+    Where coordinators are polled, a first row says only that the group answered: those `listed` as
+    new are.
     """
     living = {row["group"]: row["offsets_partition"] for row in now}
     known = {group: row["offsets_partition"] for group, row in before.items()}
@@ -94,7 +108,9 @@ def life_events(
             yield event_row(kind, tick, columns)
 
 
-def new_rewinds(rewinds: Sequence[Mapping[str, Any]], before: pa.Table, now: pa.Table) -> list[Mapping[str, Any]]:
+def new_rewinds(
+    rewinds: Sequence[Mapping[str, Any]], before: pa.Table, now: pa.Table
+) -> list[Mapping[str, Any]]:
     """Return the rewinds that no earlier tick has seen, as the offsets topic may be read twice.
 
     `before`, `now`: rows of `partition_status`. Only records up to the log end can be read again.
@@ -104,8 +120,12 @@ def new_rewinds(rewinds: Sequence[Mapping[str, Any]], before: pa.Table, now: pa.
     groups = {row["group"] for row in rewinds}
     known, now = (of_groups(each, groups) for each in (before, now))
     folded = {
-        (row["group"], row["topic"], row["partition"], row["commit_source_partition"]): row["commit_source_offset"]
-        for row in known.select([*KEY, "commit_source_partition", "commit_source_offset"]).to_pylist()
+        (row["group"], row["topic"], row["partition"], row["commit_source_partition"]): row[
+            "commit_source_offset"
+        ]
+        for row in known.select(
+            [*KEY, "commit_source_partition", "commit_source_offset"]
+        ).to_pylist()
     }
     place = itemgetter(*KEY)
     ends = {place(row): row["log_end_offset"] for row in now.select([*KEY, _END]).to_pylist()}
@@ -121,20 +141,35 @@ def new_rewinds(rewinds: Sequence[Mapping[str, Any]], before: pa.Table, now: pa.
 def record_events(
     rewinds: Sequence[Mapping[str, Any]], history: History, away: Sequence[float | None], tick: Tick
 ) -> Iterable[dict[str, Any]]:
-    """Yield the batch's rewinds, and static members that rejoined within a generation (KIP-345) with their absences."""
+    """Yield the batch's rewinds, and static members that rejoined, with their absences.
+
+    They rejoined within a generation (KIP-345).
+    """
     for row in rewinds:
-        yield event_row("offset_rewind", tick, {**row, "event_at": row["record_timestamp"] or tick.now})
+        yield event_row(
+            "offset_rewind", tick, {**row, "event_at": row["record_timestamp"] or tick.now}
+        )
     for row, seconds in zip(history.replacements, away, strict=True):
-        yield event_row("static_replacement", tick, {**row, "event_at": row["record_timestamp"], "seconds": seconds})
+        yield event_row(
+            "static_replacement",
+            tick,
+            {**row, "event_at": row["record_timestamp"], "seconds": seconds},
+        )
 
 
 def change_events(before: pa.Table, now: pa.Table, tick: Tick) -> Iterable[dict[str, Any]]:
-    """Yield events of groups with another protocol or coordinator, and of those whose members left or rejoined."""
+    """Yield events of changed protocols or coordinators, and of members that left or rejoined."""
     prior = before.take(pc.index_in(now["group"], value_set=before["group"].combine_chunks()))
     had, has = (pc.greater(each["members"], 0) for each in (prior, now))
-    is_known = pc.and_(*(pc.is_in(each["group_type"], value_set=pa.array(_GROUP_TYPES)) for each in (prior, now)))
+    is_known = pc.and_(
+        *(pc.is_in(each["group_type"], value_set=pa.array(_GROUP_TYPES)) for each in (prior, now))
+    )
     kinds = (
-        ("group_type_changed", pc.and_(is_known, differ(prior["group_type"], now["group_type"])), "group_type"),
+        (
+            "group_type_changed",
+            pc.and_(is_known, differ(prior["group_type"], now["group_type"])),
+            "group_type",
+        ),
         ("coordinator_changed", differ(prior["coordinator"], now["coordinator"]), "coordinator"),
         ("became_empty", both(had, pc.invert(has)), None),
         ("members_returned", both(pc.invert(had), has), None),
@@ -144,7 +179,11 @@ def change_events(before: pa.Table, now: pa.Table, tick: Tick) -> Iterable[dict[
         old, new = (each.select(_OF_GROUP).filter(chosen).to_pylist() for each in (prior, now))
         for was, row in zip(old, new, strict=True):
             detail = [("from", str(was[column])), ("to", str(row[column]))] if column else None
-            away = tick.now - was["empty_since"] if kind == "members_returned" and was["empty_since"] else None
+            away = (
+                tick.now - was["empty_since"]
+                if kind == "members_returned" and was["empty_since"]
+                else None
+            )
             yield event_row(
                 kind,
                 tick,
@@ -161,14 +200,19 @@ def change_events(before: pa.Table, now: pa.Table, tick: Tick) -> Iterable[dict[
 def grown_topics(
     merged: Merged, before: pa.Table, facts_before: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, int]]:
-    """Return a dict from group to topics that got partitions since the tick before, with the number they have.
+    """Return a dict from group to topics with new partitions, and their present number.
 
-    A new member may commit on a new partition before any poll has seen it; it counts when a poll has, as a commit may
-    name a partition that is not there. Of a topic that the group subscribed to all partitions were known, of another
-    one a commit only shows where somebody began.
+    The partitions came since the tick before.
+
+    A new member may commit on a new partition before any poll has seen it; it counts when a poll
+    has, as a commit may name a partition that is not there. Of a topic that the group subscribed
+    to all partitions were known, of another one a commit only shows where somebody began.
     """
     is_polled = pc.is_valid(merged.positions["partition"])
-    is_new = pc.and_(is_polled, pc.or_(pc.is_null(merged.before["group"]), equal(merged.before["error"], NOT_POLLED)))
+    is_new = pc.and_(
+        is_polled,
+        pc.or_(pc.is_null(merged.before["group"]), equal(merged.before["error"], NOT_POLLED)),
+    )
     new = merged.keys.filter(is_new)
     if not new.num_rows:
         return {}
@@ -180,7 +224,9 @@ def grown_topics(
     is_committed = pc.or_(pc.is_valid(merged.commit["group"]), pc.is_valid(merged.before["group"]))
     is_committed = is_committed.filter(is_new).to_pylist()
     for row, has_commit in zip(new.to_pylist(), is_committed, strict=True):
-        if has_commit and row["topic"] not in (facts_before.get(row["group"], {}).get("topics") or ()):
+        if has_commit and row["topic"] not in (
+            facts_before.get(row["group"], {}).get("topics") or ()
+        ):
             continue
         if row["partition"] > highest.get((row["group"], row["topic"]), row["partition"]):
             topics = found.setdefault(row["group"], {})
@@ -202,19 +248,28 @@ def growth_events(grown: Mapping[str, Mapping[str, int]], tick: Tick) -> Iterabl
 
 
 def expiry_events(closed: Iterable[Closed], tick: Tick) -> Iterable[dict[str, Any]]:
-    """Yield events of static members whose session expired, which only a rebalance shows (KIP-345)."""
+    """Yield events of static members whose session expired; only a rebalance shows it (KIP-345)."""
     for each in closed:
         for gone in each.departures if each.row.cause == "static_expired" else ():
-            columns = {"group": each.row.group, "event_at": gone.at, "member_id": gone.member_id, "slot": gone.slot}
+            columns = {
+                "group": each.row.group,
+                "event_at": gone.at,
+                "member_id": gone.member_id,
+                "slot": gone.slot,
+            }
             yield event_row("static_expired", tick, columns)
 
 
 def event_row(kind: str, tick: Tick, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row of `group_events`; the same event has the same id, however often it is recorded."""
+    """Return a row of `group_events`; an event has the same id, however often it is recorded."""
     at = columns.get("source_offset")
     place = f"poll {tick.poll_id}" if at is None else f"{columns.get('source_partition')}/{at}"
-    named = (columns.get(name) for name in ("topic", "partition", "from_offset", "to_offset", "slot"))
-    identity = "\0".join(str(part) for part in (tick.cluster, columns["group"], kind, *named, place))
+    named = (
+        columns.get(name) for name in ("topic", "partition", "from_offset", "to_offset", "slot")
+    )
+    identity = "\0".join(
+        str(part) for part in (tick.cluster, columns["group"], kind, *named, place)
+    )
     return {
         **columns,
         "kind": kind,

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Gate:
     """A query's batches pass it; while it is closed they are turned away.
 
-    A batch must not wait here: Spark waits for the batch when its query is stopped, so who stops it would wait for
-    itself. Spark repeats a batch that was turned away when the query starts again.
+    A batch must not wait here: Spark waits for the batch when its query is stopped, so who stops it
+    would wait for itself. Spark repeats a batch that was turned away when the query starts again.
     """
 
     def __init__(self) -> None:
@@ -45,9 +45,10 @@ class Gate:
                 self._changed.notify_all()
 
     def end(self, query: StreamingQuery, wait_seconds: float | None = None) -> None:
-        """Stop the query after the batch at hand, or in the middle of it after so many seconds (None: never that).
+        """Stop the query after the batch at hand, or within it after `wait_seconds` (None: never).
 
-        An interrupted batch makes Spark match a long Python error with a regular expression, on a stack too small.
+        An interrupted batch makes Spark match a long Python error with a regular expression, on a
+        stack too small.
         """
         with self._changed:
             self._is_closed = True

@@ -1,6 +1,7 @@
-"""The columns of `group_status` that carry over from tick to tick, and those that the group's rebalances change.
+"""The `group_status` columns carried from tick to tick, and those changed by rebalances.
 
-Most groups have neither records nor a rebalance in a tick: their columns stay in Arrow and are never touched.
+Most groups have neither records nor a rebalance in a tick: their columns stay in Arrow and are
+never touched.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ _MEASURED = ("time_in_rebalance_ratio", "ping_pong")
 class Changed:
     """Input of a tick: rows of `group_status` before it, of `partition_status` before and after.
 
-    `flows`, `gaps` and `outcomes` are parallel to them. `rewinds` are those inside the batch; `grown`, by group, the
-    topics that got partitions. `polled_topics` may have a topic more than once.
+    `flows`, `gaps` and `outcomes` are parallel to them. `rewinds` are those inside the batch;
+    `grown`, by group, the topics that got partitions. `polled_topics` may have a topic more than
+    once.
     """
 
     group_status: pa.Table
@@ -51,7 +53,9 @@ class Changed:
     limits: RebalanceParameters = DEFAULTS
 
 
-def finish_group_status(table: pa.Table, changed: Changed, tick: Tick) -> tuple[pa.Table, list[Closed]]:
+def finish_group_status(
+    table: pa.Table, changed: Changed, tick: Tick
+) -> tuple[pa.Table, list[Closed]]:
     """Return the table with its carried columns, and the rebalances that are over."""
     before, history = changed.group_status, changed.known.history
     prior = before.take(pc.index_in(table["group"], value_set=before["group"].combine_chunks()))
@@ -64,13 +68,17 @@ def finish_group_status(table: pa.Table, changed: Changed, tick: Tick) -> tuple[
         "folded": changed.known.folded,
         "rebalance_state": followed.texts,
         "rebalancing_since": {
-            group: each and (each.start.est or each.opened_at) for group, each in followed.under_way.items()
+            group: each and (each.start.est or each.opened_at)
+            for group, each in followed.under_way.items()
         },
         "generation_at": {row["group"]: row["record_timestamp"] for row in history.generations},
         "roster_at": {row["group"]: row["record_timestamp"] for row in history.members},
         **_counted(table, changed, followed, tick),
     }
-    table = _put(table, {name: overlay(table["group"], before, name, values) for name, values in updates.items()})
+    table = _put(
+        table,
+        {name: overlay(table["group"], before, name, values) for name, values in updates.items()},
+    )
     table = _put(table, _measured(table, tick))
     groups = table["group"].combine_chunks()
     sums = (
@@ -78,7 +86,10 @@ def finish_group_status(table: pa.Table, changed: Changed, tick: Tick) -> tuple[
         ("outcome_counters", OUTCOMES, _of_topics(changed, changed.outcomes)),
     )
     there = _topics_there(changed)
-    table = _put(table, {name: add_flows(before, name, counts, rows, groups, there) for name, counts, rows in sums})
+    table = _put(
+        table,
+        {name: add_flows(before, name, counts, rows, groups, there) for name, counts, rows in sums},
+    )
     return table, [each for group in sorted(followed.closed) for each in followed.closed[group]]
 
 
@@ -99,12 +110,14 @@ def _follow(table: pa.Table, changed: Changed, tick: Tick) -> Followed:
 
 
 def _topics_there(changed: Changed) -> pa.Array | None:
-    """Return topics that the poll shows, that have a row, or that a member asks for; None if the poll shows none."""
+    """Return topics in the poll, with a row, or wanted by a member; None if the poll has none."""
     if not len(changed.polled_topics):
         return None
     asked = {topic for facts in changed.known.facts.values() for topic in facts.get("topics") or ()}
     rows = changed.partition_status[1]["topic"].unique()
-    return pa.concat_arrays([changed.polled_topics, rows, pa.array(sorted(asked), pa.string())]).unique()
+    return pa.concat_arrays(
+        [changed.polled_topics, rows, pa.array(sorted(asked), pa.string())]
+    ).unique()
 
 
 def column_of(table: pa.Table, name: str, groups: Iterable[str]) -> dict[str, Any]:
@@ -121,7 +134,9 @@ def rows_of(table: pa.Table, groups: Iterable[str]) -> dict[str, dict[str, Any]]
     return {row["group"]: row for row in of_groups(table, groups).to_pylist()}
 
 
-def overlay(groups: pa.ChunkedArray, before: pa.Table, name: str, values: Mapping[str, Any]) -> pa.Array:
+def overlay(
+    groups: pa.ChunkedArray, before: pa.Table, name: str, values: Mapping[str, Any]
+) -> pa.Array:
     """Return the column for these groups: a new value if there is one, else the one before."""
     column = before[name]
     if not values and groups.equals(before["group"]):
@@ -139,9 +154,13 @@ def _is_next(prior: pa.Table, tick: Tick) -> Any:
     return pc.greater_equal(seen, pa.scalar(tick.now - tick.window, TIMESTAMP))
 
 
-def _has_other_generation(table: pa.Table, prior: pa.Table, generations: Sequence[Mapping[str, Any]]) -> Any:
-    """Return a mask of groups that rebalanced since the tick before, whatever their state is now."""
-    written = pc.is_in(table["group"], value_set=pa.array({row["group"] for row in generations}, pa.string()))
+def _has_other_generation(
+    table: pa.Table, prior: pa.Table, generations: Sequence[Mapping[str, Any]]
+) -> Any:
+    """Return a mask of groups that rebalanced since the last tick, whatever their state now."""
+    written = pc.is_in(
+        table["group"], value_set=pa.array({row["group"] for row in generations}, pa.string())
+    )
     numbers = (differ(prior[name], table[name]) for name in ("generation", "group_epoch"))
     return reduce(pc.or_, numbers, written)
 
@@ -153,7 +172,10 @@ def _times(
     generations: Sequence[Mapping[str, Any]],
     tick: Tick,
 ) -> dict[str, Any]:
-    """Return times since which a fact holds, per group; what a poll finds may have changed any time since the last."""
+    """Return times since which a fact holds, per group.
+
+    A fact found by a poll may have changed any time since the last poll.
+    """
     now = repeat(tick.now, TIMESTAMP, table.num_rows)
     has_grown = pc.is_in(table["group"], value_set=pa.array(list(grown), pa.string()))
     has_moved = differ(prior["coordinator"], table["coordinator"])
@@ -162,22 +184,34 @@ def _times(
     watched = when(follows, pc.coalesce(prior["watched_since"], now), now)
     is_other = _has_other_generation(table, prior, generations)
     emptied = when(
-        both(was_empty, pc.invert(is_other)), prior["empty_since"], where(pc.is_valid(prior["members"]), now)
+        both(was_empty, pc.invert(is_other)),
+        prior["empty_since"],
+        where(pc.is_valid(prior["members"]), now),
     )
     is_same = both(equal(prior["group_state"], table["group_state"]), pc.invert(is_other))
-    # the same generation proves the state where nothing was observed: a group leaves no state without another one
-    is_proven = pc.or_(follows, pc.or_(pc.is_valid(prior["generation"]), pc.is_valid(prior["group_epoch"])))
+    # the same generation proves the state where nothing was observed: a group leaves no state
+    # without another one
+    is_proven = pc.or_(
+        follows, pc.or_(pc.is_valid(prior["generation"]), pc.is_valid(prior["group_epoch"]))
+    )
     return {
         "watched_since": where(pa.scalar(tick.is_caught_up), watched),
         "state_since": when(both(is_same, is_proven), pc.coalesce(prior["state_since"], now), now),
         "empty_since": where(is_empty, emptied),
-        "coordinator_changed_at": when(has_moved, prior["sampled_at"], prior["coordinator_changed_at"]),
+        "coordinator_changed_at": when(
+            has_moved, prior["sampled_at"], prior["coordinator_changed_at"]
+        ),
         "partitions_added_at": when(has_grown, prior["sampled_at"], prior["partitions_added_at"]),
     }
 
 
-def _counted(table: pa.Table, changed: Changed, followed: Followed, tick: Tick) -> dict[str, dict[str, Any]]:
-    """Return counters, by column and group, of groups that are new or have something to count or to forget."""
+def _counted(
+    table: pa.Table, changed: Changed, followed: Followed, tick: Tick
+) -> dict[str, dict[str, Any]]:
+    """Return counters, by column and group, of groups that are new or changed.
+
+    A changed group has something to count or to forget.
+    """
     history, before = changed.known.history, changed.group_status
     groups: dict[str, tuple[list[Any], list[int]]] = {}
     is_new = pc.is_null(pc.index_in(table["group"], value_set=before["group"].combine_chunks()))
@@ -203,7 +237,10 @@ def _counted(table: pa.Table, changed: Changed, followed: Followed, tick: Tick) 
         )
         for group, (generations, replacements) in groups.items()
     }
-    return {name: {group: _pairs(row[name]) for group, row in counted.items()} for name in counters.STATE}
+    return {
+        name: {group: _pairs(row[name]) for group, row in counted.items()}
+        for name in counters.STATE
+    }
 
 
 def _pairs(value: Any) -> Any:
@@ -211,29 +248,46 @@ def _pairs(value: Any) -> Any:
 
 
 def _measured(table: pa.Table, tick: Tick) -> dict[str, Any]:
-    """Return the ratios of groups with a rebalance in the last hour; 0 for the others, as far as they are watched."""
+    """Return the ratios of groups with a rebalance in the last hour; 0 for the others.
+
+    The others have 0 as far as they are watched.
+    """
     is_watched = both(pc.less(table["watched_since"], pa.scalar(tick.now, TIMESTAMP)))
     quiet = {
         "time_in_rebalance_ratio": where(is_watched, repeat(0.0, pa.float64(), table.num_rows)),
         "ping_pong": pa.nulls(table.num_rows, pa.float64()),
     }
-    moving = table.select(["group", *_RECENT]).filter(pc.is_valid(table["recent_rebalances"])).to_pylist()
+    moving = (
+        table.select(["group", *_RECENT])
+        .filter(pc.is_valid(table["recent_rebalances"]))
+        .to_pylist()
+    )
     found = {
-        row["group"]: counters.measure_recent(row["recent_rebalances"], row["watched_since"], tick.now)
+        row["group"]: counters.measure_recent(
+            row["recent_rebalances"], row["watched_since"], tick.now
+        )
         for row in moving
     }
     base = pa.table({"group": table["group"], **quiet})
     return {
-        name: overlay(table["group"], base, name, {group: row[name] for group, row in found.items()})
+        name: overlay(
+            table["group"], base, name, {group: row[name] for group, row in found.items()}
+        )
         for name in _MEASURED
     }
 
 
 def _flows(changed: Changed) -> pa.Table:
-    """Return the counts of each partition, by group and topic; rewinds inside the batch are rows of their own."""
+    """Return the counts of each partition, by group and topic.
+
+    Rewinds inside the batch are rows of their own.
+    """
     whole = _of_topics(changed, changed.flows).select(["group", "topic", *COUNTS])
     inside = pa.Table.from_pylist(
-        [{"group": each["group"], "topic": each["topic"], "rewinds": 1} for each in changed.rewinds],
+        [
+            {"group": each["group"], "topic": each["topic"], "rewinds": 1}
+            for each in changed.rewinds
+        ],
         schema=whole.schema,
     )
     return pa.concat_tables([whole, inside])

@@ -1,7 +1,8 @@
-"""Keep a sign of life: when the job last made progress, for the job itself and, by a small file, for a probe.
+"""Record of the job's last progress, for the job itself and, by a small file, for a probe.
 
-The job beats when a batch begins and when it ends, when it starts a query, and while it waits for brokers. Each beat
-says how long the next one may take. Nothing here imports Spark: `laggard run --check` is asked every few seconds.
+The job beats when a batch begins and when it ends, when it starts a query, and while it waits for
+brokers. Each beat says how long the next one may take. Nothing here imports Spark: `laggard run
+--check` is asked every few seconds.
 """
 
 from __future__ import annotations
@@ -23,15 +24,25 @@ _NUMBERS = ("pid", "started_ticks", "boot_ms", "awake_ms", "limit_seconds", "pub
 
 
 def idle_limit(tick_seconds: float, request_timeout_seconds: float) -> float:
-    """Return the longest time in seconds between two batches, with ticks that wait for silent brokers."""
+    """Return the longest time between batches in seconds, with waits for silent brokers.
+
+    The waits are those of ticks.
+    """
     return max(LEAST_IDLE_SECONDS, 6 * tick_seconds, 4 * request_timeout_seconds)
 
 
 class Heartbeat:
-    """The newest beat; written to `file` unless that is empty, and compared with the time this process ran since."""
+    """The newest beat, written to `file` unless that is empty.
+
+    It is compared with the time this process ran since.
+    """
 
     def __init__(
-        self, file: str, idle_seconds: float, stuck_seconds: float, clock: Callable[[], float] = time.monotonic
+        self,
+        file: str,
+        idle_seconds: float,
+        stuck_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._file = Path(file).expanduser() if file else None
         self._idle_seconds = idle_seconds
@@ -101,14 +112,19 @@ def _write(file: Path, content: dict[str, Any]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f".{file.name}.{os.getpid()}.part")
     # no fsync: after a crash of the machine it is the file of a process that is no more
-    number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    number = os.open(
+        part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644
+    )
     with os.fdopen(number, "w", encoding="utf-8") as stream:
         json.dump(content, stream)
     part.replace(file)
 
 
 def check(file: str, *, ready: bool) -> tuple[bool, str]:
-    """Return True if the job is live, or ready, which is live with a published batch; and the reason in one line."""
+    """Return True if the job is live, or ready with a published batch, and the reason.
+
+    The reason is one line.
+    """
     try:
         beat = _read(Path(file).expanduser())
     except (OSError, ValueError, RecursionError) as error:
@@ -130,7 +146,8 @@ def check(file: str, *, ready: bool) -> tuple[bool, str]:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    number = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe must not hang a probe
+    # a pipe must not hang a probe
+    number = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(number, encoding="utf-8") as stream:
         beat: Any = json.loads(stream.read(4096))
     good = isinstance(beat, dict) and all(_is_number(beat.get(name)) for name in _NUMBERS)
@@ -144,7 +161,10 @@ def _is_number(value: object) -> bool:
 
 
 def started_ticks(pid: int) -> int:
-    """Return when a process started, in ticks since boot; -1 if there is none. Its number alone is used again."""
+    """Return the process start in ticks since boot; -1 if there is no process.
+
+    The process number alone is used again.
+    """
     try:
         stat = Path(f"/proc/{pid:.0f}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,7 +1,8 @@
-"""The rows of a group in quarantine: what was last known, as stale, with the positions that were read since.
+"""Rows of a group in quarantine: its last known values, as stale, with positions read since.
 
-What its tick would have counted is lost: the window it falls in has no row, and flows are not counted from before it to
-after it. Its committed offsets are not lost, so its lag is right at the first tick that succeeds.
+What its tick would have counted is lost: the window it falls in has no row, and flows are not
+counted from before it to after it. Its committed offsets are not lost, so its lag is right at the
+first tick that succeeds.
 """
 
 from __future__ import annotations
@@ -29,13 +30,22 @@ QUARANTINED, RECOVERED = "quarantined", "quarantine_ended"
 # not known of a row that is stale; its evidence and what it counted so far stay
 _UNKNOWN_OF_PARTITION = (
     "answered_at",
-    "lag", "time_lag_seconds", "time_lag_method", "time_lag_error_seconds", "time_lag_censored", "lost_records",
-    "readable_records", "ahead_records", "arrival_rate", "consume_rate", "verdict", "window_start", "window_ticks",
+    "lag", "time_lag_seconds", "time_lag_method", "time_lag_error_seconds", "time_lag_censored",
+    "lost_records",
+    "readable_records", "ahead_records", "arrival_rate", "consume_rate", "verdict", "window_start",
+    "window_ticks",
     "window_ok_ticks", "window_lag_min", "window_lag_max", "window_commits", "window_noop_commits",
-    "window_rewound_records", "window_lag_envelope", "base_at", "base_answered_at", "base_log_end_offset",
+    "window_rewound_records", "window_lag_envelope", "base_at", "base_answered_at",
+    "base_log_end_offset",
     "base_committed_offset", "probe_offset", "window_matured_records", "window_late_records",
 )  # fmt: skip
-_UNKNOWN_OF_GROUP = ("lag", "lag_known", "max_time_lag_seconds", "time_in_rebalance_ratio", "watched_since")
+_UNKNOWN_OF_GROUP = (
+    "lag",
+    "lag_known",
+    "max_time_lag_seconds",
+    "time_in_rebalance_ratio",
+    "watched_since",
+)
 _OF_COMMIT = {  # column of the row: of the commit
     "commit_source_partition": "source_partition",
     "commit_source_offset": "source_offset",
@@ -46,15 +56,22 @@ _OF_COMMIT = {  # column of the row: of the commit
 
 
 def hold(inputs: Inputs, failed: Sequence[Failed], positions: Any, tick: Tick) -> Tables:
-    """Return rows of the status tables and of history for groups whose tick raised; a newly failing group is an event.
+    """Return rows of the status tables and history for groups whose tick raised.
 
-    A group that its coordinator does not know any more has none: it says so once, and the poller forgets the group.
+    A newly failing group is an event.
+
+    A group that its coordinator does not know any more has none: it says so once, and the poller
+    forgets the group.
     """
     gone = set(inputs.batch.answers.gone)
     found = []
     for each in failed:
         own = inputs.of([each.group])
-        found.append(_end_group(own, each, tick) if each.group in gone else _hold_group(own, each, positions, tick))
+        found.append(
+            _end_group(own, each, tick)
+            if each.group in gone
+            else _hold_group(own, each, positions, tick)
+        )
     return join(found) if found else {}
 
 
@@ -65,7 +82,7 @@ def recovery_events(groups: Iterable[str], tick: Tick) -> Tables:
 
 
 def unseen_ends(before: pa.Table, kept: pa.Table, tick: Tick) -> Tables:
-    """Return rows of `group_events` for groups of `group_status` that ended although no tombstone was read."""
+    """Return `group_events` rows for `group_status` groups that ended without a read tombstone."""
     known = {row["group"]: row for row in before.select(["group", "offsets_partition"]).to_pylist()}
     living = kept.select(["group", "offsets_partition"]).to_pylist()
     ended = [row for row in life_events(known, living, (), tick) if tick.has_history]
@@ -79,7 +96,11 @@ def _end_group(inputs: Inputs, failed: Failed, tick: Tick) -> Tables:
 
 
 def _entry_event(failed: Failed, tick: Tick) -> list[Row]:
-    detail = [("error", ADVANCE_FAILED), ("exception", failed.exception), ("message", failed.message)]
+    detail = [
+        ("error", ADVANCE_FAILED),
+        ("exception", failed.exception),
+        ("message", failed.message),
+    ]
     columns = {"group": failed.group, "event_at": tick.now, "detail": detail}
     return [event_row(QUARANTINED, tick, columns)] if failed.is_new else []
 
@@ -110,17 +131,26 @@ def _hold_group(inputs: Inputs, failed: Failed, positions: Any, tick: Tick) -> T
 
 
 def _partitions(inputs: Inputs, tick: Tick) -> list[Row]:
-    """Return the partitions' rows with the batch's commits; nothing of them is computed, so nothing can raise."""
+    """Return the partitions' rows with the batch's commits; nothing computed, so nothing raises."""
     before = forget_truncated(inputs.partition_status, tick).to_pylist()
     rows = {(row["topic"], row["partition"]): row for row in before}
     for commit in inputs.batch.commits.to_pylist():
         key = commit["topic"], commit["partition"]
-        row = rows.setdefault(key, {"group": commit["group"], "topic": key[0], "partition": key[1], "topic_id": ""})
+        row = rows.setdefault(
+            key, {"group": commit["group"], "topic": key[0], "partition": key[1], "topic_id": ""}
+        )
         if _is_later(commit, row):
             _take_commit(row, commit, tick)
     unknown = dict.fromkeys(_UNKNOWN_OF_PARTITION)
-    same = {"cluster": tick.cluster, "batch_id": tick.batch_id, "status": "stale", "error": ADVANCE_FAILED}
-    known = [{name: each for name, each in row.items() if each is not None} for row in rows.values()]
+    same = {
+        "cluster": tick.cluster,
+        "batch_id": tick.batch_id,
+        "status": "stale",
+        "error": ADVANCE_FAILED,
+    }
+    known = [
+        {name: each for name, each in row.items() if each is not None} for row in rows.values()
+    ]
     return [_sampled(tick) | row | unknown | same for row in known]
 
 
@@ -157,7 +187,9 @@ def _unknown_group(group: str, tick: Tick) -> Row:
 
 
 def _fold(inputs: Inputs, positions: Any, tick: Tick) -> tuple[Row, Tables]:
-    """Fold the batch's group records into the group, with their history; members are unknown if they raise.
+    """Fold the batch's group records into the group, with their history.
+
+    Members are unknown if the records raise.
 
     The rebalance under way is forgotten: it is not known what these records did to it.
     """
@@ -166,13 +198,19 @@ def _fold(inputs: Inputs, positions: Any, tick: Tick) -> tuple[Row, Tables]:
         return {}, {}
     forgotten: Row = {"rebalance_state": None, "rebalancing_since": None, "recent_rebalances": None}
     group = records[0]["group"]
-    kept = [{name: row[name] for name in ("group", *KEPT)} for row in inputs.group_status.to_pylist()]
+    kept = [
+        {name: row[name] for name in ("group", *KEPT)} for row in inputs.group_status.to_pylist()
+    ]
     before = {row["group"]: row for row in kept}
     try:
         folded = column_of(inputs.group_status, "folded", touched_groups(before, records))
         newest_at = column_of(inputs.group_status, "generation_at", [group])
-        known = fold_records(before, folded, records, Topics(positions, inputs.partition_status), tick, newest_at)
-        facts = {name: known.facts[group].get(name) for name in KEPT} | {"folded": known.folded.get(group)}
+        known = fold_records(
+            before, folded, records, Topics(positions, inputs.partition_status), tick, newest_at
+        )
+        facts = {name: known.facts[group].get(name) for name in KEPT} | {
+            "folded": known.folded.get(group)
+        }
         history = {
             "generations": to_arrow(schemas.GENERATIONS, known.history.generations),
             "group_members": to_arrow(schemas.GROUP_MEMBERS, known.history.members),
@@ -180,6 +218,11 @@ def _fold(inputs: Inputs, positions: Any, tick: Tick) -> tuple[Row, Tables]:
         to_arrow(schemas.GROUP_STATUS, [facts])
     except Exception:  # noqa: BLE001 - the records may be what the tick raised by
         count = before.get(group, {}).get("generations_total") or 0
-        lost: Row = {**dict.fromkeys(KEPT), "generations_total": count, "is_held": False, "folded": None}
+        lost: Row = {
+            **dict.fromkeys(KEPT),
+            "generations_total": count,
+            "is_held": False,
+            "folded": None,
+        }
         return forgotten | lost | place_of_newest(records, {}), {}
     return forgotten | facts, history

@@ -1,8 +1,8 @@
-"""Checkpoints and the tables they belong to: Delta skips writes whose app id outlived its checkpoint, silently.
+"""Checkpoints and their tables; Delta silently skips writes whose app id outlived its checkpoint.
 
-So the app id's random part is kept beside the checkpoint, and every mismatch refuses to start. A checkpoint that is not
-there at all is no mismatch, nor is one that another job has overtaken on the same tables: everything that it held for
-us is in the newest `batches` row.
+So the app id's random part is kept beside the checkpoint, and every mismatch refuses to start. A
+checkpoint that is not there at all is no mismatch, nor is one that another job has overtaken on
+the same tables: everything that it held for us is in the newest `batches` row.
 """
 
 from __future__ import annotations
@@ -25,13 +25,16 @@ from laggard.tables.schemas import BATCHES
 
 LAYOUT = 2  # 1: the offsets topic was a streaming source of its own
 FROZEN = ("cluster_id", "table_root", "window_seconds")  # a new offsets_topic_id is a rebuild
-RESTORE = "restore the checkpoint and tables that belong together, or continue from the tables: laggard doctor --repair"
+RESTORE = (
+    "restore the checkpoint and tables that belong together, or continue from the tables: "
+    "laggard doctor --repair"
+)
 MOVE = "restore the value it had, or give this job its own job.tables and job.checkpoint"
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Values that must not change during a checkpoint's life; written to `<checkpoint>.laggard.json`."""
+    """Values constant for a checkpoint's life; written to `<checkpoint>.laggard.json`."""
 
     cluster_id: str
     offsets_topic_id: str  # "admin" where coordinators are asked instead
@@ -41,8 +44,10 @@ class Identity:
     base_batch_id: int = 0
     replaces: str = ""  # the checkpoint id whose tables this one continues, "" for none
     replaced_topic_id: str = ""  # id of the offsets topic that it had read
-    continues: bool = False  # after a repair: state and positions of the tables go on; else they are of another topic
-    layout: int = LAYOUT  # of the streaming offsets; a checkpoint of another one is replaced, and the tables go on
+    # after a repair: state and positions of the tables go on; else they are of another topic
+    continues: bool = False
+    # of the streaming offsets; a checkpoint of another one is replaced, and the tables go on
+    layout: int = LAYOUT
 
     @property
     def rebuild_reason(self) -> str:
@@ -52,7 +57,10 @@ class Identity:
 
     def origin(self) -> dict[str, Any]:
         """Give what each `batches` row keeps of it, so that the tables are enough to go on."""
-        return {name: getattr(self, name) for name in ("cluster_id", "offsets_topic_id", "window_seconds")}
+        return {
+            name: getattr(self, name)
+            for name in ("cluster_id", "offsets_topic_id", "window_seconds")
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +74,12 @@ class Found:
     newest_wal_batch_id: int | None  # in the checkpoint's offsets
     newest_committed_batch_id: int | None  # in the checkpoint's commits
     identity_path: str = ""
-    has_truncation: bool = False  # in the newest published batch a position fell: what follows it is to be read again
-    origin: Mapping[str, Any] | None = None  # of the newest published batch; None in a row of an older job
-    newest_own_batch_id: int | None = None  # of this checkpoint, if the newest of all is of another one
+    # in the newest published batch a position fell: what follows it is to be read again
+    has_truncation: bool = False
+    # of the newest published batch; None in a row of an older job
+    origin: Mapping[str, Any] | None = None
+    # of this checkpoint, if the newest of all is of another one
+    newest_own_batch_id: int | None = None
     has_replaced: bool = False  # the tables have batches of the checkpoint that this one continues
 
 
@@ -83,22 +94,34 @@ def to_json(identity: Identity) -> str:
 
 
 def identity_of(values: Mapping[str, Any]) -> Identity:
-    """Return the identity that was written; raise TypeError if it is not one of this version or an older one."""
+    """Return the written identity.
+
+    Raise TypeError if it is not an identity of this version or an older one.
+    """
     return Identity(**{"layout": 1, **values})
 
 
 def check_start(found: Found, wanted: Identity) -> Identity:
-    """Return the identity to run under: new on a first start or a rebuild, stored on a resume; otherwise refuse.
+    """Return the identity to run under: new on a first start or rebuild, stored on a resume.
 
-    Where nothing is published under the given identity yet (`follows_another`), a checkpoint is in the way.
+    Otherwise refuse.
+
+    Where nothing is published under the given identity yet (`follows_another`), a checkpoint is in
+    the way.
     """
     stored = _stored(found) if found.has_checkpoint else readable(found)
-    if stored is not None and stored.replaces and follows_another(stored, found.batch_checkpoint_id):
+    if (
+        stored is not None
+        and stored.replaces
+        and follows_another(stored, found.batch_checkpoint_id)
+    ):
         return _again(stored, found, wanted)
     if not found.has_checkpoint:
         return _without_checkpoint(found, wanted)
     if stored is None:
-        raise _refusal("the checkpoint has no identity file", "the file <checkpoint>.laggard.json is missing")
+        raise _refusal(
+            "the checkpoint has no identity file", "the file <checkpoint>.laggard.json is missing"
+        )
     check_frozen(stored, wanted)
     if found.batch_checkpoint_id not in (None, stored.checkpoint_id):
         _check_overtaken(stored, found)
@@ -107,21 +130,33 @@ def check_start(found: Found, wanted: Identity) -> Identity:
 
 
 def _resumed(stored: Identity, found: Found, wanted: Identity) -> Identity:
-    """Return the stored identity if tables and checkpoint are of one job, or a rebuild of it; else refuse."""
-    if stored.offsets_topic_id != wanted.offsets_topic_id:  # recreated: its positions mean nothing any more
-        return rebuilt(found, wanted, replaced_topic_id=stored.offsets_topic_id, base=stored.base_batch_id)
+    """Return the stored identity if tables and checkpoint are of one job; else refuse.
+
+    A rebuild of the job counts as the same job.
+    """
+    # recreated: its positions mean nothing any more
+    if stored.offsets_topic_id != wanted.offsets_topic_id:
+        return rebuilt(
+            found, wanted, replaced_topic_id=stored.offsets_topic_id, base=stored.base_batch_id
+        )
     newest = -1 if found.newest_batch_id is None else found.newest_batch_id - stored.base_batch_id
     wal = -1 if found.newest_wal_batch_id is None else found.newest_wal_batch_id
     if newest > wal:
-        raise _refusal("the checkpoint is older than the tables", f"tables at batch {newest}, checkpoint at {wal}")
+        raise _refusal(
+            "the checkpoint is older than the tables",
+            f"tables at batch {newest}, checkpoint at {wal}",
+        )
     _check_committed(stored, found, found.newest_batch_id)
     return rebuilt(found, wanted) if found.has_truncation or stored.layout != LAYOUT else stored
 
 
 def _check_overtaken(stored: Identity, found: Found) -> None:
-    """Refuse other tables than those of this checkpoint; their newest batch is another checkpoint's.
+    """Refuse other tables than those of this checkpoint.
 
-    They have batches of it; or it has committed none, and they have those that it was to follow, if there were any.
+    The newest batch of these tables is another checkpoint's.
+
+    They have batches of it; or it has committed none, and they have those that it was to follow,
+    if there were any.
     """
     has_committed = found.newest_committed_batch_id is not None or found.newest_wal_batch_id != 0
     is_before_its_first = not has_committed and (found.has_replaced or not stored.replaces)
@@ -150,28 +185,36 @@ def _again(stored: Identity, found: Found, wanted: Identity) -> Identity:
         _check_committed(stored, found, found.newest_own_batch_id)
     if stored.continues and stored.offsets_topic_id != wanted.offsets_topic_id:
         return rebuilt(found, wanted, replaced_topic_id=stored.offsets_topic_id)
-    if stored.replaced_topic_id == wanted.offsets_topic_id:  # there and back: the tables are of this source
+    # there and back: the tables are of this source
+    if stored.replaced_topic_id == wanted.offsets_topic_id:
         return rebuilt(found, wanted)
-    # under an id of its own again: tables that the cut-off batch has reached would leave out its second run;
-    # and after all that the job before it has published since, which in a bucket may have taken the tables back
+    # under an id of its own again: tables that the cut-off batch has reached would leave out its
+    # second run; and after all that the job before it has published since, which in a bucket may
+    # have taken the tables back
     return replace(
         stored,
         checkpoint_id=uuid.uuid4().hex,
         offsets_topic_id=wanted.offsets_topic_id,
-        base_batch_id=stored.base_batch_id if found.newest_batch_id is None else found.newest_batch_id + 1,
+        base_batch_id=stored.base_batch_id
+        if found.newest_batch_id is None
+        else found.newest_batch_id + 1,
         layout=LAYOUT,
     )
 
 
 def _without_checkpoint(found: Found, wanted: Identity) -> Identity:
-    """Return the identity of a first start, or of a lost checkpoint on a scratch disk: the tables know what it knew."""
+    """Return the identity of a first start, or of a lost checkpoint on a scratch disk.
+
+    The tables know all that the checkpoint knew.
+    """
     if found.newest_batch_id is None:
         return replace(wanted, checkpoint_id=uuid.uuid4().hex)
     before = find_origin(found, wanted)
     if before is None:
         raise _refusal(
             "the tables hold batches but their checkpoint is missing",
-            f"newest batch {found.newest_batch_id} is of an older version, which does not say what it read",
+            f"newest batch {found.newest_batch_id} is of an older version, which does not say "
+            "what it read",
         )
     check_frozen(before, wanted)
     is_same = before.offsets_topic_id == wanted.offsets_topic_id
@@ -179,25 +222,31 @@ def _without_checkpoint(found: Found, wanted: Identity) -> Identity:
 
 
 def find_origin(found: Found, wanted: Identity) -> Identity | None:
-    """Return the identity under which the newest batch was read, in its fixed parts; None if it is not recorded."""
+    """Return the fixed parts of the identity that read the newest batch; None if not recorded."""
     return readable(found) if found.origin is None else replace(wanted, **found.origin)
 
 
 def readable(found: Found) -> Identity | None:
-    """Return the stored identity, if it is of this version and of these tables' checkpoint; else None."""
+    """Return the stored identity, if of this version and these tables' checkpoint; else None."""
     try:
         stored = identity_of(found.identity) if found.identity else None
     except TypeError:
         return None
     return (
         stored
-        if stored and found.batch_checkpoint_id in (None, stored.checkpoint_id, stored.replaces or None)
+        if stored
+        and found.batch_checkpoint_id in (None, stored.checkpoint_id, stored.replaces or None)
         else None
     )
 
 
-def rebuilt(found: Found, wanted: Identity, *, replaced_topic_id: str = "", base: int = 0) -> Identity:
-    """Return a new checkpoint over the same tables; state and positions go on unless their topic no longer exists."""
+def rebuilt(
+    found: Found, wanted: Identity, *, replaced_topic_id: str = "", base: int = 0
+) -> Identity:
+    """Return a new checkpoint over the same tables.
+
+    State and positions go on unless their topic no longer exists.
+    """
     return replace(
         wanted,
         checkpoint_id=uuid.uuid4().hex,
@@ -209,7 +258,7 @@ def rebuilt(found: Found, wanted: Identity, *, replaced_topic_id: str = "", base
 
 
 def follows_another(identity: Identity, batch_checkpoint_id: str | None) -> bool:
-    """Return True if nothing is published under this identity yet while something is under an earlier one."""
+    """Return True if nothing is published under this identity, but something under an earlier."""
     return batch_checkpoint_id is not None and batch_checkpoint_id == identity.replaces
 
 
@@ -226,14 +275,18 @@ def _stored(found: Found) -> Identity | None:
     try:
         return identity_of(found.identity)
     except TypeError as error:
-        raise _refusal("the checkpoint's identity file is not one of this version", str(error)) from error
+        raise _refusal(
+            "the checkpoint's identity file is not one of this version", str(error)
+        ) from error
 
 
 def check_frozen(stored: Identity, wanted: Identity) -> None:
     """Refuse values that must not change during a checkpoint's life."""
     for key in FROZEN:
         before, now = getattr(stored, key), getattr(wanted, key)
-        is_same = files.locate(before) == files.locate(now) if key == "table_root" else before == now
+        is_same = (
+            files.locate(before) == files.locate(now) if key == "table_root" else before == now
+        )
         if not is_same:
             what = f"{key} is not the one this checkpoint was made with"
             raise _refusal(what, f"was {before!r}, now {now!r}", MOVE)

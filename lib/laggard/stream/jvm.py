@@ -1,7 +1,10 @@
-"""The processes below the job: Spark's JVM and its Python workers. They outlive a signal, and end when we end them.
+"""Processes below the job: Spark's JVM and its Python workers, which outlive a signal.
 
-A terminal, a supervisor and a container signal every process of a group. If the JVM went first, the batch at hand
-would break in the middle; so all below us ignore SIGTERM as they ignore Ctrl-C already.
+They end when we end them.
+
+A terminal, a supervisor and a container signal every process of a group. If the JVM went first,
+the batch at hand would break in the middle; so all below us ignore SIGTERM as they ignore Ctrl-C
+already.
 """
 
 from __future__ import annotations
@@ -40,7 +43,8 @@ class Session:
         """Give the session; the first call starts it."""
         if self._spark is None:
             self._spark = self._start()
-            server: Any = self._spark.sparkContext._accumulatorServer  # noqa: SLF001 - nothing public has it
+            # nothing public has it
+            server: Any = self._spark.sparkContext._accumulatorServer  # noqa: SLF001
             # it prints a traceback when the JVM has ended, an error that is reported already
             server.handle_error = lambda *_: None
             Thread(target=_warm_up, args=(self._spark,), name="warm-up", daemon=True).start()
@@ -78,8 +82,8 @@ def session_of(start: Callable[[], SparkSession]) -> Iterator[Session]:
 def signals_ignored_below() -> Iterator[None]:
     """Start JVMs that ignore SIGTERM and Ctrl-C, and whose own children never get them.
 
-    A JVM leaves alone what it inherits as ignored. The Python workers set handlers of their own; they inherit both
-    signals blocked, through the JVM's threads.
+    A JVM leaves alone what it inherits as ignored. The Python workers set handlers of their own;
+    they inherit both signals blocked, through the JVM's threads.
     """
     from pyspark import java_gateway
 
@@ -94,7 +98,8 @@ def signals_ignored_below() -> Iterator[None]:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
 
-        return subprocess.Popen(command, preexec_fn=ignore, **options)  # noqa: PLW1509 - as pyspark does for SIGINT
+        # as pyspark does for SIGINT
+        return subprocess.Popen(command, preexec_fn=ignore, **options)  # noqa: PLW1509
 
     before, module.Popen = module.Popen, popen
     try:
@@ -105,16 +110,18 @@ def signals_ignored_below() -> Iterator[None]:
 
 def jvm_of(spark: SparkSession) -> subprocess.Popen[bytes] | None:
     """Return the process of the session's JVM; None under spark-submit, which started it."""
-    found: subprocess.Popen[bytes] | None = spark.sparkContext._gateway.proc  # type: ignore[union-attr] # noqa: SLF001
+    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
+    found: subprocess.Popen[bytes] | None = gateway.proc
     return found
 
 
 def jvm_failure(spark: SparkSession, error: BaseException) -> LaggardError | None:
-    """Name the failure if the error comes from a JVM that has ended, which this process cannot start again."""
+    """Name the failure if the error comes from an ended JVM, which cannot be started again."""
     process = jvm_of(spark)
     if process is None:
         return None
-    # a call that was under way gets a bare Py4JError; an error of Java's own is a Py4JJavaError, and the JVM lives
+    # a call that was under way gets a bare Py4JError; an error of Java's own is a Py4JJavaError,
+    # and the JVM lives
     if isinstance(error, (ConnectionError, Py4JError)) and not isinstance(error, Py4JJavaError):
         with suppress(subprocess.TimeoutExpired):
             process.wait(_GONE_SECONDS)
@@ -123,7 +130,8 @@ def jvm_failure(spark: SparkSession, error: BaseException) -> LaggardError | Non
         return None
     return LaggardError(
         "Spark's JVM ended",
-        cause=f"{'signal' if code < 0 else 'exit code'} {abs(code)}; signal 9 often means that memory ran out",
+        cause=f"{'signal' if code < 0 else 'exit code'} {abs(code)}; signal 9 often means that "
+        "memory ran out",
         fix="start the job again: it goes on where it was; give it more memory if this repeats",
         exit_code=TEMPORARY,
     )
@@ -170,7 +178,10 @@ def descendants(process: int) -> list[int]:
 
 
 def is_alive(process: int) -> bool:
-    """Return True if the process has not ended; an ended one may stay in /proc, in a container perhaps for ever."""
+    """Return True if the process has not ended.
+
+    An ended process may stay in /proc, in a container perhaps for ever.
+    """
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -179,7 +190,7 @@ def is_alive(process: int) -> bool:
 
 
 def _warm_up(spark: SparkSession) -> None:
-    """Let the Python workers load the stages' modules while the query is still being set up: two seconds of a start."""
+    """Let the Python workers load modules during query setup; a start is two seconds shorter."""
 
     def load(batches: Iterator[Any]) -> Iterator[Any]:
         from laggard.stream import advance_stage  # noqa: F401 - the import is what is wanted

@@ -20,7 +20,9 @@ from laggard.tables.readers import table_uri
 def offsets_topic_events(
     last: Mapping[str, Any] | None, snapshot: Snapshot, tick: Tick, rebuild: Identity | None = None
 ) -> list[dict[str, Any]]:
-    """Return the group-less `group_events` row if partition count or topic id differs from the last `batches` row.
+    """Return the group-less `group_events` row if partition count or topic id changed.
+
+    It is compared with the last `batches` row.
 
     `rebuild` is given for the first batch of a topic that was created again.
     """
@@ -29,7 +31,8 @@ def offsets_topic_events(
     known = count_known(last["source_to"], last["source_high_watermark"] or ())
     polled = count_known(snapshot.offsets_partitions["offsets_partition"].to_pylist())
     detail = [] if rebuild is None else _new_id(rebuild)
-    if known and polled and (known < polled or (rebuild and known > polled)):  # one topic only grows
+    # one topic only grows
+    if known and polled and (known < polled or (rebuild and known > polled)):
         detail = [("partitions_from", str(known)), ("partitions_to", str(polled)), *detail]
     row = {"group": None, "event_at": tick.now, "detail": detail}
     return [event_row("offsets_topic_changed", tick, row)] if detail else []
@@ -45,24 +48,33 @@ def _new_id(rebuild: Identity) -> list[tuple[str, str]]:
 def with_events(
     found: Mapping[str, Sequence[DataFile]], events: Sequence[Mapping[str, Any]], root: str
 ) -> dict[str, Sequence[DataFile]]:
-    """Return the data files of a batch's tasks by table, with one more for these rows of `group_events`."""
+    """Return data files of a batch's tasks by table, with one more for these event rows.
+
+    The rows are of `group_events`.
+    """
     rows = to_arrow(schemas.GROUP_EVENTS, events)
     own = write_files(table_uri(root, "group_events"), schemas.GROUP_EVENTS, rows) if events else []
     return {**found, "group_events": [*found.get("group_events", ()), *own]} if own else dict(found)
 
 
 def check_same_topic(known_id: str, found_id: str) -> None:
-    """Refuse to read on if the topic is another one: positions in the old one mean nothing in it."""
+    """Refuse to read on if the topic is another one.
+
+    Positions in the old topic mean nothing in it.
+    """
     if known_id and found_id not in ("", known_id):
         raise RebuildError(
-            "the offsets topic was deleted and made again", cause=f"its topic id was {known_id}, now it is {found_id}"
+            "the offsets topic was deleted and made again",
+            cause=f"its topic id was {known_id}, now it is {found_id}",
         )
 
 
 def check_truncated(partitions: Collection[int]) -> None:
-    """Ask for a new checkpoint if positions fell: what was written below them meanwhile was not read."""
+    """Ask for a new checkpoint if positions fell, as records below them were not read."""
     if partitions:
-        numbers = ", ".join(map(str, sorted(partitions)[:10])) + (", …" if len(partitions) > 10 else "")
+        numbers = ", ".join(map(str, sorted(partitions)[:10])) + (
+            ", …" if len(partitions) > 10 else ""
+        )
         raise RebuildError(
             "the offsets topic was truncated below what was read",
             cause=f"partitions {numbers}; an unclean leader election does that",
@@ -70,7 +82,10 @@ def check_truncated(partitions: Collection[int]) -> None:
 
 
 class RebuildError(LaggardError):
-    """Positions in the offsets topic mean nothing any more: a new checkpoint is needed, over the same tables."""
+    """Failure of positions in the offsets topic, which mean nothing any more.
+
+    A new checkpoint is needed, over the same tables.
+    """
 
     def __init__(self, what: str, cause: str) -> None:
         fix = "start the job again: it keeps all history and goes on with the topic as it is"

@@ -1,4 +1,4 @@
-"""Running totals that each `batches` row carries on, gaps between two batches, and the seconds that stages take."""
+"""Running totals carried by each `batches` row, gaps between batches, and seconds of steps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from laggard.lag.tick import Tick
 from laggard.sources.snapshot import Snapshot
 from laggard.tables.batch_tables import RECORDS_REMOVED
 
-OUTCOMES = {"record": "decoded", "tombstone": "tombstones", "unsupported": "unknown", "malformed": "dead"}
+OUTCOMES = {
+    "record": "decoded",
+    "tombstone": "tombstones",
+    "unsupported": "unknown",
+    "malformed": "dead",
+}
 
 
 @dataclass
@@ -44,10 +49,15 @@ class Totals:
             records=Counter(row["records_total"]),
             dead_letters=Counter(row["dead_letters_total"]),
             unknown_records=Counter(
-                {(each["record_type"], each["version"]): each["records"] for each in row["unknown_records_total"]}
+                {
+                    (each["record_type"], each["version"]): each["records"]
+                    for each in row["unknown_records_total"]
+                }
             ),
             polls=Counter(row["polls_total"]),
-            poll_errors=Counter({(each["api"], each["error"]): each["errors"] for each in row["poll_errors_total"]}),
+            poll_errors=Counter(
+                {(each["api"], each["error"]): each["errors"] for each in row["poll_errors_total"]}
+            ),
             gaps=Counter(row["gaps_total"]),
             stage_seconds=Counter(row["stage_seconds_total"]),
             quarantines=row.get("quarantines_total") or 0,  # an older job did not count them
@@ -69,7 +79,8 @@ class Totals:
             ],
             "polls_total": dict(self.polls),
             "poll_errors_total": [
-                {"api": api, "error": error, "errors": number} for (api, error), number in self.poll_errors.items()
+                {"api": api, "error": error, "errors": number}
+                for (api, error), number in self.poll_errors.items()
             ],
             "gaps_total": dict(self.gaps),
             "stage_seconds_total": dict(self.stage_seconds),
@@ -81,7 +92,10 @@ class Totals:
         }
 
     def add_records(self, counts: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-        """Add a batch's count rows; gives decoded, tombstones, unknown, dead and records of the batch."""
+        """Add a batch's count rows and return the batch's counts.
+
+        These are decoded, tombstones, unknown, dead and records.
+        """
         batch = Counter({"decoded": 0, "tombstones": 0, "unknown": 0, "dead": 0})
         for row in counts:
             batch[OUTCOMES[row["outcome"]]] += row["records"]
@@ -90,11 +104,16 @@ class Totals:
             if row["outcome"] == "unsupported":
                 self.unknown_records[row["record_type"], row["record_version"]] += row["records"]
         self.records.update(
-            decoded=batch["decoded"], tombstone=batch["tombstones"], unknown=batch["unknown"], dead=batch["dead"]
+            decoded=batch["decoded"],
+            tombstone=batch["tombstones"],
+            unknown=batch["unknown"],
+            dead=batch["dead"],
         )
         return {**batch, "records": sum(batch.values())}
 
-    def finish(self, stage_seconds: Mapping[str, float], gap_reasons: Iterable[str]) -> dict[str, Any]:
+    def finish(
+        self, stage_seconds: Mapping[str, float], gap_reasons: Iterable[str]
+    ) -> dict[str, Any]:
         """Count the batch itself; gives the `…_total` columns of its row."""
         self.batches += 1
         self.gaps.update(gap_reasons)
@@ -111,7 +130,7 @@ class Totals:
 def find_gaps(
     last: Mapping[str, Any] | None, snapshot: Snapshot, tick: Tick, *, reason: str = ""
 ) -> list[dict[str, Any]]:
-    """Return gap rows for records that were removed before they were read, and for a source that was replaced.
+    """Return gap rows for records removed before they were read, and for a replaced source.
 
     `reason` is that for which nothing goes on from the batch before, empty for none.
     """
@@ -119,7 +138,14 @@ def find_gaps(
         return []
     gaps: list[dict[str, Any]] = []
     if reason:
-        gaps.append({"gap_scope": "all", "gap_from": last["polled_at"], "gap_to": tick.now, "gap_reason": reason})
+        gaps.append(
+            {
+                "gap_scope": "all",
+                "gap_from": last["polled_at"],
+                "gap_to": tick.now,
+                "gap_reason": reason,
+            }
+        )
     for part in snapshot.offsets_partitions.to_pylist():
         position, start = last["source_to"].get(part["offsets_partition"]), part["log_start_offset"]
         if position is not None and start is not None and start > position:
@@ -150,7 +176,10 @@ class Stopwatch:
         self._since = now
 
     def times(self, not_before: datetime) -> dict[str, datetime]:
-        """Return `started_at` and `published_at`: true elapsed seconds apart, and not before the time of the rows."""
+        """Return `started_at` and `published_at`, true elapsed seconds apart.
+
+        They are not before the time of the rows.
+        """
         started_at = max(self._started_at, not_before)
         return {
             "started_at": started_at,

@@ -1,7 +1,8 @@
-"""Quarantine: a group whose tick raises is set aside, and all other groups are published as if it were not there.
+"""Quarantine: a group whose tick raises is set aside; other groups are published without it.
 
-The groups of a shard are advanced together. Where that raises they are halved until those that raise are alone. These
-keep their last rows as `stale` (`held.py`) and are tried again, apart from the others, at the next tick.
+The groups of a shard are advanced together. Where that raises they are halved until those that
+raise are alone. These keep their last rows as `stale` (`held.py`) and are tried again, apart from
+the others, at the next tick.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Tables = dict[str, pa.Table]
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Input of `advance` for some groups: rows of the status tables, and the batch that was read."""
+    """Input of `advance` for some groups: rows of the status tables, and the read batch."""
 
     partition_status: pa.Table
     group_status: pa.Table
@@ -53,9 +54,13 @@ class Inputs:
             records=[row for row in self.batch.records if row["group"] in wanted],
             rewinds=[row for row in self.batch.rewinds if row["group"] in wanted],
             answers=self.batch.answers.of(wanted),
-            refused={group: names for group, names in self.batch.refused.items() if group in wanted},
+            refused={
+                group: names for group, names in self.batch.refused.items() if group in wanted
+            },
         )
-        return Inputs(of_groups(self.partition_status, wanted), of_groups(self.group_status, wanted), batch)
+        return Inputs(
+            of_groups(self.partition_status, wanted), of_groups(self.group_status, wanted), batch
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """Number of groups in quarantine after a tick, number that came into it, and some of them by name."""
+    """Number of groups in quarantine after a tick, number of new ones, and some by name."""
 
     groups: int = 0
     entered: int = 0
@@ -97,7 +102,9 @@ class Quarantine:
     @classmethod
     def from_plain(cls, values: Mapping[str, Any]) -> Quarantine:
         """Build a quarantine from the dict that `asdict` gives."""
-        return cls(values["groups"], values["entered"], tuple(Failed(**each) for each in values["named"]))
+        return cls(
+            values["groups"], values["entered"], tuple(Failed(**each) for each in values["named"])
+        )
 
     def __add__(self, other: Quarantine) -> Quarantine:
         named = _first((*self.named, *other.named))
@@ -105,18 +112,25 @@ class Quarantine:
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of `batches` about the quarantine."""
-        return {"quarantined_groups": self.groups, "quarantined": {each.group: each.exception for each in self.named}}
+        return {
+            "quarantined_groups": self.groups,
+            "quarantined": {each.group: each.exception for each in self.named},
+        }
 
     def log(self) -> None:
         """Log one line per group that came into quarantine, none while it stays."""
         new = [each for each in self.named if each.is_new]
         for each in new:
             log.error(
-                "group %s is in quarantine: its tick failed with %s: %s; its rows are stale, all others are published",
+                "group %s is in quarantine: its tick failed with %s: %s; its rows are stale, all "
+                "others are published",
                 ascii(each.group), each.exception, each.message,
             )  # fmt: skip
         if self.entered > len(new):
-            log.error("%d more groups are in quarantine: table group_events names them", self.entered - len(new))
+            log.error(
+                "%d more groups are in quarantine: table group_events names them",
+                self.entered - len(new),
+            )
 
 
 def _first(failed: Iterable[Failed]) -> tuple[Failed, ...]:
@@ -127,8 +141,8 @@ def _first(failed: Iterable[Failed]) -> tuple[Failed, ...]:
 def advance_apart(inputs: Inputs, run: Callable[[Inputs], Tables]) -> Settled:
     """Run a tick over all groups, and those that raise apart from the others.
 
-    `run` gives rows per table, ready to be written. An error that comes without any group as well is raised: no group
-    is to blame. So is want of memory.
+    `run` gives rows per table, ready to be written. An error that comes without any group as well
+    is raised: no group is to blame. So is want of memory.
     """
     rows: Any = inputs.group_status.filter(pc.equal(inputs.group_status["error"], ADVANCE_FAILED))
     quarantined = set(rows["group"].to_pylist())
@@ -148,7 +162,10 @@ def advance_apart(inputs: Inputs, run: Callable[[Inputs], Tables]) -> Settled:
                 raise
             groups = part.groups
             if len(groups) == 1 or runs >= MAX_RUNS:
-                failed |= {group: Failed.of(group, error, is_new=group not in quarantined) for group in groups}
+                failed |= {
+                    group: Failed.of(group, error, is_new=group not in quarantined)
+                    for group in groups
+                }
             else:
                 half = len(groups) // 2
                 parts += [part.of(groups[:half]), part.of(groups[half:])]
@@ -163,11 +180,19 @@ def join(found: Sequence[Tables]) -> Tables:
     if len(found) == 1:
         return found[0]
     names = {name: None for tables in found for name in tables}
-    return {name: pa.concat_tables([tables[name] for tables in found if name in tables]) for name in names}
+    return {
+        name: pa.concat_tables([tables[name] for tables in found if name in tables])
+        for name in names
+    }
 
 
-def _is_of_no_group(error: Exception, part: Inputs, run: Callable[[Inputs], Tables], *, is_first: bool) -> bool:
-    """Return True if memory ran out, or the error comes without any group as well, which the first one shows."""
+def _is_of_no_group(
+    error: Exception, part: Inputs, run: Callable[[Inputs], Tables], *, is_first: bool
+) -> bool:
+    """Return True if memory ran out, or the error comes without any group as well.
+
+    The first group shows this.
+    """
     if isinstance(error, MemoryError) or not part.groups:
         return True
     try:

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("laggard.job")
 FIRST_TICKS = 5
-CUT_SECONDS = 3.0  # before job.stop_seconds are over, what is left is killed, which takes a second at load 35
+# before job.stop_seconds are over, what is left is killed, which takes a second at load 35
+CUT_SECONDS = 3.0
 _LEAST_SECONDS = 0.5
 
 
@@ -57,19 +58,25 @@ class Job:
         self._failure: BaseException | None = None
         self._exit_code = errors.OK
         self._stop_by: float | None = None
-        self._is_starting = False  # Spark's JVM: nothing is written meanwhile, so nothing is waited for
+        # Spark's JVM: nothing is written meanwhile, so nothing is waited for
+        self._is_starting = False
         self._retries = Retries()
         idle_seconds = idle_limit(config.job.tick_seconds, config.cluster.request_timeout_seconds)
-        self._heartbeat = Heartbeat(config.job.heartbeat_file, idle_seconds, config.job.stuck_seconds)
+        self._heartbeat = Heartbeat(
+            config.job.heartbeat_file, idle_seconds, config.job.stuck_seconds
+        )
         self._logged = ""
         self._ticks = 0
         self._progress_said_at = 0.0
 
     def stop(self, exit_code: int = errors.OK) -> None:
         """End after the batch at hand, with this exit code; the first one counts."""
-        # a second signal may come in the middle of the first; it must not meet the lock of the event
+        # a second signal may come in the middle of the first; it must not meet the lock of the
+        # event
         if self._stop_by is None:
-            self._stop_by = time.monotonic() + max(_LEAST_SECONDS, self._config.job.stop_seconds - CUT_SECONDS)
+            self._stop_by = time.monotonic() + max(
+                _LEAST_SECONDS, self._config.job.stop_seconds - CUT_SECONDS
+            )
             self._exit_code = exit_code
             self._stopping.set()
 
@@ -78,17 +85,26 @@ class Job:
         return self._stop_by is not None and (self._is_starting or time.monotonic() > self._stop_by)
 
     def is_stuck(self) -> bool:
-        """Return True if there was no progress for job.stuck_seconds; the job then ends with 75. Call it often."""
+        """Return True if there was no progress for job.stuck_seconds.
+
+        The job then ends with 75. Call it often.
+        """
         if self._stop_by is not None or not (what := self._heartbeat.stuck()):
             return False
-        log.error("stuck: %s, more than job.stuck_seconds = %d", what, self._config.job.stuck_seconds)
+        log.error(
+            "stuck: %s, more than job.stuck_seconds = %d", what, self._config.job.stuck_seconds
+        )
         self._exit_code = errors.TEMPORARY
         return True
 
     def cut_off(self) -> int:
         """Kill what runs below, as it did not end by itself; gives the exit code."""
         if not self._is_starting:
-            why = "the batch at hand is repeated" if self._gate.has_batch else "Spark or the diagnosis did not end"
+            why = (
+                "the batch at hand is repeated"
+                if self._gate.has_batch
+                else "Spark or the diagnosis did not end"
+            )
             log.warning("cut off, to end within %d s: %s", self._config.job.stop_seconds, why)
         kill_below()
         if self._lease is not None:  # a store that does not answer must not hold up the end
@@ -106,11 +122,18 @@ class Job:
             for sentence in warnings(self._config.cluster.security):
                 log.warning("cluster.security: %s", sentence)
             root, is_stopping = self._config.job.tables, self._stopping.is_set
-            with writer_lock(root, is_stopping) as self._lease, session_of(start_session) as session:
+            with (
+                writer_lock(root, is_stopping) as self._lease,
+                session_of(start_session) as session,
+            ):
                 claim_tables(root, self._lease)  # once `cut_off` can give the lease back
                 while not self._stopping.is_set() and self._run_on_one_topic(session):
-                    log.warning("the offsets topic is another one or was truncated: going on with a new checkpoint")
-        except Exception as error:  # noqa: BLE001 - each failure has a class, which is the exit code
+                    log.warning(
+                        "the offsets topic is another one or was truncated: going on with a new "
+                        "checkpoint"
+                    )
+        # each failure has a class, which is the exit code
+        except Exception as error:  # noqa: BLE001
             if self._stopping.is_set():
                 log.info("cut off while stopping: %s", first_line(error))
                 return self._exit_code
@@ -122,7 +145,9 @@ class Job:
     def _run_on_one_topic(self, session: Session) -> bool:
         """Run under one checkpoint; True if the next one is to be prepared."""
         config = self._config
-        topic = wait_for_offsets_topic(config.cluster, self._stopping, self._heartbeat.idle, once=self._once)
+        topic = wait_for_offsets_topic(
+            config.cluster, self._stopping, self._heartbeat.idle, once=self._once
+        )
         if topic is None:
             return False
         self._heartbeat.batch("preparing tables and Spark")
@@ -130,7 +155,9 @@ class Job:
         self._is_starting = True
         spark = session.get()
         self._is_starting = False
-        diagnosis = DiagnoseQuery(spark, config, identity.checkpoint_id, self._stopping, self._lease)
+        diagnosis = DiagnoseQuery(
+            spark, config, identity.checkpoint_id, self._stopping, self._lease
+        )
         try:
             writer = Writer(config.job.tables, identity.checkpoint_id, self._lease)
             batches = Batches(spark, writer, identity, self._batch_options())
@@ -155,14 +182,21 @@ class Job:
             checkpoint=job.checkpoint,
             source=OffsetsSource.of(cluster),
             window_seconds=job.window_seconds,
-            names=NameFilter(cluster.groups, cluster.groups_ignore, cluster.topics, cluster.topics_ignore),
+            names=NameFilter(
+                cluster.groups, cluster.groups_ignore, cluster.topics, cluster.topics_ignore
+            ),
             policies=self._config.policies,
             max_group_partitions=job.max_group_partitions,
             limits=self._config.diagnosis.of_rebalances(),
         )
 
     def _run_queries(
-        self, spark: SparkSession, topic_id: str, batches: Batches, diagnosis: DiagnoseQuery, schedule: Schedule
+        self,
+        spark: SparkSession,
+        topic_id: str,
+        batches: Batches,
+        diagnosis: DiagnoseQuery,
+        schedule: Schedule,
     ) -> None:
         """Restart the query inside the process for causes that pass by themselves (`Retries`)."""
         spark.dataSource.register(LogEnds)
@@ -170,7 +204,10 @@ class Job:
         while not self._stopping.is_set():
             try:
                 if self._has_backlog(batches):
-                    log.info("catching up: reading the backlog of %s first", self._config.cluster.offsets_topic)
+                    log.info(
+                        "catching up: reading the backlog of %s first",
+                        self._config.cluster.offsets_topic,
+                    )
                     self._run_query(spark, batches, None)
                 if not self._stopping.is_set():
                     self._run_query(spark, batches, None if self._once else diagnosis)
@@ -193,9 +230,10 @@ class Job:
             batches.look_up_versions()
 
     def _wait_to_try_again(self, cause: LaggardError, topic_id: str) -> None:
-        """Wait; raises the failure if it is final, or that the topic has been made again meanwhile."""
+        """Wait; raise the failure if it is final, or an error if the topic was recreated."""
         self._log_traceback(cause)
-        if self._once and not isinstance(cause, SlowStartError):  # who asked for one run wants to know
+        # who asked for one run wants to know
+        if self._once and not isinstance(cause, SlowStartError):
             raise cause
         wait = self._retries.next_wait(cause)
         log.warning("query stopped: %s; starting again in %.0f s", cause.sentence, wait)
@@ -213,7 +251,10 @@ class Job:
                 log.error("%s", failure.what, exc_info=failure)
 
     def _has_backlog(self, batches: Batches) -> bool:
-        """Return True if more records wait than a tick may read: they are read batch after batch, not tick by tick."""
+        """Return True if more records wait than a tick may read.
+
+        They are then read batch after batch, not tick by tick.
+        """
         cluster = self._config.cluster
         if cluster.is_admin:
             return False
@@ -221,7 +262,9 @@ class Job:
             waiting = count_backlog(brokers, cluster.offsets_topic, batches.positions)
         return waiting > self._config.job.max_records_per_batch
 
-    def _run_query(self, spark: SparkSession, batches: Batches, diagnosis: DiagnoseQuery | None) -> None:
+    def _run_query(
+        self, spark: SparkSession, batches: Batches, diagnosis: DiagnoseQuery | None
+    ) -> None:
         """Read tick by tick with the diagnosis beside it; without one, all there is and no more."""
         config = self._config
 
@@ -252,7 +295,11 @@ class Job:
                 continue
             clock, before = read_clock(), clock
             if (back := clock.set_back_since(before)) > config.job.tick_seconds:
-                log.warning("the clock was set back by %.0f s: starting the queries again, as Spark would wait", back)
+                log.warning(
+                    "the clock was set back by %.0f s: starting the queries again, as Spark "
+                    "would wait",
+                    back,
+                )
                 diagnosis.interrupt()
                 self._stop_between_batches(query)
                 return
@@ -269,19 +316,22 @@ class Job:
     def _stop_between_batches(self, query: StreamingQuery) -> None:
         try:
             self._gate.end(query)  # a batch that lasts too long is cut off by the main thread
-        except Exception as error:  # noqa: BLE001 - killing instead of stopping costs repeated work only
+        # killing instead of stopping costs repeated work only
+        except Exception as error:  # noqa: BLE001
             log.info("the query was cut off while stopping: %s", first_line(error))
             kill_below()  # stopping Spark under a query that hangs prints stacks
 
     def _say_progress(self, row: dict[str, Any]) -> None:
-        """Log a line for each batch while catching up and for each of the first ticks, then one a minute."""
+        """Log each batch while catching up and in the first ticks, then one line a minute."""
         is_tick = row["kind"] == "tick"
         self._ticks += is_tick
         if is_tick and self._ticks > FIRST_TICKS and time.monotonic() - self._progress_said_at < 60:
             return
         self._progress_said_at = time.monotonic()
         seconds = sum(row["durations_seconds"].values())
-        behind = sum((row["source_last_stable_offset"] or {}).values()) - sum(row["source_to"].values())
+        behind = sum((row["source_last_stable_offset"] or {}).values()) - sum(
+            row["source_to"].values()
+        )
         log.info(
             "%s %d: %d records read, %s, %.1f s",
             row["kind"],

@@ -1,4 +1,7 @@
-"""Rows that are built one by one, as few are: group records, rewinds, dead letters, and the counts of all records."""
+"""Rows built singly because they are few: group records, rewinds, dead letters, and counts.
+
+The counts are of all records.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,8 @@ from laggard.wire.decode import Outcome
 
 MAX_DEAD_LETTERS = 1000
 HEAD_BYTES = 256
-_to_json = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode  # details have no cycles
+# details have no cycles
+_to_json = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +50,13 @@ class RareRows:
         self._rows[kind].append(columns)
 
     def add_others(
-        self, records: Records, columns: CommitColumns, names: NameFilter, is_past: np.ndarray[Any, np.dtype[np.bool_]]
+        self,
+        records: Records,
+        columns: CommitColumns,
+        names: NameFilter,
+        is_past: np.ndarray[Any, np.dtype[np.bool_]],
     ) -> None:
-        """Add group records of the groups that are watched, without those of the past, and dead letters."""
+        """Add group records of watched groups, without those of the past, and dead letters."""
         dead = 0
         for row in sorted(columns.others):
             outcome, detail = columns.others[row], None
@@ -57,7 +65,9 @@ class RareRows:
                 try:
                     detail = _describe(outcome)
                 except Exception:  # noqa: BLE001 - one record is never a reason to stop
-                    outcome = columns.others[row] = replace(outcome, outcome="malformed", error="decoder_failed")
+                    outcome = columns.others[row] = replace(
+                        outcome, outcome="malformed", error="decoder_failed"
+                    )
             place = {
                 "source_partition": int(records.partition[row]),
                 "source_offset": int(records.offset[row]),
@@ -66,15 +76,30 @@ class RareRows:
             }
             if detail is not None:
                 version = outcome.value_version
-                self.add("group_record", group=outcome.group, record_version=version, detail=detail, **place)
+                self.add(
+                    "group_record",
+                    group=outcome.group,
+                    record_version=version,
+                    detail=detail,
+                    **place,
+                )
             elif outcome.outcome == "malformed":
                 dead += 1
                 if dead <= MAX_DEAD_LETTERS:  # the rest is only counted
                     evidence = _evidence(records, row)
-                    self.add("dead_letter", reason=outcome.error, field=outcome.field, **place, **evidence)
+                    self.add(
+                        "dead_letter",
+                        reason=outcome.error,
+                        field=outcome.field,
+                        **place,
+                        **evidence,
+                    )
 
     def add_counts(self, columns: CommitColumns) -> None:
-        """Add one count row per outcome, type and version: records in = decoded + tombstones + unknown + dead."""
+        """Add a count row per outcome, type and version.
+
+        Records in = decoded + tombstones + unknown + dead.
+        """
         counts: Counter[tuple[str, int | None, int | None, str | None]] = Counter()
         counts["record", 1, None, None] += int(columns.is_commit.sum())
         counts["tombstone", 1, None, None] += int(columns.is_tombstone.sum())
@@ -101,17 +126,22 @@ class RareRows:
 def set_aside(records: Records, columns: CommitColumns) -> None:
     """Make dead letters of records that decode and that no table can hold.
 
-    No broker writes them, but whoever may write to the topic does: a commit of a partition below 0, and a group record
-    whose timestamp lies outside the calendar, so that its rows would have no date.
+    No broker writes them, but whoever may write to the topic does: a commit of a partition below 0,
+    and a group record whose timestamp lies outside the calendar, so that its rows would have no
+    date.
     """
     is_negative = np.array([(key.key or {}).get("partition", 0) < 0 for key in columns.keys], bool)
     for row in np.flatnonzero(is_negative[columns.key_index]).tolist():
         key = columns.keys[columns.key_index[row]]
         columns.is_commit[row] = columns.is_tombstone[row] = False
-        columns.others[row] = Outcome("malformed", key.record_type, error="out_of_range", field="partition")
+        columns.others[row] = Outcome(
+            "malformed", key.record_type, error="out_of_range", field="partition"
+        )
     for row, outcome in columns.others.items():
         if outcome.outcome in ("record", "tombstone") and not records.timestamp[row].is_valid:
-            columns.others[row] = replace(outcome, outcome="malformed", error="out_of_range", field="record_timestamp")
+            columns.others[row] = replace(
+                outcome, outcome="malformed", error="out_of_range", field="record_timestamp"
+            )
 
 
 def _describe(outcome: Outcome) -> str | None:

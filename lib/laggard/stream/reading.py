@@ -31,7 +31,8 @@ DEPLOYS_SPAN = timedelta(days=7)
 _KEYS = ("group", "topic", "topic_id", "partition", "window_start", "batch_id")
 QUARANTINE = ("quarantined_groups", "quarantined")
 BATCHED = (
-    "batch_id", "polled_at", "kind", "offsets_retention_minutes", "source_to", "source_high_watermark", *QUARANTINE,
+    "batch_id", "polled_at", "kind", "offsets_retention_minutes", "source_to",
+    "source_high_watermark", *QUARANTINE,
 )  # fmt: skip
 _COLUMNS = {
     "batches": BATCHED,
@@ -41,12 +42,21 @@ _COLUMNS = {
     "group_members": tuple(
         name
         for name in schemas.GROUP_MEMBERS.names
-        if name not in {"source_partition", "rack", "owned", "own_generation", "subscription_version", "regex"}
+        if name
+        not in {
+            "source_partition",
+            "rack",
+            "owned",
+            "own_generation",
+            "subscription_version",
+            "regex",
+        }
     ),
 }
 _REPEATING = ("group", "topic", "topic_id", "cleanup_policy", *NAMES.values())
 BASELINE = [
-    "group", "topic", "window_start", "window_end", "arrival_rate", "capacity", "members", "consumed", "lag_known",
+    "group", "topic", "window_start", "window_end", "arrival_rate", "capacity", "members",
+    "consumed", "lag_known",
     "commits", "consume_rate",
 ]  # fmt: skip
 _TIME = pa.timestamp("us", tz="UTC")
@@ -71,11 +81,19 @@ class Options:
 
 
 def read_history(
-    root: str, versions: Mapping[str, int], begin_ms: int, end_ms: int, options: Options, group: str | None = None
+    root: str,
+    versions: Mapping[str, int],
+    begin_ms: int,
+    end_ms: int,
+    options: Options,
+    group: str | None = None,
 ) -> dict[str, pa.Table]:
-    """Return the rows by which windows from `begin_ms` to `end_ms` are evaluated, at named versions, else the newest.
+    """Return the rows by which windows from `begin_ms` to `end_ms` are evaluated.
 
-    With a group no rows of others. Of `lag_windows`, by far the largest, a scan: there is never room for all of it.
+    They are at named versions, else the newest.
+
+    With a group no rows of others. Of `lag_windows`, by far the largest, a scan: there is never
+    room for all of it.
     """
     back_ms = 1000 * options.window_seconds * (options.parameters.look_back_windows - 1)
     spans = dict.fromkeys(("group_history", "topic_windows"), (begin_ms - back_ms, "window_start"))
@@ -83,14 +101,23 @@ def read_history(
     spans |= {name: (recent_ms, schemas.TABLES[name].time_column) for name in RECENT}
     spans["deploys"] = (begin_ms - round(DEPLOYS_SPAN.total_seconds() * 1000), "started_at")
     last_ms = end_ms + 1000 * options.window_seconds
-    until = {"batches": last_ms + 1000 * options.window_seconds}  # to the tick that closed the last window
+    # to the tick that closed the last window
+    until = {"batches": last_ms + 1000 * options.window_seconds}
     spans["batches"] = (begin_ms - back_ms, "polled_at")
     found = {
-        name: read_span(root, name, versions.get(name), since, until.get(name, last_ms), time, group=group)
+        name: read_span(
+            root, name, versions.get(name), since, until.get(name, last_ms), time, group=group
+        )
         for name, (since, time) in spans.items()
     }
     found["lag_windows"] = scan_span(
-        root, "lag_windows", versions.get("lag_windows"), begin_ms - back_ms, last_ms, "window_start", group=group
+        root,
+        "lag_windows",
+        versions.get("lag_windows"),
+        begin_ms - back_ms,
+        last_ms,
+        "window_start",
+        group=group,
     )
     return found | _read_standing(root, versions, found, recent_ms, end_ms - begin_ms, group)
 
@@ -103,17 +130,22 @@ def _read_standing(
     length_ms: int,
     group: str | None,
 ) -> dict[str, pa.Table]:
-    """Return the tables with rows of generations older than the time that was read, and in "places" where they are.
+    """Return the tables with older generations' rows, and their places in "places".
+
+    These generations are older than the time that was read.
 
     As many dates are read as groups have theirs on, whatever lies between.
     """
     history = read_span(
-        root, "group_history", versions.get("group_history"), recent_ms, recent_ms + length_ms, "window_start",
+        root, "group_history", versions.get("group_history"), recent_ms, recent_ms + length_ms,
+        "window_start",
         standing.COLUMNS, group,
     )  # fmt: skip
     before = datetime.fromtimestamp(recent_ms / 1000, timezone.utc)
     rows = found["group_history"]
-    rows = rows.filter(pc.greater_equal(rows["window_start"], pa.scalar(before + RECENT_SPAN, _TIME)))
+    rows = rows.filter(
+        pc.greater_equal(rows["window_start"], pa.scalar(before + RECENT_SPAN, _TIME))
+    )
     places = standing.places(rows, history, RECENT_SPAN)
     tables = {"places": places}
     for name in standing.PLACES:
@@ -132,7 +164,10 @@ def read_span(
     columns: Sequence[str] = (),
     group: str | None = None,
 ) -> pa.Table:
-    """Return rows of a table in a time range, at a version or the newest, with the columns the evaluation needs."""
+    """Return rows of a table in a time range, with the columns the evaluation needs.
+
+    They are at a version or the newest.
+    """
     rows = scan_span(root, name, version, since_ms, last_ms, time, columns, group)
     return pa.Table.from_batches(rows.to_batches(), rows.schema)
 
@@ -167,7 +202,8 @@ def scan_span(
 def read_baseline(root: str, begin_ms: int, options: Options) -> pa.Table:
     """Return rows of `group_windows` of the day before the window that begins at `begin_ms`.
 
-    The window's own rows are there when it is evaluated again after a failed write: they do not count.
+    The window's own rows are there when it is evaluated again after a failed write: they do not
+    count.
     """
     since = begin_ms - round(options.parameters.baseline_hours * 3_600_000)
     try:
@@ -175,7 +211,9 @@ def read_baseline(root: str, begin_ms: int, options: Options) -> pa.Table:
     except TableMissing:
         return arrow_schema(schemas.GROUP_WINDOWS).empty_table().select(BASELINE)
     # in one order, as sums of numbers with a fraction depend on it
-    return rows.select(BASELINE).sort_by([(name, "ascending") for name in ("window_start", "group", "topic")])
+    return rows.select(BASELINE).sort_by(
+        [(name, "ascending") for name in ("window_start", "group", "topic")]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,22 +221,31 @@ class Events:
     """Rows that come one by one and not with every window, the oldest first."""
 
     rows: dict[str, list[Row]]  # of RECENT and of deploys
-    places: Mapping[str, Mapping[datetime, Mapping[str, Sequence[datetime]]]]  # table -> window -> group -> times
+    # table -> window -> group -> times
+    places: Mapping[str, Mapping[datetime, Mapping[str, Sequence[datetime]]]]
 
 
 def events_of(tables: Mapping[str, pa.Table]) -> Events:
     """Return the events in the tables that were read."""
-    rows = {name: rows_of(_in_order(tables[name], name)) for name in (*RECENT, "deploys") if name in tables}
+    rows = {
+        name: rows_of(_in_order(tables[name], name))
+        for name in (*RECENT, "deploys")
+        if name in tables
+    }
     named = tables.get("places")
     return Events(
-        rows, {} if named is None else {name: standing.by_window(named, at) for name, at in standing.PLACES.items()}
+        rows,
+        {}
+        if named is None
+        else {name: standing.by_window(named, at) for name, at in standing.PLACES.items()},
     )
 
 
 def known_at(events: Events, window: Window, options: Options) -> dict[str, list[Row]]:
     """Return the rows that were published when the window closed.
 
-    Of RECENT those of the 24 hours before its end, and of each group the newest generation from before them.
+    Of RECENT those of the 24 hours before its end, and of each group the newest generation from
+    before them.
     """
     begin = datetime.fromtimestamp(window.begin_ms / 1000, timezone.utc)
     end = begin + timedelta(seconds=options.window_seconds)
@@ -211,30 +258,44 @@ def known_at(events: Events, window: Window, options: Options) -> dict[str, list
             places = standing.newest(events.places.get(name, {}).get(begin, {}), since)
             # the batch that closed the window was polled after its end
             known = [
-                row for row in known if since <= row[time] <= end or (places and places.get(row["group"]) == row[time])
+                row
+                for row in known
+                if since <= row[time] <= end or (places and places.get(row["group"]) == row[time])
             ]
         found[name] = known
     return found
 
 
 def _in_order(rows: pa.Table, name: str) -> pa.Table:
-    """Sort the rows of a table in `RECENT` by time, then by batch and key; return those of other tables as they are."""
-    columns = (schemas.TABLES[name].time_column, "batch_id", *schemas.TABLES[name].key) if name in RECENT else ()
+    """Sort a table in `RECENT` by time, then by batch and key; return other tables unchanged."""
+    columns = (
+        (schemas.TABLES[name].time_column, "batch_id", *schemas.TABLES[name].key)
+        if name in RECENT
+        else ()
+    )
     order = [(column, "ascending") for column in columns if column in rows.column_names]
     return rows.sort_by(order) if order and rows.num_rows > 1 else rows
 
 
-def closed_windows(tables: Mapping[str, pa.Table], begin_ms: int, end_ms: int, window_seconds: int) -> list[Window]:
-    """Return windows in a past range, each with the batch that closed it, even those without any group left."""
+def closed_windows(
+    tables: Mapping[str, pa.Table], begin_ms: int, end_ms: int, window_seconds: int
+) -> list[Window]:
+    """Return windows in a past range with the batch that closed each, even without groups left."""
     rows = tables["group_history"].group_by("window_start").aggregate([("batch_id", "max")])
     found = _closed_by_ticks(tables["batches"], 1000 * window_seconds) | {
-        round(row["window_start"].timestamp() * 1000): row["batch_id_max"] for row in rows.to_pylist()
+        round(row["window_start"].timestamp() * 1000): row["batch_id_max"]
+        for row in rows.to_pylist()
     }
-    return [Window(at, batch_id) for at, batch_id in sorted(found.items()) if begin_ms <= at <= end_ms]
+    return [
+        Window(at, batch_id) for at, batch_id in sorted(found.items()) if begin_ms <= at <= end_ms
+    ]
 
 
 def _closed_by_ticks(batches: pa.Table, window_ms: int) -> dict[int, int]:
-    """Begin of each window that ticks saw from its begin to its end, and the batch after it; as `advance` counts."""
+    """Return the begin of each window seen whole by ticks, and the batch after it.
+
+    Counted as `advance` counts. The ticks saw it from its begin to its end.
+    """
     rows = batches.select(["batch_id", "polled_at", "kind"]).sort_by("batch_id").to_pylist()
     found, opened, last = {}, None, None
     for row in rows:
@@ -252,11 +313,30 @@ def _closed_by_ticks(batches: pa.Table, window_ms: int) -> dict[int, int]:
 
 
 def find_closed(
-    root: str, versions: Mapping[str, int], begin_ms: int, end_ms: int, window_seconds: int, *, until_ms: int
+    root: str,
+    versions: Mapping[str, int],
+    begin_ms: int,
+    end_ms: int,
+    window_seconds: int,
+    *,
+    until_ms: int,
 ) -> list[Window]:
-    """Return closed windows from the tables; ticks after `until_ms` do not count, as these versions lack their rows."""
+    """Return closed windows from the tables.
+
+    Ticks after `until_ms` do not count, as these versions lack their rows.
+    """
     wanted = "window_start", "batch_id"
-    rows = read_span(root, "group_history", versions.get("group_history"), begin_ms, end_ms, "window_start", wanted)
+    rows = read_span(
+        root,
+        "group_history",
+        versions.get("group_history"),
+        begin_ms,
+        end_ms,
+        "window_start",
+        wanted,
+    )
     around_ms = 2000 * window_seconds  # the ticks before a window tell of it as well
     ticks = read_span(root, "batches", None, begin_ms - around_ms, until_ms, "polled_at")
-    return closed_windows({"group_history": rows, "batches": ticks}, begin_ms, end_ms, window_seconds)
+    return closed_windows(
+        {"group_history": rows, "batches": ticks}, begin_ms, end_ms, window_seconds
+    )

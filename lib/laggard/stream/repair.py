@@ -1,7 +1,7 @@
 """Give tables a new checkpoint when theirs is damaged, missing or not their own.
 
-All that a checkpoint holds for us is in the newest `batches` row: positions, poll, and the versions of the tables that
-are the state. Nothing is deleted but rows that were never visible.
+All that a checkpoint holds for us is in the newest `batches` row: positions, poll, and the versions
+of the tables that are the state. Nothing is deleted but rows that were never visible.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """The fault, the steps of the repair, and the identity to go on under; None to begin with nothing."""
+    """The fault, the repair steps, and the identity to go on under; None to begin with nothing."""
 
     reason: str
     steps: list[str]
@@ -46,7 +46,7 @@ class Repair:
     lease: Lease | None = None
 
     def carry_out(self) -> Iterator[str]:
-        """Carry out the repair; if it is interrupted, the next start or another repair finishes it."""
+        """Carry out the repair; the next start or another repair finishes an interrupted one."""
         if self.identity is None:
             put_aside(self.job.checkpoint, uuid.uuid4().hex)
             remove_unpublished(self.job.tables, -1, self.lease)
@@ -56,13 +56,17 @@ class Repair:
 
 
 def plan_repair(config: Config, lease: Lease | None = None) -> Repair | None:
-    """Find what a start would refuse; None if it would go on. Needs the writer lock, and an answer of the brokers."""
+    """Find faults that a start would refuse; None if it would go on.
+
+    This needs the writer lock, and an answer of the brokers.
+    """
     job = config.job
     topic = look_up(config.cluster)
     if topic is None:
         raise LaggardError(
             "the brokers do not say which offsets topic the tables belong to",
-            cause=f"no answer about {config.cluster.offsets_topic} from {', '.join(config.cluster.bootstrap_servers)}",
+            cause=f"no answer about {config.cluster.offsets_topic} from "
+            f"{', '.join(config.cluster.bootstrap_servers)}",
             fix="check [cluster] with: laggard doctor",
             exit_code=UNREACHABLE,
         )
@@ -82,8 +86,16 @@ def plan_repair(config: Config, lease: Lease | None = None) -> Repair | None:
 
 def _resumption(identity: Identity, *, is_other: bool) -> str:
     if ADMIN in (identity.offsets_topic_id, identity.replaced_topic_id):
-        return "begin again, as cluster.source was changed" if is_other else "ask the coordinators of all groups"
-    return "read the recreated offsets topic from its start" if is_other else "read on at the positions of that batch"
+        return (
+            "begin again, as cluster.source was changed"
+            if is_other
+            else "ask the coordinators of all groups"
+        )
+    return (
+        "read the recreated offsets topic from its start"
+        if is_other
+        else "read on at the positions of that batch"
+    )
 
 
 def _planned(job: Job, found: Found, wanted: Identity, reason: str) -> Repair:
@@ -98,13 +110,24 @@ def _planned(job: Job, found: Found, wanted: Identity, reason: str) -> Repair:
             "begin with the first record: nothing is published yet",
         ]
         return Repair(reason, steps, job, found, None)
-    replaced = before.offsets_topic_id if before and before.offsets_topic_id != wanted.offsets_topic_id else ""
+    replaced = (
+        before.offsets_topic_id
+        if before and before.offsets_topic_id != wanted.offsets_topic_id
+        else ""
+    )
     identity = rebuilt(found, wanted, replaced_topic_id=replaced)
     unpublished = tables_with_unpublished(job.tables, found.newest_batch_id)
     steps = [
         *([aside] if found.has_checkpoint else []),
-        f"go on after batch {found.newest_batch_id} as batch {identity.base_batch_id}, under a new checkpoint id",
+        (
+            f"go on after batch {found.newest_batch_id} as batch {identity.base_batch_id}, under a "
+            "new checkpoint id"
+        ),
         _resumption(identity, is_other=bool(replaced)),
-        *([f"delete rows that were never published from {', '.join(unpublished)}"] if unpublished else []),
+        *(
+            [f"delete rows that were never published from {', '.join(unpublished)}"]
+            if unpublished
+            else []
+        ),
     ]
     return Repair(reason, steps, job, found, identity)

@@ -1,4 +1,4 @@
-"""Evaluate a past range again: the same functions, the same rows, and the memory of the window before it."""
+"""Evaluate a past range again: same functions, same rows, memory of the window before it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,10 @@ class Step:
 
 
 def memory_before(root: str, begin_ms: int, group: str | None = None) -> Remembered:
-    """Return the memory of the newest evaluated window that began before a time; for one group only, if it is given."""
+    """Return the memory of the newest evaluated window that began before a time.
+
+    It is for one group only, if `group` is given.
+    """
     newest = newest_evaluated(root, datetime.fromtimestamp(begin_ms / 1000, timezone.utc))
     if newest is None:
         return Remembered(None, {})
@@ -71,21 +74,33 @@ def memory_before(root: str, begin_ms: int, group: str | None = None) -> Remembe
     return Remembered(newest, memories_of(rows))
 
 
-def replay(root: str, begin_ms: int, end_ms: int, remembered: Remembered, options: Options) -> Iterator[Step]:
-    """Yield every closed window that begins from `begin_ms` to `end_ms`, in order; nothing is written."""
+def replay(
+    root: str, begin_ms: int, end_ms: int, remembered: Remembered, options: Options
+) -> Iterator[Step]:
+    """Yield every closed window from `begin_ms` to `end_ms`, in order; nothing is written.
+
+    Every window begins in this range.
+    """
     memories, step = remembered.memories, 1000 * options.window_seconds
     baseline = _Baseline(root, begin_ms, options)
     for first_ms in range(begin_ms, end_ms + 1, _CHUNK * step):
         last_ms = min(end_ms, first_ms + (_CHUNK - 1) * step)
-        if not find_closed(root, {}, first_ms, last_ms, options.window_seconds, until_ms=last_ms + 2 * step):
+        if not find_closed(
+            root, {}, first_ms, last_ms, options.window_seconds, until_ms=last_ms + 2 * step
+        ):
             continue
         tables = read_history(root, {}, first_ms, last_ms, options)
         laid_out = _laid_out(tables, first_ms, last_ms, options)
         for window in closed_windows(tables, first_ms, last_ms, options.window_seconds):
             before = Baselines(partial(baseline.at, window.begin_ms))
-            evaluated = [writable(each) for each in _evaluate(tables, laid_out, window, memories, before, options)]
+            evaluated = [
+                writable(each)
+                for each in _evaluate(tables, laid_out, window, memories, before, options)
+            ]
             cluster = cluster_of(tables["group_events"], tables["batches"], window, options)
-            windows, findings, memories = settle_apart(evaluated, cluster, memories, options.parameters, check_rows)
+            windows, findings, memories = settle_apart(
+                evaluated, cluster, memories, options.parameters, check_rows
+            )
             same = {"cluster": options.cluster, "batch_id": window.batch_id}
             found = Step(window, [row | same for row in windows], [row | same for row in findings])
             baseline.add(found.windows)
@@ -100,7 +115,8 @@ def _laid_out(
         return lay_out(tables, first_ms, last_ms, options), events_of(tables)
     except NOT_ODD:
         raise
-    except Exception:  # noqa: BLE001 - then each window by itself, as the stream does, which says what it is
+    # then each window by itself, as the stream does, which says what it is
+    except Exception:  # noqa: BLE001
         return None
 
 
@@ -124,7 +140,7 @@ def _evaluate(
 
 
 class _Baseline:
-    """The day before each window: what is stored up to the first one, then the replay's own rows."""
+    """Day before each window: stored rows up to the first one, then the replay's own rows."""
 
     def __init__(self, root: str, begin_ms: int, options: Options) -> None:
         self._root, self._begin_ms, self._options = root, begin_ms, options

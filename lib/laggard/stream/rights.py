@@ -1,4 +1,4 @@
-"""May this user read and write where the job does? Asked at start: later the answer would come out of a library."""
+"""Check of the user's rights to read and write at start; later a library would fail."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 
 
 def check_rights(job: Job) -> None:
-    """Refuse tables, a checkpoint or a folder for Spark's own files without the rights that the job needs."""
+    """Refuse tables, a checkpoint or a Spark folder without the rights that the job needs."""
     for key, place in _places(job):
         refused = _refused_right(place)
         if refused is not None:
             where, right = refused
             raise LaggardError(
                 f"cannot {right} {where}",
-                cause=f"user {os.geteuid()} has no right to {right} there, or it is not a folder; {key} needs it",
+                cause=f"user {os.geteuid()} has no right to {right} there, or it is not a folder; "
+                f"{key} needs it",
                 fix=f"chown -R the place to the job's user, or set {key} to another folder",
                 exit_code=CONFIGURATION,
             )
@@ -46,14 +47,20 @@ def _places(job: Job) -> Iterator[tuple[str, Path]]:
 
 
 def local_folders(spark: Mapping[str, str]) -> list[str]:
-    """Return the folders of Spark's own files; if one cannot be written, the JVM ends without saying why."""
-    given = os.environ.get("SPARK_LOCAL_DIRS") or spark.get("spark.local.dir") or tempfile.gettempdir()
+    """Return the folders of Spark's files; the JVM ends silently if it cannot write to one."""
+    given = (
+        os.environ.get("SPARK_LOCAL_DIRS") or spark.get("spark.local.dir") or tempfile.gettempdir()
+    )
     return [each.strip() for each in given.split(",")]
 
 
 def _refused_right(place: Path) -> tuple[Path, str] | None:
-    """Return the path, or the folder to create it in, with the right that is missing; None if none is."""
-    while not os.path.lexists(place):  # without an exception where a folder above cannot be searched
+    """Return the path with its missing right; None if none is missing.
+
+    The path may be the folder to create it in.
+    """
+    # without an exception where a folder above cannot be searched
+    while not os.path.lexists(place):
         place = place.parent
         if os.path.lexists(place) and not place.is_dir():
             return place, "write"

@@ -1,4 +1,4 @@
-"""Committed offsets that jumped forward over records nobody read: a reset to the end, or a tool's new position."""
+"""Committed offsets that jumped over unread records: a reset to the end, or a tool's position."""
 
 from __future__ import annotations
 
@@ -28,20 +28,25 @@ def find_skips(
     tick: Tick,
     limits: RebalanceParameters = DEFAULTS,
 ) -> Any:
-    """Return the offsets skipped to in this tick; null if none, or if a rate or the newest progress is unknown.
+    """Return the offsets skipped to in this tick; null if none, or if a value is unknown.
 
-    `was_empty` are the groups that had no member before the tick, with the time of their first group record in it.
-    What is committed before that record comes from nobody who reads: every jump is a skip.
-    A group that reads skips when it gets to the log end much faster than it can have read, counted from its newest
-    progress: what piled up in a stop is caught up in one step.
+    The value is a rate or the newest progress.
+
+    `was_empty` are the groups that had no member before the tick, with the time of their first
+    group record in it. What is committed before that record comes from nobody who reads: every
+    jump is a skip. A group that reads skips when it gets to the log end much faster than it can
+    have read, counted from its newest progress: what piled up in a stop is caught up in one step.
     """
     before = merged.before
     seconds = seconds_between(before["sampled_at"], before["base_at"])
     arrival = window_rate(arrived_since_base(before), before["arrival_rate"], seconds)
     consumed = window_rate(reached_since_base(before), before["consume_rate"], seconds)
     # where arrivals have just risen, what is read in this tick is what came in it
-    usual = pc.max_element_wise(arrival, consumed, before["arrival_rate"], before["consume_rate"], rows["arrival_rate"])
-    is_timed = pc.or_(pc.is_valid(consumed), pc.is_valid(before["consume_rate"]))  # on this topic, not on an older one
+    usual = pc.max_element_wise(
+        arrival, consumed, before["arrival_rate"], before["consume_rate"], rows["arrival_rate"]
+    )
+    # on this topic, not on an older one
+    is_timed = pc.or_(pc.is_valid(consumed), pc.is_valid(before["consume_rate"]))
     usual = where(both(is_timed, pc.greater(usual, 0)), usual)  # after a rest its speed is unknown
     returned_at = pa.array([was_empty.get(group) for group in rows["group"].to_pylist()], _TIME)
     is_empty = pc.is_in(rows["group"], pa.array(sorted(was_empty), pa.string()))
@@ -65,4 +70,6 @@ def find_skips(
         as_double(rows["committed_offset"]), pc.subtract(as_double(before["log_end_offset"]), floor)
     )
     was_readable = pc.is_in(before["status"], _READABLE)
-    return where(both(is_seen, when(is_outside, True, both(is_too_fast, lands_at_the_end, was_readable))), to)
+    return where(
+        both(is_seen, when(is_outside, True, both(is_too_fast, lands_at_the_end, was_readable))), to
+    )

@@ -1,6 +1,9 @@
-"""The generation in which a group has stood since before the last 24 hours, however old: a window names its place.
+"""Generations in which groups have stood for over 24 hours; a window names their place.
 
-Most groups rebalance less than once a day. Their members are in rows of long ago, and `group_history` says of when.
+A generation may be of any age.
+
+Most groups rebalance less than once a day. Their members are in rows of long ago, and
+`group_history` says of when.
 """
 
 from __future__ import annotations
@@ -17,7 +20,8 @@ from pyarrow.dataset import field
 from laggard.tables.readers import open_table, read_known, table_uri
 from laggard.tables.sift import holdable
 
-PLACES = {"generations": "generation_at", "group_members": "roster_at"}  # table -> column of group_history
+# table -> column of group_history
+PLACES = {"generations": "generation_at", "group_members": "roster_at"}
 _TIME = pa.timestamp("us", tz="UTC")
 _SCHEMA = pa.schema(
     [
@@ -32,24 +36,33 @@ COLUMNS = tuple(_SCHEMA.names)
 
 
 def places(now: pa.Table, then: pa.Table, span: timedelta) -> pa.Table:
-    """Return the record times of each group's generation, by the start of the window and the columns of `PLACES`.
+    """Return the record times of each group's generation, by window start and `PLACES` columns.
 
-    `now`: rows of `group_history` of the evaluated windows, `then`: those of the windows a span before them.
+    `now`: rows of `group_history` of the evaluated windows, `then`: those of the windows a span
+    before them.
     """
     found = [_SCHEMA.empty_table()]
     for rows, later in ((now, timedelta(0)), (then, span)):
         if set(COLUMNS) <= set(rows.column_names):  # an older job named no places
             columns = {name: rows[name] for name in COLUMNS}
-            columns["window_start"] = pc.add(rows["window_start"], pa.scalar(later, pa.duration("us")))
+            columns["window_start"] = pc.add(
+                rows["window_start"], pa.scalar(later, pa.duration("us"))
+            )
             # the members of a generation before that of now, which is empty, are not its own
             is_older = pc.less(rows["roster_at"], rows["generation_at"])
             columns["roster_at"] = pc.if_else(is_older, pa.scalar(None, _TIME), rows["roster_at"])
             found.append(pa.table(columns, _SCHEMA))
-    return holdable(pa.concat_tables(found))  # a row that is odd costs its own group, when that is evaluated
+    # a row that is odd costs its own group, when that is evaluated
+    return holdable(pa.concat_tables(found))
 
 
-def read_older(root: str, table: DeltaTable, near: pa.Table, name: str, named: pa.Table, before: datetime) -> pa.Table:
-    """Return `near`, a table's rows from a time on, with older rows at the named times and some more of those dates."""
+def read_older(
+    root: str, table: DeltaTable, near: pa.Table, name: str, named: pa.Table, before: datetime
+) -> pa.Table:
+    """Return `near`, a table's rows from a time on, with older rows at the named times.
+
+    Some more rows of those dates are added.
+    """
     older = named.filter(pc.less(named[PLACES[name]], pa.scalar(before, _TIME)))
     if not older.num_rows:
         return near
@@ -63,14 +76,22 @@ def read_older(root: str, table: DeltaTable, near: pa.Table, name: str, named: p
 def _read_files(
     root: str,
     name: str,
-    _: frozenset[str],  # the files of these dates: a member of an old generation may be recorded later
+    # the files of these dates: a member of an old generation may be recorded later
+    _: frozenset[str],
     groups: frozenset[str],
     times: frozenset[datetime],
     columns: tuple[str, ...],
 ) -> pa.Table:
-    """Return rows of these groups and times at the newest version; no window evaluates what was published since."""
-    is_wanted = field("record_timestamp").isin(pa.array(sorted(times), _TIME)) & field("group").isin(sorted(groups))
-    rows = read_known(open_table(root, name), table_uri(root, name), columns, is_wanted, _of_dates(times))
+    """Return rows of these groups and times at the newest version.
+
+    No window evaluates rows published since.
+    """
+    is_wanted = field("record_timestamp").isin(pa.array(sorted(times), _TIME)) & field(
+        "group"
+    ).isin(sorted(groups))
+    rows = read_known(
+        open_table(root, name), table_uri(root, name), columns, is_wanted, _of_dates(times)
+    )
     return rows.select(list(columns))
 
 
@@ -80,9 +101,11 @@ def _of_dates(times: Iterable[datetime]) -> str:
 
 
 def by_window(named: pa.Table, column: str) -> dict[datetime, dict[str, list[datetime]]]:
-    """Return the possible times of the groups' newest generations, by the start of the window and the group."""
+    """Return possible times of groups' newest generations, by window start and group."""
     found: dict[datetime, dict[str, list[datetime]]] = {}
-    for start, group, at in zip(*(named[each].to_pylist() for each in ("window_start", "group", column)), strict=True):
+    for start, group, at in zip(
+        *(named[each].to_pylist() for each in ("window_start", "group", column)), strict=True
+    ):
         if at is not None:
             found.setdefault(start, {}).setdefault(group, []).append(at)
     return found

@@ -1,4 +1,4 @@
-"""Before the query: wait for the cluster, and refuse tables and a checkpoint that do not belong together.
+"""Steps before the query: wait for the cluster, and refuse mismatched tables and checkpoint.
 
 After a failure: decide by its class if the query is started again, and after how long.
 """
@@ -21,7 +21,15 @@ from laggard.errors import DENIED, INTERNAL, REFUSED, TEMPORARY, UNREACHABLE, La
 from laggard.sources.brokers import Brokers
 from laggard.sources.readiness import NotReadyYet, OffsetsTopic, find_source
 from laggard.stream.checkpoint import check_checkpoint
-from laggard.stream.identity import Found, Identity, check_start, find_state, follows_another, identity_path, to_json
+from laggard.stream.identity import (
+    Found,
+    Identity,
+    check_start,
+    find_state,
+    follows_another,
+    identity_path,
+    to_json,
+)
 from laggard.stream.rights import check_rights
 from laggard.tables.delta import create_tables
 from laggard.tables.unpublished import remove_unpublished
@@ -39,7 +47,9 @@ _KEPT_ASIDE = 2
 def wait_for_offsets_topic(
     cluster: Cluster, stopping: Event, beat: Callable[[str], None], *, once: bool = False
 ) -> OffsetsTopic | None:
-    """Wait for the offsets topic, or what replaces it, and return it; log every 10 s what is missing.
+    """Wait for the offsets topic, or its replacement, and return it.
+
+    Missing parts are logged every 10 s.
 
     None when stopped meanwhile. With `once` a LaggardError after two minutes.
     """
@@ -53,9 +63,11 @@ def wait_for_offsets_topic(
             except NotReadyYet as reason:
                 if once and time.monotonic() - began >= ONE_RUN_SECONDS:
                     raise LaggardError(
-                        f"gave up waiting for {cluster.offsets_topic} after {ONE_RUN_SECONDS:.0f} s",
+                        f"gave up waiting for {cluster.offsets_topic} after "
+                        f"{ONE_RUN_SECONDS:.0f} s",
                         cause=str(reason),
-                        fix="run it again once the cluster is there; without --once the job waits until it is",
+                        fix="run it again once the cluster is there; without --once the job "
+                        "waits until it is",
                         exit_code=TEMPORARY,
                     ) from reason
                 if time.monotonic() - said_at >= SAY_EVERY_SECONDS:
@@ -80,11 +92,13 @@ def look_up(cluster: Cluster) -> OffsetsTopic | None:
 
 
 def prepare(job: Job, topic: OffsetsTopic, lease: Lease | None = None) -> Identity:
-    """Create what is missing and refuse what does not belong together, before anything expensive starts."""
+    """Create missing parts and refuse mismatched ones, before anything expensive starts."""
     check_rights(job)
     create_tables(job.tables, lease=lease)
     found = find_state(job.tables, job.checkpoint)
-    identity = check_start(found, Identity(topic.cluster_id, topic.topic_id, job.tables, job.window_seconds))
+    identity = check_start(
+        found, Identity(topic.cluster_id, topic.topic_id, job.tables, job.window_seconds)
+    )
     settle(job, found, identity, lease)
     with suppress(OSError):
         remove_old(job.checkpoint, identity.checkpoint_id)
@@ -92,7 +106,7 @@ def prepare(job: Job, topic: OffsetsTopic, lease: Lease | None = None) -> Identi
 
 
 def settle(job: Job, found: Found, identity: Identity, lease: Lease | None) -> None:
-    """Make tables and checkpoint those of the identity; what is cut off is done again by the next start."""
+    """Make tables and checkpoint those of the identity; the next start repeats a cut-off run."""
     is_next = follows_another(identity, found.batch_checkpoint_id)
     stored_id = (found.identity or {}).get("checkpoint_id", "")
     if found.has_checkpoint and not is_next and stored_id == identity.checkpoint_id:
@@ -105,24 +119,37 @@ def settle(job: Job, found: Found, identity: Identity, lease: Lease | None) -> N
         remove_unpublished(job.tables, found.newest_batch_id, lease)
 
 
-def _make_way(job: Job, found: Found, checkpoint_id: str, *, is_next: bool, lease: Lease | None) -> None:
+def _make_way(
+    job: Job, found: Found, checkpoint_id: str, *, is_next: bool, lease: Lease | None
+) -> None:
     """Put away what a new checkpoint must not begin with, before its identity is written."""
     if is_next and not found.has_checkpoint:
-        log.warning("the checkpoint is missing: going on after batch %s of the tables", found.newest_batch_id)
+        log.warning(
+            "the checkpoint is missing: going on after batch %s of the tables",
+            found.newest_batch_id,
+        )
     put_aside(job.checkpoint, checkpoint_id)  # its commits would be taken for those of the new one
     if found.newest_batch_id is None:  # otherwise its rows would be published as the first batch's
         remove_unpublished(job.tables, -1, lease)
 
 
 def remove_old(checkpoint: str, checkpoint_id: str) -> None:
-    """Remove all but the newest two that were put aside, and the diagnosis' own of other ids: a disk may be small."""
+    """Remove all but the newest two checkpoints put aside, and other ids' diagnosis files.
+
+    A disk may be small.
+    """
     place = files.locate(checkpoint)
     if not files.is_local(place):
         return
-    beside = {each: each.name.removeprefix(f"{Path(place).name}.") for each in Path(place).parent.iterdir()}
+    beside = {
+        each: each.name.removeprefix(f"{Path(place).name}.")
+        for each in Path(place).parent.iterdir()
+    }
     aside = [each for each, name in beside.items() if re.fullmatch(r"[0-9a-f]{32}(\.\d+)?", name)]
     aside.sort(key=lambda each: each.stat().st_mtime_ns, reverse=True)
-    evaluated = [each for each, name in beside.items() if re.fullmatch(r"diagnose-[0-9a-f]{8}", name)]
+    evaluated = [
+        each for each, name in beside.items() if re.fullmatch(r"diagnose-[0-9a-f]{8}", name)
+    ]
     for each in (*aside[_KEPT_ASIDE:], *evaluated):
         if each.name != f"{Path(place).name}.diagnose-{checkpoint_id[:8]}":
             shutil.rmtree(each, ignore_errors=True)
@@ -181,7 +208,8 @@ class Retries:
 
     def _is_tried_again(self, failure: LaggardError) -> bool:
         if failure.exit_code == DENIED:
-            return self._has_published  # at start it is a mistake, later perhaps a rotation of secrets
+            # at start it is a mistake, later perhaps a rotation of secrets
+            return self._has_published
         if failure.exit_code == INTERNAL:
             self._internal += 1
             return self._internal <= INTERNAL_TRIES
@@ -189,9 +217,11 @@ class Retries:
 
 
 def given_up(failure: LaggardError) -> LaggardError:
-    """Return the failure after the last try; if it should have passed, its exit code is TEMPORARY."""
+    """Return the failure after the last try; if it should have passed, exit with TEMPORARY."""
     code = TEMPORARY if failure.exit_code in PASSING else failure.exit_code
-    cause = f"{failure.cause}; no batch was published for {GIVE_UP_SECONDS / 60:.0f} minutes".removeprefix("; ")
+    cause = (
+        f"{failure.cause}; no batch was published for {GIVE_UP_SECONDS / 60:.0f} minutes"
+    ).removeprefix("; ")
     found = LaggardError(failure.what, cause=cause, fix=failure.fix, exit_code=code)
     found.__cause__ = failure.__cause__
     return found

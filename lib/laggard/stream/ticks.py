@@ -35,9 +35,10 @@ def next_tick(
 ) -> Tick:
     """Return the tick of a batch that reads to these positions, after the newest published row.
 
-    `rereads`: some of its records were read before. `written`: positions up to which history has their rows, though the
-    topic is read again from its start. `silent`: offsets partitions that did not answer after the poll.
-    Live ticks begin when every partition has been read once: what a silent broker gives later would be taken for new.
+    `rereads`: some of its records were read before. `written`: positions up to which history has
+    their rows, though the topic is read again from its start. `silent`: offsets partitions that did
+    not answer after the poll. Live ticks begin when every partition has been read once: what a
+    silent broker gives later would be taken for new.
     """
     was_live = last is not None and last["kind"] == TICK
     moment = place(last, snapshot)
@@ -79,29 +80,55 @@ def _at_border(last: Mapping[str, Any] | None, tick: Tick) -> Tick:
         return tick
     opens = tick.counts and last["polled_at"] < tick.window_start
     # a window is closed once, also where ticks went on in it after it had to end early
-    closes = last["kind"] == TICK and (opens or not tick.counts) and is_open(last, tick.window_seconds)
+    closes = (
+        last["kind"] == TICK and (opens or not tick.counts) and is_open(last, tick.window_seconds)
+    )
     return replace(tick, opens_window=opens, closes_windows=closes)
 
 
 def _still_written(written: Mapping[int, int], parts: pa.Table) -> tuple[tuple[int, int], ...]:
-    """Return the partitions and positions, without those whose log now ends lower: its offsets are given out again."""
-    ends = dict(zip(parts["offsets_partition"].to_pylist(), parts["high_watermark"].to_pylist(), strict=True))
-    return tuple((part, end) for part, end in sorted(written.items()) if (ends.get(part) or end) >= end)
+    """Return partitions and positions, without those whose log now ends lower.
+
+    Offsets of these are given out again.
+    """
+    ends = dict(
+        zip(
+            parts["offsets_partition"].to_pylist(), parts["high_watermark"].to_pylist(), strict=True
+        )
+    )
+    return tuple(
+        (part, end) for part, end in sorted(written.items()) if (ends.get(part) or end) >= end
+    )
 
 
 def _blocked(parts: pa.Table, unread: frozenset[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Find offsets partitions behind an open transaction; apart from them those that were, and do not answer now."""
+    """Find offsets partitions behind an open transaction.
+
+    Apart from them are those that were, and do not answer now.
+    """
     found = parts.filter(pc.is_valid(parts["blocked_since"]))["offsets_partition"].to_pylist()
-    return tuple(each for each in found if each not in unread), tuple(each for each in found if each in unread)
+    return tuple(each for each in found if each not in unread), tuple(
+        each for each in found if each in unread
+    )
 
 
 def _has_read_all(
-    snapshot: Snapshot, source_to: Mapping[int, int], silent: frozenset[int], *, was_live: bool, has_history: bool
+    snapshot: Snapshot,
+    source_to: Mapping[int, int],
+    silent: frozenset[int],
+    *,
+    was_live: bool,
+    has_history: bool,
 ) -> bool:
-    """Return True if all that the poll found is read; without an answer on the offsets topic, as it was before."""
+    """Return True if all that the poll found is read.
+
+    Without an answer on the offsets topic, it is as it was before.
+    """
     parts = snapshot.offsets_partitions
     if parts.num_rows:
-        left_out = pc.is_in(parts["offsets_partition"], value_set=pa.array(sorted(silent), pa.int32()))
+        left_out = pc.is_in(
+            parts["offsets_partition"], value_set=pa.array(sorted(silent), pa.int32())
+        )
         return is_read(source_to, parts.filter(pc.invert(left_out)))
     if snapshot.pending_groups is not None:  # every group was asked once, or they were before
         return snapshot.positions.num_rows > 0 and (has_history or not snapshot.pending_groups)
@@ -115,14 +142,18 @@ def batch_row(
     source_to: Mapping[int, int],
     versions: Mapping[str, int],
 ) -> dict[str, Any]:
-    """Return the columns of `batches` that come from the poll, the positions and the tables' versions."""
+    """Return the `batches` columns that come from the poll, positions and table versions."""
     parts = {part["offsets_partition"]: part for part in snapshot.offsets_partitions.to_pylist()}
     for part in parts.values():
         if part["last_stable_offset"] is None:  # it is unknown whether a transaction is in the way
             part["blocked_since"] = None
 
     def by_partition(column: str) -> dict[int, Any] | None:
-        return {key: part[column] for key, part in parts.items() if part[column] is not None} if parts else None
+        return (
+            {key: part[column] for key, part in parts.items() if part[column] is not None}
+            if parts
+            else None
+        )
 
     return {
         "kind": TICK if tick.is_caught_up else BACKFILL,

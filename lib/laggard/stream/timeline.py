@@ -1,8 +1,8 @@
-"""The time of a tick: it never goes back, and it says how it differs from the time that truly passed.
+"""Time of a tick: it never goes back, and its difference from the true elapsed time is recorded.
 
-A clock that was set back holds the time of rows where it was, and windows wait; one that was set forward moves it. In
-both cases times of our own that were stored before are shifted, so that rates and ages are of true seconds. The reasons
-are in docs/decisions.
+A clock that was set back holds the time of rows where it was, and windows wait; one that was set
+forward moves it. In both cases times of our own that were stored before are shifted, so that rates
+and ages are of true seconds. The reasons are in docs/decisions.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Gap = dict[str, Any]
 class Moment:
     """The time of a tick.
 
-    `elapsed` is the true time since the tick before, `shift` what is to be added to stored times of our own; both None
-    where the machine cannot tell: it was booted since.
+    `elapsed` is the true time since the tick before, `shift` what is to be added to stored times of
+    our own; both None where the machine cannot tell: it was booted since.
     """
 
     now: datetime
@@ -44,7 +44,10 @@ class Moment:
 
 
 def place(last: Mapping[str, Any] | None, snapshot: Snapshot) -> Moment:
-    """Return the time of a poll after the last tick; `last` is the newest row of `batches`, the floor of all later."""
+    """Return the time of a poll after the last tick.
+
+    `last` is the newest row of `batches`, the floor of all later.
+    """
     reading = snapshot.reading
     wall = _time(reading.wall_ms)
     if last is None or last["polled_at"] is None:
@@ -56,16 +59,24 @@ def place(last: Mapping[str, Any] | None, snapshot: Snapshot) -> Moment:
     elapsed = None if seconds is None else timedelta(seconds=seconds)
     suspended = timedelta(seconds=reading.suspended_since(before))
     if floor - wall > SLACK:
-        return Moment(floor, reading, True, elapsed, None if elapsed is None else -elapsed, suspended)
+        return Moment(
+            floor, reading, True, elapsed, None if elapsed is None else -elapsed, suspended
+        )
     now = max(wall, floor)
     shift = timedelta(0)
-    if elapsed is not None and abs(now - floor - elapsed) > (SLACK if wall > floor else timedelta(0)) + DRIFT * elapsed:
+    if (
+        elapsed is not None
+        and abs(now - floor - elapsed) > (SLACK if wall > floor else timedelta(0)) + DRIFT * elapsed
+    ):
         shift = now - floor - elapsed
     return Moment(now, reading, False, elapsed, shift, suspended)
 
 
 def reading_of(row: Mapping[str, Any]) -> Reading:
-    """Return the clocks at the poll of a `batches` row; rows of an older job have the wall clock only."""
+    """Return the clocks at the poll of a `batches` row.
+
+    Rows of an older job have the wall clock only.
+    """
     clock = row.get("clock")
     if not clock:
         return Reading(round(row["polled_at"].timestamp() * 1000))
@@ -75,8 +86,15 @@ def reading_of(row: Mapping[str, Any]) -> Reading:
 
 def clock_column(reading: Reading) -> dict[str, Any]:
     """Return the column `clock` of a reading, the inverse of `reading_of`."""
-    known = (reading.boot_id, reading.boot_ms, reading.awake_ms) if reading.boot_id else (None, None, None)
-    return {"wall": _time(reading.wall_ms), **dict(zip(("boot_id", "boot_ms", "awake_ms"), known, strict=True))}
+    known = (
+        (reading.boot_id, reading.boot_ms, reading.awake_ms)
+        if reading.boot_id
+        else (None, None, None)
+    )
+    return {
+        "wall": _time(reading.wall_ms),
+        **dict(zip(("boot_id", "boot_ms", "awake_ms"), known, strict=True)),
+    }
 
 
 def was_held(row: Mapping[str, Any]) -> bool:
@@ -85,9 +103,14 @@ def was_held(row: Mapping[str, Any]) -> bool:
 
 
 def time_gaps(
-    last: Mapping[str, Any], moment: Moment, window: timedelta, *, was_down: bool, frozen: timedelta = timedelta(0)
+    last: Mapping[str, Any],
+    moment: Moment,
+    window: timedelta,
+    *,
+    was_down: bool,
+    frozen: timedelta = timedelta(0),
 ) -> list[Gap]:
-    """Return gap rows for time that no tick observed, and for time that the clock skipped or repeated.
+    """Return gap rows for time no tick observed, and for time the clock skipped or repeated.
 
     `frozen`: seconds for which this process did not run since the poll before.
     """
@@ -111,7 +134,9 @@ def time_gaps(
 
 
 def backfill_gaps(last: Mapping[str, Any], tick: Tick) -> list[Gap]:
-    """Return the gap row after a batch that only caught up: windows without rows, or that ended early, because of it.
+    """Return the gap row after a batch that only caught up.
+
+    Windows lack rows, or ended early, because of it.
 
     Nothing of it on a first start, before which there are no windows.
     """
@@ -120,7 +145,11 @@ def backfill_gaps(last: Mapping[str, Any], tick: Tick) -> list[Gap]:
         return []
     since = _window_start(last["polled_at"], tick.window_seconds)
     since = last["polled_at"] if since <= done else since
-    until = tick.window_start if tick.opens_window or not tick.is_caught_up else tick.window_start + tick.window
+    until = (
+        tick.window_start
+        if tick.opens_window or not tick.is_caught_up
+        else tick.window_start + tick.window
+    )
     return [_gap(CATCHING_UP, since, until)] if since < until else []
 
 
@@ -136,11 +165,16 @@ def _gaps_while_held(last: Mapping[str, Any], moment: Moment) -> list[Gap]:
 def is_open(last: Mapping[str, Any] | None, window_seconds: int) -> bool:
     """Return True if the window of the tick before was not closed yet."""
     done = None if last is None else last.get("windows_closed_to")
-    return last is not None and (done is None or _window_start(last["polled_at"], window_seconds) > done)
+    return last is not None and (
+        done is None or _window_start(last["polled_at"], window_seconds) > done
+    )
 
 
 def is_unwritten(window_start_ms: int, last: Mapping[str, Any] | None) -> bool:
-    """Return True if rows of a window that the poller closed are not written yet: its clock may have been set back."""
+    """Return True if rows of a window that the poller closed are not written yet.
+
+    Its clock may have been set back.
+    """
     done = None if last is None else last.get("windows_closed_to")
     return done is None or _time(window_start_ms) > done
 

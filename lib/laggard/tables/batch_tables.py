@@ -13,26 +13,34 @@ LOG_TRUNCATED = "log_truncated"
 OFFSETS_TOPIC_RECREATED = "offsets_topic_recreated"
 SOURCE_CHANGED = "source_changed"  # cluster.source is another one
 GAP_REASONS = (
-    JOB_DOWN, TICK_LATE, CATCHING_UP, CLOCK, RECORDS_REMOVED, LOG_TRUNCATED, OFFSETS_TOPIC_RECREATED, SOURCE_CHANGED,
+    JOB_DOWN, TICK_LATE, CATCHING_UP, CLOCK, RECORDS_REMOVED, LOG_TRUNCATED,
+    OFFSETS_TOPIC_RECREATED, SOURCE_CHANGED,
 )  # fmt: skip
 # keys of the maps below: an exporter shows each from 0 on, so that the first rise is seen
 OUTCOMES = ("decoded", "tombstone", "unknown", "dead")
 STAGES = ("poll", "decode", "advance", "publish")
 APIS = (
-    "metadata", "list_offsets", "list_groups", "describe_configs", "find_coordinator", "describe_groups",
+    "metadata", "list_offsets", "list_groups", "describe_configs", "find_coordinator",
+    "describe_groups",
     "consumer_group_describe", "offset_fetch",
 )  # fmt: skip
 
 DEAD_LETTERS = Table(
     "dead_letters",
-    "Records of the offsets topic that could not be decoded, at most 1000 a batch; all are counted in batches.",
+    "Records of the offsets topic that could not be decoded, at most 1000 a batch; all are "
+    "counted in batches.",
     ("cluster", "source_partition", "source_offset"),
     (
         DATE,
         CLUSTER,
         Column("source_partition", "int", "partition of the offsets topic"),
         Column("source_offset", "bigint", "offset of the record there"),
-        Column("record_timestamp", "timestamp", "time of the record", "outside the calendar; date is then the tick's"),
+        Column(
+            "record_timestamp",
+            "timestamp",
+            "time of the record",
+            "outside the calendar; date is then the tick's",
+        ),
         BATCH_ID,
         Column("record_type", "int", "first two bytes of the key", "key unreadable"),
         Column("reason", "string", "what is wrong: truncated, bad_length, ..."),
@@ -48,7 +56,8 @@ DEAD_LETTERS = Table(
 
 BATCHES = Table(
     "batches",
-    "One row per tick, written last: it publishes the tick and names the version of every table. Gaps are rows too.",
+    "One row per tick, written last: it publishes the tick and names the version of every table. "
+    "Gaps are rows too.",
     ("cluster", "batch_id", "kind", "gap_seq"),
     (
         DATE,
@@ -57,7 +66,8 @@ BATCHES = Table(
         Column(
             "kind",
             "string",
-            "tick, backfill (still catching up: rows are stale), or gap (time or records not observed)",
+            "tick, backfill (still catching up: rows are stale), or gap (time or records not "
+            "observed)",
         ),
         Column("gap_seq", "int", "0, or the number of the gap row within the batch"),
         Column("poll_id", "bigint", "poll of the tick", "no poll in this batch"),
@@ -90,7 +100,12 @@ BATCHES = Table(
         Column("tombstones", "bigint", "tombstones", "gap"),
         Column("unknown", "bigint", "records of a type or version not known", "gap"),
         Column("dead", "bigint", "records that could not be decoded", "gap"),
-        Column("table_versions", "map<string,bigint>", "table to the Delta version this tick published", "gap"),
+        Column(
+            "table_versions",
+            "map<string,bigint>",
+            "table to the Delta version this tick published",
+            "gap",
+        ),
         Column(
             "durations_seconds",
             "map<string,double>",
@@ -119,7 +134,9 @@ BATCHES = Table(
         Column("gap_from", "timestamp", "last time observed before the gap", "not a gap"),
         Column("gap_to", "timestamp", "first time observed after the gap", "not a gap"),
         Column("gap_from_offset", "bigint", "first offset not read", "not a gap of records"),
-        Column("gap_to_offset", "bigint", "first offset read after the gap", "not a gap of records"),
+        Column(
+            "gap_to_offset", "bigint", "first offset read after the gap", "not a gap of records"
+        ),
         Column(
             "gap_reason",
             "string",
@@ -135,16 +152,32 @@ BATCHES = Table(
         Column(
             "clock",
             "struct<wall:timestamp,boot_id:string,boot_ms:bigint,awake_ms:bigint>",
-            "clocks of the job's machine at the poll: wall clock (before polled_at while time is held), "
+            "clocks of the job's machine at the poll: wall clock (before polled_at while time is "
+            "held), "
             "and time since that boot with suspended time and without it",
             "gap, or a row of an older job",
         ),
-        Column("windows_closed_to", "timestamp", "state: start of the newest window that has rows", "gap, or none yet"),
-        Column("quarantined_groups", "int", "groups in quarantine after the tick: error ADVANCE_FAILED", "gap"),
         Column(
-            "quarantined", "map<string,string>", "at most 20 of these groups, each to the class of its exception", "gap"
+            "windows_closed_to",
+            "timestamp",
+            "state: start of the newest window that has rows",
+            "gap, or none yet",
         ),
-        Column("quarantines_total", "bigint", "times that a group entered quarantine so far", "gap"),
+        Column(
+            "quarantined_groups",
+            "int",
+            "groups in quarantine after the tick: error ADVANCE_FAILED",
+            "gap",
+        ),
+        Column(
+            "quarantined",
+            "map<string,string>",
+            "at most 20 of these groups, each to the class of its exception",
+            "gap",
+        ),
+        Column(
+            "quarantines_total", "bigint", "times that a group entered quarantine so far", "gap"
+        ),
         Column(
             "origin",
             "struct<cluster_id:string,offsets_topic_id:string,window_seconds:int>",
@@ -178,20 +211,23 @@ BATCHES = Table(
         Column(
             "clock_skew_seconds",
             "double",
-            "brokers' clock - the job's: the smallest difference that explains the times of this batch's commits",
+            "brokers' clock - the job's: the smallest difference that explains the times of this "
+            "batch's commits",
             "gap, or no commit",
         ),
         Column(
             "shed_keys_total",
             "bigint",
-            "new partitions refused so far, counted in each tick that saw them, because partition_status had"
+            "new partitions refused so far, counted in each tick that saw them, because "
+            "partition_status had"
             " job.max_group_partitions rows",
             "gap, or a row of an older job",
         ),
         Column(
             "reconcile_corrections_total",
             "bigint",
-            "rows removed so far of groups that their coordinator did not know any more, though no tombstone was read",
+            "rows removed so far of groups that their coordinator did not know any more, though "
+            "no tombstone was read",
             "gap, or a row of an older job",
         ),
     ),

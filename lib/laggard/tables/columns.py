@@ -1,7 +1,7 @@
 """Parts of a table's declaration, and the columns that several tables share.
 
-Types are Spark DDL. A column is null when its value is not known, never 0; `null` says when that is.
-Offsets and counts are records, durations are seconds, timestamps are UTC.
+Types are Spark DDL. A column is null when its value is not known, never 0; `null` says when that
+is. Offsets and counts are records, durations are seconds, timestamps are UTC.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class Table:
     columns: tuple[Column, ...]
     overwritten: bool = False  # the whole table is replaced each tick; otherwise rows are appended
     time_column: str = ""  # append tables are partitioned by its date
-    is_of_diagnosis: bool = False  # the diagnosis writes it after the batch, so no `batches` row names its version
+    # the diagnosis writes it after the batch, so no `batches` row names its version
+    is_of_diagnosis: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -50,7 +51,10 @@ AGGREGATE = Column("status", "string", "ok, partial (a committed partition is no
 MEMBERSHIP = Column("status", "string", "ok, partial (some fields could not be derived) or stale")
 POLL_ID = Column("poll_id", "bigint", "poll whose log ends the row uses")
 COMMIT_INTERVAL = Column(
-    "commit_interval_seconds", "double", "median of the newest gaps between commits", "fewer than 3 gaps"
+    "commit_interval_seconds",
+    "double",
+    "median of the newest gaps between commits",
+    "fewer than 3 gaps",
 )
 REPEAT_COMMITS = Column(
     "repeat_commits",
@@ -58,7 +62,9 @@ REPEAT_COMMITS = Column(
     "commits since the newest progress that repeat the offset, as far as seen live",
     "no commit",
 )
-LEADER_BROKER = Column("leader_broker", "int", "broker that leads the partition", "no leader, or the poll has no value")
+LEADER_BROKER = Column(
+    "leader_broker", "int", "broker that leads the partition", "no leader, or the poll has no value"
+)
 
 EVIDENCE = (
     POLL_ID,
@@ -81,28 +87,47 @@ EVIDENCE = (
         "when the coordinator accepted the commit, by its clock",
         "no commit, or it was polled",
     ),
-    Column("committed_offset", "bigint", "next record the group will read", "no commit, or a negative one"),
+    Column(
+        "committed_offset",
+        "bigint",
+        "next record the group will read",
+        "no commit, or a negative one",
+    ),
     Column(
         "log_end_offset",
         "bigint",
-        "next offset of the log; with isolation read_committed in [[policy]] the last stable offset, as no record from "
+        "next offset of the log; with isolation read_committed in [[policy]] the last stable "
+        "offset, as no record from "
         "there on can be read yet (but at least the committed offset, up to the log's end)",
         "the poll has no value",
     ),
-    Column("log_start_offset", "bigint", "first offset of the log, as newest known", "not polled yet"),
-    Column("ahead_records", "bigint", "records by which the commit is ahead of the poll", "either end unknown"),
+    Column(
+        "log_start_offset", "bigint", "first offset of the log, as newest known", "not polled yet"
+    ),
+    Column(
+        "ahead_records",
+        "bigint",
+        "records by which the commit is ahead of the poll",
+        "either end unknown",
+    ),
     Column(
         "error",
         "string",
-        "Kafka's error name if the poll has no value; NEGATIVE_OFFSET for a commit that leaves the group without an"
-        " offset; COMMIT_TRUNCATED for one that the offsets topic lost; COORDINATOR_NOT_AVAILABLE if the leader of its"
-        " offsets partition has not answered for a window; ADVANCE_FAILED for a group in quarantine",
+        "Kafka's error name if the poll has no value; NEGATIVE_OFFSET for a commit that leaves "
+        "the group without an"
+        " offset; COMMIT_TRUNCATED for one that the offsets topic lost; "
+        "COORDINATOR_NOT_AVAILABLE if the leader of its"
+        " offsets partition has not answered for a window; ADVANCE_FAILED for a group in "
+        "quarantine",
         "no error",
     ),
 )
 LAG = (
     Column(
-        "lag", "bigint", "log_end_offset - committed_offset, 0 when the commit is ahead of the poll", "status is not ok"
+        "lag",
+        "bigint",
+        "log_end_offset - committed_offset, 0 when the commit is ahead of the poll",
+        "status is not ok",
     ),
     Column(
         "time_lag_seconds",
@@ -111,7 +136,12 @@ LAG = (
         "status is not ok or history too short",
     ),
     Column("time_lag_method", "string", "caught_up or history", "no time lag"),
-    Column("time_lag_error_seconds", "double", "error bound: the gap between the two polls used", "no time lag"),
+    Column(
+        "time_lag_error_seconds",
+        "double",
+        "error bound: the gap between the two polls used",
+        "no time lag",
+    ),
     Column(
         "time_lag_censored",
         "boolean",
@@ -121,9 +151,11 @@ LAG = (
     Column(
         "lost_records",
         "bigint",
-        "log_start_offset - committed_offset if positive; otherwise, in lag_windows, records certainly lost in the"
+        "log_start_offset - committed_offset if positive; otherwise, in lag_windows, records "
+        "certainly lost in the"
         " window",
-        "status is not ok or below_log_start; or, in lag_windows, the offset passed the log start and it is unknown"
+        "status is not ok or below_log_start; or, in lag_windows, the offset passed the log "
+        "start and it is unknown"
         " what had been read by then",
     ),
 )

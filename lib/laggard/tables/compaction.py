@@ -1,7 +1,8 @@
-"""Compaction: one large file in place of many small ones, written where there is time for it, committed here.
+"""Compaction: a large file in place of many small ones, written in spare time, committed here.
 
-delta-rs refuses none of two compactions of the same files at once, and afterwards each row is there twice. So a commit
-of ours goes onto the very version in which all files that it replaces were seen, or it fails and looks again
+delta-rs refuses none of two compactions of the same files at once, and afterwards each row is
+there twice. So a commit of ours goes onto the very version in which all files that it replaces
+were seen, or it fails and looks again
 (docs/decisions/0026-compaction-commits-onto-what-it-saw.md).
 """
 
@@ -45,7 +46,9 @@ class Merge:
 
     def carry_out(self) -> DataFile:
         """Write the new file, which belongs to no version yet."""
-        return merge_files(table_uri(self.root, self.table), self.schema, self.paths, {"date": self.date})
+        return merge_files(
+            table_uri(self.root, self.table), self.schema, self.paths, {"date": self.date}
+        )
 
 
 CarryOut = Callable[[Sequence[Merge]], Iterable[DataFile]]
@@ -57,7 +60,10 @@ def carry_out_here(merges: Sequence[Merge]) -> Iterable[DataFile]:
 
 
 def carry_out_on(context: SparkContext) -> CarryOut:
-    """Merge side by side on Spark's executors, which need laggard and the store's settings, but no connector."""
+    """Merge side by side on Spark's executors, without a connector.
+
+    They need laggard and the store's settings.
+    """
     chosen = storage.settings()
 
     def carry_out(each: Merge) -> DataFile:
@@ -75,9 +81,12 @@ def compact(
     carry_out: CarryOut = carry_out_here,
     max_seconds: float = 1800.0,
 ) -> None:
-    """Merge the small files of each date before this one; a date that fails stops none of the others, and is raised.
+    """Merge the small files of each date before this one; a failing date stops no other.
 
-    A file that is not committed after `max_seconds` is given up: it is half as old as what VACUUM deletes.
+    Its failure is raised.
+
+    A file that is not committed after `max_seconds` is given up: it is half as old as what VACUUM
+    deletes.
     """
     errors = []
     remove_partial_files(table_uri(root, name))
@@ -103,7 +112,10 @@ def plan(root: str, name: str, delta: DeltaTable, before: str) -> dict[str, list
     for date in sorted(small):
         packs = [pack for pack in _packed(small[date]) if len(pack) > 1]
         if packs:
-            planned[date] = [Merge(root, name, schema, date, tuple(each["path"] for each in pack)) for pack in packs]
+            planned[date] = [
+                Merge(root, name, schema, date, tuple(each["path"] for each in pack))
+                for pack in packs
+            ]
     return planned
 
 
@@ -121,7 +133,9 @@ def _packed(actions: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 
 
 def _files(delta: DeltaTable) -> dict[str, dict[str, Any]]:
-    return {each["path"]: each for each in pa.table(delta.get_add_actions(flatten=True)).to_pylist()}
+    return {
+        each["path"]: each for each in pa.table(delta.get_add_actions(flatten=True)).to_pylist()
+    }
 
 
 def _replace(delta: DeltaTable, merge: Merge, file: DataFile, until: float) -> None:
@@ -133,7 +147,8 @@ def _replace(delta: DeltaTable, merge: Merge, file: DataFile, until: float) -> N
         gone = [path for path in merge.paths if path not in known]
         if gone:
             raise LaggardError(
-                f"{merge.table} of {merge.date} was compacted or deleted by another process meanwhile",
+                f"{merge.table} of {merge.date} was compacted or deleted by another process "
+                "meanwhile",
                 cause=f"{gone[0]} is no longer in the table",
                 fix="none needed: nothing was changed, and what is left is done the next time",
                 exit_code=TEMPORARY,
@@ -147,7 +162,10 @@ def _replace(delta: DeltaTable, merge: Merge, file: DataFile, until: float) -> N
             )
         try:
             delta.create_write_transaction(
-                [AddAction(**asdict(file), data_change=False), *(_removal(known[path]) for path in merge.paths)],
+                [
+                    AddAction(**asdict(file), data_change=False),
+                    *(_removal(known[path]) for path in merge.paths),
+                ],
                 mode="append",
                 schema=delta.schema(),
                 partition_by=["date"],

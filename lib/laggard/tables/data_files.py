@@ -1,6 +1,9 @@
-"""Data files of the Delta tables: written and read with Arrow where the rows are, on driver or executor.
+"""Data files of the Delta tables, written and read with Arrow on the driver or executor.
 
-A file belongs to no table version until a commit names it (`tables/delta.py`); VACUUM deletes those that none names.
+This is the process that has the rows.
+
+A file belongs to no table version until a commit names it (`tables/delta.py`); VACUUM deletes
+those that none names.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ from laggard.files import is_local, open_uri
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.schemas import Table
 
-CHECKED = ("lag", "partition")  # never negative: the tables' CHECK, which the writer of a file has to keep
+# never negative: the tables' CHECK, which the writer of a file has to keep
+CHECKED = ("lag", "partition")
 INDEXED_COLUMNS = 12  # of the append tables; the overwritten ones are read whole
 _LONGEST_STATISTIC = 256
 _GROUP_BYTES = 64_000_000  # in memory, of a row group of a merged file
@@ -49,20 +53,31 @@ class DataFile:
         return json.dumps(asdict(self))
 
 
-def write_files(table_path: str, table: Table, rows: pa.Table, label: str = "part") -> list[DataFile]:
-    """Write rows (the table's Arrow schema) as zstd Parquet: one file, in a table by date one for each date."""
+def write_files(
+    table_path: str, table: Table, rows: pa.Table, label: str = "part"
+) -> list[DataFile]:
+    """Write rows (the table's Arrow schema) as zstd Parquet: one file, or one per date.
+
+    A table by date has one file for each date.
+    """
     check_rows(table, rows)
     if table.overwritten:
         return [_write(table_path, table, rows, {}, label)]
     files = []
     for date in pc.unique(rows["date"]).to_pylist():
         of_date = rows.filter(pc.equal(rows["date"], pa.scalar(date, pa.date32())))
-        files.append(_write(table_path, table, of_date.drop_columns("date"), {"date": date.isoformat()}, label))
+        files.append(
+            _write(
+                table_path, table, of_date.drop_columns("date"), {"date": date.isoformat()}, label
+            )
+        )
     return files
 
 
 def read_files(table: Table, uris: Iterable[str], *, is_whole: bool = False) -> pa.Table:
-    """Return all rows of files; a column that an older file lacks is null, as is the partition column of all.
+    """Return all rows of files; a column that an older file lacks is null.
+
+    The partition column is null in all.
 
     If the files are to be whole, a column that is never null must be in them: KeyError.
     """
@@ -79,8 +94,13 @@ def read_files(table: Table, uris: Iterable[str], *, is_whole: bool = False) -> 
     return pa.concat_tables(found)
 
 
-def merge_files(table_path: str, schema: pa.Schema, paths: Iterable[str], values: dict[str, str]) -> DataFile:
-    """Write the rows of some files as one (the table's Arrow schema), with never more than a part of them in memory."""
+def merge_files(
+    table_path: str, schema: pa.Schema, paths: Iterable[str], values: dict[str, str]
+) -> DataFile:
+    """Write the rows of some files as one, with only a part of them in memory.
+
+    The file has the table's Arrow schema.
+    """
     schema = pa.schema([field for field in schema if field.name not in values])
     uris = [f"{table_path}/{each}" for each in paths]
     for uri in uris:
@@ -107,14 +127,20 @@ def merge_files(table_path: str, schema: pa.Schema, paths: Iterable[str], values
 
 
 def remove_partial_files(table_path: str) -> None:
-    """Remove what a process left that was killed while it merged; one that is still at it fails at its rename."""
+    """Remove files left by a process that was killed while it merged.
+
+    A process still at it fails at its rename.
+    """
     if is_local(table_path):
         for each in Path(table_path).glob(f"*/{_PARTIAL}-*"):
             each.unlink(missing_ok=True)
 
 
 def _joined(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Join parts to row groups: of a group for each small file the footers would be larger than the rows."""
+    """Join parts to row groups.
+
+    Of a group for each small file the footers would be larger than the rows.
+    """
     held: list[pa.Table] = []
     size = 0
     for part in parts:
@@ -134,7 +160,8 @@ def _check_columns(uri: str, schema: pa.Schema) -> None:
     if unknown:
         raise LaggardError(
             f"{uri} has columns that its table has not",
-            cause=f"{', '.join(sorted(unknown))}: laggard writes none that it has not added to the table before",
+            cause=f"{', '.join(sorted(unknown))}: laggard writes none that it has not added to the "
+            "table before",
             fix="none needed: the file stays as it is, and other dates are compacted",
             exit_code=DAMAGED,
         )
@@ -152,7 +179,9 @@ def _parts(uris: Iterable[str], schema: pa.Schema) -> Iterator[pa.Table]:
 def _in_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     known = set(rows.column_names)
     columns = [
-        rows[field.name].cast(field.type) if field.name in known else pa.nulls(rows.num_rows, field.type)
+        rows[field.name].cast(field.type)
+        if field.name in known
+        else pa.nulls(rows.num_rows, field.type)
         for field in schema
     ]
     return pa.table(columns, schema=schema)
@@ -160,14 +189,17 @@ def _in_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _new_path(table_path: str, values: dict[str, str], label: str) -> str:
     """Return the path in the table of a new file, whose folder exists."""
-    folder = "/".join(f"{name}={value}" for name, value in values.items())  # dates: nothing to encode
+    # dates: nothing to encode
+    folder = "/".join(f"{name}={value}" for name, value in values.items())
     if folder and is_local(table_path):
         system, where = open_uri(f"{table_path}/{folder}")
         system.create_dir(where, recursive=True)
     return f"{folder}/{label}-{uuid.uuid4()}.parquet".lstrip("/")
 
 
-def _write(table_path: str, table: Table, rows: pa.Table, values: dict[str, str], label: str) -> DataFile:
+def _write(
+    table_path: str, table: Table, rows: pa.Table, values: dict[str, str], label: str
+) -> DataFile:
     path = _new_path(table_path, values, label)
     system, where = open_uri(f"{table_path}/{path}")
     with system.open_output_stream(where) as sink:
@@ -191,7 +223,10 @@ def check_rows(table: Table, rows: pa.Table) -> None:
 
 
 def _bounds(rows: pa.Table) -> dict[str, Any]:
-    """Return the smallest and largest values, by which readers skip files (Delta protocol, per-file statistics)."""
+    """Return the smallest and largest values, by which readers skip files (Delta statistics).
+
+    The Delta protocol has these per file.
+    """
     stats: dict[str, dict[str, Any]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
     for name in rows.column_names[:INDEXED_COLUMNS]:
         column = rows[name]
@@ -199,15 +234,19 @@ def _bounds(rows: pa.Table) -> dict[str, Any]:
             continue
         stats["nullCount"][name] = column.null_count
         bounds = pc.min_max(column).as_py()
-        if bounds["min"] is None or len(str(bounds["max"])) + len(str(bounds["min"])) > _LONGEST_STATISTIC:
+        if (
+            bounds["min"] is None
+            or len(str(bounds["max"])) + len(str(bounds["min"])) > _LONGEST_STATISTIC
+        ):
             continue
         stats["minValues"][name] = _statistic(bounds["min"], add_us=0)
-        stats["maxValues"][name] = _statistic(bounds["max"], add_us=999)  # a bound may be too large, never too small
+        # a bound may be too large, never too small
+        stats["maxValues"][name] = _statistic(bounds["max"], add_us=999)
     return stats
 
 
 def _merged(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Merge the statistics of the parts of a file; a bound that one of them leaves out is unknown."""
+    """Merge the statistics of a file's parts; a bound that a part leaves out is unknown."""
     found: dict[str, Any] = {"numRecords": sum(part["numRecords"] for part in parts)}
     found |= {"minValues": {}, "maxValues": {}, "nullCount": Counter()}
     for part in parts:

@@ -21,27 +21,32 @@ _PROPERTIES = {
     # nothing that would need more than reader version 1: every engine can read the tables
     "delta.enableDeletionVectors": "false",
     "delta.checkpointInterval": "100",
-    # a commit that did it could remove the version that readers are at; tables/maintenance.py knows which that is
+    # a commit that did it could remove the version that readers are at; tables/maintenance.py knows
+    # which that is
     "delta.enableExpiredLogCleanup": "false",
     "delta.logRetentionDuration": "interval 2 days",
 }
-# every commit lists the log and goes through the files: 10 µs an entry, 7 µs a file, 0.5 µs a removed one
+# every commit lists the log and goes through the files: 10 µs an entry, 7 µs a file, 0.5 µs a
+# removed one
 _EACH_TICK = {
     "delta.logRetentionDuration": "interval 6 hours",
     "delta.deletedFileRetentionDuration": "interval 1 days",
 }
 _OVERWRITTEN = {
-    "delta.dataSkippingNumIndexedCols": "0",  # read whole each tick: statistics would cost more than they save
+    # read whole each tick: statistics would cost more than they save
+    "delta.dataSkippingNumIndexedCols": "0",
     "delta.deletedFileRetentionDuration": "interval 1 hours",
 }
 _APPENDED = {"delta.dataSkippingNumIndexedCols": str(INDEXED_COLUMNS)}
 
 
-def create_tables(root: str, tables: Iterable[Table] = tuple(TABLES.values()), lease: Lease | None = None) -> None:
-    """Create each of the tables that is not there, with types, comments, constraint and reader version 1.
+def create_tables(
+    root: str, tables: Iterable[Table] = tuple(TABLES.values()), lease: Lease | None = None
+) -> None:
+    """Create the missing tables, with types, comments, constraint and reader version 1.
 
-    A table of an older version gets the columns that it lacks; its rows have nothing in them.
-    By delta-rs, before Spark starts: 20 ms a table where a cold JVM needs two seconds.
+    A table of an older version gets the columns that it lacks; its rows have nothing in them. By
+    delta-rs, before Spark starts: 20 ms a table where a cold JVM needs two seconds.
     """
     for table in tables:
         path = table_uri(root, table.name)
@@ -65,12 +70,16 @@ def create_tables(root: str, tables: Iterable[Table] = tuple(TABLES.values()), l
         checked = [f"({name} IS NULL OR {name} >= 0)" for name in CHECKED if name in table.names]
         if checked:
             with fenced(created, lease):
-                created.alter.add_constraint({"not_negative": " AND ".join(checked)}, commit_properties=signed(lease))
+                created.alter.add_constraint(
+                    {"not_negative": " AND ".join(checked)}, commit_properties=signed(lease)
+                )
 
 
 def _add_columns(delta: DeltaTable, table: Table, lease: Lease | None) -> None:
     known = {field.name for field in delta.schema().fields}
-    missing = [field for field in Schema.from_arrow(_commented(table)).fields if field.name not in known]
+    missing = [
+        field for field in Schema.from_arrow(_commented(table)).fields if field.name not in known
+    ]
     if missing:
         with fenced(delta, lease):
             delta.alter.add_columns(missing, commit_properties=signed(lease))
@@ -83,7 +92,9 @@ def _properties(table: Table) -> dict[str, str]:
 
 def _set_properties(delta: DeltaTable, table: Table, lease: Lease | None) -> None:
     known = delta.metadata().configuration
-    changed = {name: value for name, value in _properties(table).items() if known.get(name) != value}
+    changed = {
+        name: value for name, value in _properties(table).items() if known.get(name) != value
+    }
     if changed:
         with fenced(delta, lease):
             delta.alter.set_table_properties(changed, commit_properties=signed(lease))
@@ -95,11 +106,13 @@ def _commented(table: Table) -> pa.Schema:
         column.name: f"{column.comment}; null: {column.null}" if column.null else column.comment
         for column in table.columns
     }
-    return pa.schema([field.with_metadata({"comment": comments[field.name]}) for field in arrow_schema(table)])
+    return pa.schema(
+        [field.with_metadata({"comment": comments[field.name]}) for field in arrow_schema(table)]
+    )
 
 
 class Writer:
-    """Commits of one checkpoint: a batch that a table has already recorded for this app id is not committed again.
+    """Commits of one checkpoint; a batch already recorded for this app id is not committed again.
 
     By delta-rs in the driver: 5 ms a commit where Spark's takes 350 (docs/decisions/0007).
     """
@@ -113,10 +126,15 @@ class Writer:
 
     def write(self, table: Table, rows: pa.Table, batch_id: int) -> int:
         """Write rows that the driver holds and commit them; gives the table's version after it."""
-        return self.commit(table, write_files(table_uri(self.root, table.name), table, rows), batch_id)
+        return self.commit(
+            table, write_files(table_uri(self.root, table.name), table, rows), batch_id
+        )
 
     def commit(self, table: Table, files: Sequence[DataFile], batch_id: int) -> int:
-        """Append files or replace what is there with them, once per batch; gives the table's version after it."""
+        """Append files, or replace the rows with them, once per batch; return the version.
+
+        It is the table's version after the commit.
+        """
         delta = self._newest(table.name)
         if self._recorded(table.name) < batch_id:
             with fenced(delta, self._lease):
@@ -125,14 +143,20 @@ class Writer:
                     mode="overwrite" if table.overwritten else "append",
                     schema=delta.schema(),
                     partition_by=None if table.overwritten else ["date"],
-                    commit_properties=signed(self._lease, Transaction(self._app_id(table.name), batch_id)),
+                    commit_properties=signed(
+                        self._lease, Transaction(self._app_id(table.name), batch_id)
+                    ),
                 )
         return self.version(table.name)
 
     def has_written(self, batch_id: int) -> bool:
-        """Return True if some table has rows of this batch or a later one already, published or not."""
+        """Return True if some table has rows of this or a later batch, published or not."""
         # the diagnosis numbers its commits by itself
-        return any(self._recorded(name) >= batch_id for name, table in TABLES.items() if not table.is_of_diagnosis)
+        return any(
+            self._recorded(name) >= batch_id
+            for name, table in TABLES.items()
+            if not table.is_of_diagnosis
+        )
 
     def _recorded(self, table: str) -> int:
         """Return the newest batch of this checkpoint that a table has; -1 without any."""
@@ -147,7 +171,7 @@ class Writer:
         return int(self._newest(table).version())
 
     def rows(self, table: str, version: int | None = None) -> int:
-        """Return the number of rows of a table at a version, or at the newest, from file statistics."""
+        """Return a table's row count at a version, or the newest, from file statistics."""
         return int((self._newest(table) if version is None else self._at(table, version)).count())
 
     def file_uris(self, table: str, version: int) -> list[str]:
@@ -158,7 +182,11 @@ class Writer:
 
     def _at(self, table: str, version: int) -> DeltaTable:
         newest = self._newest(table)
-        return newest if newest.version() == version else load_table(table_uri(self.root, table), version)
+        return (
+            newest
+            if newest.version() == version
+            else load_table(table_uri(self.root, table), version)
+        )
 
     def _newest(self, table: str) -> DeltaTable:
         if (options := delta_options(self.root)) != self._options:  # the access keys were replaced

@@ -1,4 +1,4 @@
-"""Tables of the diagnosis: evaluated windows, findings, and what it remembers from one window to the next."""
+"""Tables of the diagnosis: evaluated windows, findings, and its memory between windows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ _NO_LAG = "fewer than 2 partitions known, or no lag"
 
 GROUP_WINDOWS = Table(
     "group_windows",
-    "One row per group, topic and window: sums, shape, trend, forecasts, sizing. The columns from group_state on are"
+    "One row per group, topic and window: sums, shape, trend, forecasts, sizing. The columns "
+    "from group_state on are"
     " facts of the group, equal on each of its topics and not to be summed.",
     ("cluster", "group", "topic", "window_start"),
     (
@@ -26,7 +27,9 @@ GROUP_WINDOWS = Table(
         Column("lag", "bigint", "sum over partitions", "partial"),
         Column("lag_known", "bigint", "sum over ok partitions", "no ok partition"),
         Column("lag_max", "bigint", "largest lag of a partition", "no ok partition"),
-        Column("lag_envelope", "bigint", "sum of the newest lags at a commit", "no partition has one"),
+        Column(
+            "lag_envelope", "bigint", "sum of the newest lags at a commit", "no partition has one"
+        ),
         Column(
             "floor_records",
             "double",
@@ -40,10 +43,24 @@ GROUP_WINDOWS = Table(
         Column("partitions_material", "int", "partitions whose lag is above their floor"),
         Column("partitions_stalled", "int", "stalled partitions, with records to read"),
         Column("produced", "bigint", "records that arrived in the window", "a partition has a gap"),
-        Column("consumed", "bigint", "records committed in the window", "a partition has a gap or a rewind"),
-        Column("arrival_rate", "double", "mean over the newest windows, records/s", "not known yet"),
-        Column("consume_rate", "double", "mean over the newest windows, records/s", "not known yet"),
-        Column("catch_up_ratio", "double", "consume_rate / arrival_rate", "nothing arrives, or a rate is not known"),
+        Column(
+            "consumed",
+            "bigint",
+            "records committed in the window",
+            "a partition has a gap or a rewind",
+        ),
+        Column(
+            "arrival_rate", "double", "mean over the newest windows, records/s", "not known yet"
+        ),
+        Column(
+            "consume_rate", "double", "mean over the newest windows, records/s", "not known yet"
+        ),
+        Column(
+            "catch_up_ratio",
+            "double",
+            "consume_rate / arrival_rate",
+            "nothing arrives, or a rate is not known",
+        ),
         Column("commits", "bigint", "commits in the window"),
         Column("noop_commits", "bigint", "of these, commits that repeat the offset"),
         Column(
@@ -53,46 +70,75 @@ GROUP_WINDOWS = Table(
             "as late_records",
         ),
         Column(
-            "late_records", "bigint", "of these, records not committed by then", "no SLO, or unknown on all partitions"
+            "late_records",
+            "bigint",
+            "of these, records not committed by then",
+            "no SLO, or unknown on all partitions",
         ),
         Column(
             "lost_records",
             "bigint",
-            "records certainly deleted before the group read them, on partitions where this is known",
+            "records certainly deleted before the group read them, on partitions where this is "
+            "known",
             "unknown on all partitions",
         ),
-        Column("max_time_lag_seconds", "double", "largest time lag of an ok partition", "none known"),
+        Column(
+            "max_time_lag_seconds", "double", "largest time lag of an ok partition", "none known"
+        ),
         Column("p50_time_lag_seconds", "double", "median over ok partitions", "none known"),
         Column("time_lag_censored", "boolean", "the largest is a lower bound", "none known"),
-        Column("gini", "double", "inequality of lag over partitions, 0 even, 1 all on one", _NO_LAG),
+        Column(
+            "gini", "double", "inequality of lag over partitions, 0 even, 1 all on one", _NO_LAG
+        ),
         Column("n_eff", "double", "effective number of partitions that carry lag", _NO_LAG),
         Column("rho", "double", "n_eff / partitions", _NO_LAG),
         Column("top1_share", "double", "share of the worst partition", _NO_LAG),
         Column("top_decile_share", "double", "share of the worst tenth", _NO_LAG),
         Column("entropy", "double", "entropy of the shares / its maximum", _NO_LAG),
-        Column("top_partitions", "array<int>", "fewest partitions that hold 70 % of the lag, worst first"),
-        Column("shape_raw", "string", "none, single, spread, mixed or concentrated, by this window alone"),
+        Column(
+            "top_partitions",
+            "array<int>",
+            "fewest partitions that hold 70 % of the lag, worst first",
+        ),
+        Column(
+            "shape_raw",
+            "string",
+            "none, single, spread, mixed or concentrated, by this window alone",
+        ),
         Column("shape", "string", "the same, once it has lasted"),
         Column("arrival_shape", "string", "shape of the arrival rates"),
         Column("growth_shape", "string", "shape of the growth of lag"),
-        Column("trend", "string", "growing, flat, draining, sawtooth, or abstain: not enough history to decide"),
+        Column(
+            "trend",
+            "string",
+            "growing, flat, draining, sawtooth, or abstain: not enough history to decide",
+        ),
         Column("slope", "double", "Theil-Sen slope of the lag at commits, records/s", "abstain"),
         Column("slope_low", "double", "lower end of its 95 % interval", "abstain"),
         Column("slope_high", "double", "upper end", "abstain"),
         Column("trend_p", "double", "Mann-Kendall, two-sided", "abstain"),
         Column("trend_points", "int", "points that the trend is computed from"),
         Column("in_step", "boolean", "slopes of the partitions are alike", "fewer than 2 known"),
-        Column("slope_iqr", "double", "interquartile range of slope / arrival rate over partitions", "as in_step"),
+        Column(
+            "slope_iqr",
+            "double",
+            "interquartile range of slope / arrival rate over partitions",
+            "as in_step",
+        ),
         Column(
             "drain_seconds",
             "double",
-            "lag / (consume_rate - arrival_rate), slowest member; 0 below the floor; infinity: not at these rates",
+            "lag / (consume_rate - arrival_rate), slowest member; 0 below the floor; infinity: "
+            "not at these rates",
             "a rate is not known",
         ),
         Column("drain_low_seconds", "double", "by the upper end of the slope", "abstain"),
         Column("drain_high_seconds", "double", "by the lower end of the slope", "abstain"),
         Column(
-            "drain_at_capacity_seconds", "double", "lag / (members x capacity - arrival rate)", "capacity not known"
+            "drain_at_capacity_seconds",
+            "double",
+            "lag / (members x capacity - arrival rate)",
+            "capacity not known",
         ),
         Column(
             "loss_seconds",
@@ -101,10 +147,16 @@ GROUP_WINDOWS = Table(
             "an input is not known",
         ),
         Column(
-            "slo_breach_seconds", "double", "time until time lag reaches the SLO", "no SLO, or no significant slope"
+            "slo_breach_seconds",
+            "double",
+            "time until time lag reaches the SLO",
+            "no SLO, or no significant slope",
         ),
         Column(
-            "sub_cause", "string", "of lag that is spread: steady, capacity_down, arrival_up or both", "no baseline"
+            "sub_cause",
+            "string",
+            "of lag that is spread: steady, capacity_down, arrival_up or both",
+            "no baseline",
         ),
         Column("group_state", "string", "as in group_history", "not known"),
         Column("members", "int", "members", "no membership known"),
@@ -125,13 +177,24 @@ GROUP_WINDOWS = Table(
             "share of the last 10 minutes inside a rebalance",
             "not watched for 10 minutes",
         ),
-        Column("churn", "double", "members that joined or left in the window / members", "no membership known"),
-        Column("scale_verdict", "string", "would adding consumers help? One code, see docs/diagnosis.md"),
+        Column(
+            "churn",
+            "double",
+            "members that joined or left in the window / members",
+            "no membership known",
+        ),
+        Column(
+            "scale_verdict",
+            "string",
+            "would adding consumers help? One code, see docs/diagnosis.md",
+        ),
         Column("scale_reason", "map<string,double>", "the numbers that decided it"),
         Column("members_desired", "int", "advised number of members", "the verdict is unknown"),
         Column("members_packed", "int", "members that any assignment needs", "capacity not known"),
         Column("members_lower_bound", "int", "load / capacity of a member", "capacity not known"),
-        Column("members_ceiling", "int", "members that could get a partition", "no membership known"),
+        Column(
+            "members_ceiling", "int", "members that could get a partition", "no membership known"
+        ),
         Column("primary_code", "string", "code of the primary finding", "none is open"),
         Column(
             "primary_evidence",
@@ -142,7 +205,8 @@ GROUP_WINDOWS = Table(
         Column(
             "unseen_findings",
             "map<string,string>",
-            "open findings, also of the cluster, that this window does not show, by id: `gone` if their condition does"
+            "open findings, also of the cluster, that this window does not show, by id: `gone` "
+            "if their condition does"
             " not hold or their rule is muted, `unknown` if an input is missing",
         ),
         Column("flags", "array<string>", "limits of the evaluation"),
@@ -159,21 +223,32 @@ FINDINGS = Table(
         DATE,
         CLUSTER,
         Column("group", "string", "consumer group", "the finding is about the cluster"),
-        Column("finding_id", "string", "hash of cluster, group, code, scope and begin: the same in every replay"),
+        Column(
+            "finding_id",
+            "string",
+            "hash of cluster, group, code, scope and begin: the same in every replay",
+        ),
         Column("seq", "int", "number of the row within the finding, from 0"),
         Column("at", "timestamp", "end of the window that was evaluated"),
         Column("event", "string", "opened, updated or closed"),
         BATCH_ID,
         Column("status", "string", "ok"),
         Column("rule", "string", "number of the rule"),
-        Column("rule_version", "int", "hash of the rule's declaration and thresholds: changes with either"),
+        Column(
+            "rule_version",
+            "int",
+            "hash of the rule's declaration and thresholds: changes with either",
+        ),
         Column("code", "string", "what was found, see docs/diagnosis.md"),
         Column("class", "string", "meta, symptom, cause, hygiene or event"),
         Column("severity", "string", "page, warn or info"),
         Column("role", "string", "primary, contributing, suppressed, symptom or note"),
         Column("primary_finding_id", "string", "finding that explains this one", "itself, or none"),
         Column(
-            "episode_id", "string", "episode of the group's trouble that it belongs to", "a note, or about the cluster"
+            "episode_id",
+            "string",
+            "episode of the group's trouble that it belongs to",
+            "a note, or about the cluster",
         ),
         Column("topic", "string", "topic", "the finding is about the whole group"),
         Column("partitions", "array<int>", "partitions named"),
@@ -189,7 +264,11 @@ FINDINGS = Table(
         Column("guards", "map<string,string>", "pass, fail or unknown, by guard"),
         Column("falsifier", "string", "what would prove it wrong"),
         Column("coordinator", "int", "broker whose log mentions the group", "unknown"),
-        Column("params", "map<string,double>", "all thresholds that the rule could reach, fixed and tunable"),
+        Column(
+            "params",
+            "map<string,double>",
+            "all thresholds that the rule could reach, fixed and tunable",
+        ),
     ),
     time_column="at",
     is_of_diagnosis=True,
@@ -214,11 +293,28 @@ DEPLOYS = Table(
         Column("rebalances", "int", "logical rebalances in it"),
         Column("rebalance_ids", "array<string>", "their rows in rebalances, as far as written"),
         Column("rebalance_mode", "string", "eager, cooperative or incremental", "unknown"),
-        Column("lag_before", "double", "largest lag of the ten windows before", "a window around it is not known"),
+        Column(
+            "lag_before",
+            "double",
+            "largest lag of the ten windows before",
+            "a window around it is not known",
+        ),
         Column("peak_lag", "double", "largest lag during it", "as lag_before"),
-        Column("lag_record_seconds", "double", "lag above lag_before, summed over time", "as lag_before"),
-        Column("lag_seconds", "double", "the same / arrival rate before it", "as lag_before, or nothing arrived"),
-        Column("recovery_seconds", "double", "from the last change until lag is down again", "not yet"),
+        Column(
+            "lag_record_seconds",
+            "double",
+            "lag above lag_before, summed over time",
+            "as lag_before",
+        ),
+        Column(
+            "lag_seconds",
+            "double",
+            "the same / arrival rate before it",
+            "as lag_before, or nothing arrived",
+        ),
+        Column(
+            "recovery_seconds", "double", "from the last change until lag is down again", "not yet"
+        ),
         Column("is_spike", "boolean", "lag rose by more than the commit intervals explain"),
     ),
     time_column="started_at",
@@ -238,9 +334,24 @@ SCALE_EVENTS = Table(
         BATCH_ID,
         Column("members_before", "int", "members before"),
         Column("members_after", "int", "members after"),
-        Column("consume_rate_before", "double", "median of busy windows before, records/s", "it was not busy"),
-        Column("consume_rate_after", "double", "median of busy windows after, records/s", "it was not busy"),
-        Column("elasticity", "double", "change of ln consume_rate / change of ln members", "a side was not busy"),
+        Column(
+            "consume_rate_before",
+            "double",
+            "median of busy windows before, records/s",
+            "it was not busy",
+        ),
+        Column(
+            "consume_rate_after",
+            "double",
+            "median of busy windows after, records/s",
+            "it was not busy",
+        ),
+        Column(
+            "elasticity",
+            "double",
+            "change of ln consume_rate / change of ln members",
+            "a side was not busy",
+        ),
     ),
     time_column="event_at",
     is_of_diagnosis=True,

@@ -16,7 +16,10 @@ _TIME = pa.timestamp("us", tz="UTC")
 
 
 def newest_evaluated(root: str, before: datetime | None = None) -> datetime | None:
-    """Start of the newest evaluated window among those that began before a time; None if there is none."""
+    """Return the start of the newest evaluated window before a time; None if there is none.
+
+    The window began before that time.
+    """
     try:
         table = open_table(root, FINDING_STATE.name)
     except TableMissing:
@@ -43,7 +46,10 @@ def read_between(
     until: datetime,
     condition: Expression | None = None,
 ) -> pa.Table:
-    """Return an append table's rows as it is now, by its time column from `since` to `until`; none if it is missing."""
+    """Return an append table's current rows by its time column, from `since` to `until`.
+
+    There are none if the table is missing.
+    """
     time = field(TABLES[name].time_column)
     wanted = (time >= pa.scalar(since, _TIME)) & (time <= pa.scalar(until, _TIME))
     try:
@@ -51,4 +57,10 @@ def read_between(
     except TableMissing:
         return pa.table({column: [] for column in columns})
     files = f"date >= '{since.date()}' AND date <= '{until.date()}'"
-    return read_known(table, table_uri(root, name), columns, wanted if condition is None else wanted & condition, files)
+    return read_known(
+        table,
+        table_uri(root, name),
+        columns,
+        wanted if condition is None else wanted & condition,
+        files,
+    )

@@ -12,5 +12,5 @@ def is_fresh(polled_at: float, now: float, max_age_seconds: float) -> bool:
 
 
 def max_age(tick_seconds: int, configured_seconds: int = 0) -> float:
-    """Return the age in seconds at which data disappears: max(3 ticks, 90 s), or the configured one."""
+    """Return the age in seconds at which data disappears: max(3 ticks, 90 s), or configured."""
     return float(configured_seconds or max(3 * tick_seconds, 90))

@@ -1,9 +1,9 @@
 """The lease of a root in a bucket: who holds it may write, and nobody else.
 
-One object beside the tables, taken and renewed by conditional put. The clocks of machines are never compared: a lease
-is over when its object did not change for `lease_seconds` by the clock of the one who waits for it. The epoch goes up
-with each holder; every commit carries it, so that a writer that resumes after a pause cannot commit
-(docs/decisions/0024-lease-and-epoch.md).
+One object beside the tables, taken and renewed by conditional put. The clocks of machines are never
+compared: a lease is over when its object did not change for `lease_seconds` by the clock of the one
+who waits for it. The epoch goes up with each holder; every commit carries it, so that a writer that
+resumes after a pause cannot commit (docs/decisions/0024-lease-and-epoch.md).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _REQUEST_SECONDS = 5.0
 
 
 def awake_seconds() -> float:
-    """Return the seconds of a clock that also runs while the machine sleeps and that nobody sets."""
+    """Return the seconds of a clock that runs during sleep and that nobody sets."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -43,7 +43,8 @@ def awake_seconds() -> float:
 def fenced(delta: DeltaTable, lease: Lease | None) -> Iterator[None]:
     """Commit to a table within it: refused where another holder has, before or at the same moment.
 
-    Two commits with the epoch's transaction at once conflict (Delta protocol, `txn`), so none slips in between.
+    Two commits with the epoch's transaction at once conflict (Delta protocol, `txn`), so none slips
+    in between.
     """
     if lease is None:
         yield
@@ -65,14 +66,21 @@ def signed(lease: Lease | None, *transactions: Transaction) -> CommitProperties:
 
 
 def claim(tables: Sequence[DeltaTable], lease: Lease) -> None:
-    """Raise the epoch above all that these tables have, and commit it to each: no earlier holder commits after that."""
+    """Raise the epoch above all that these tables have, and commit it to each.
+
+    No earlier holder commits after that.
+    """
     lease.raise_epoch(1 + max((_epoch_of(each) for each in tables), default=0))
 
     def commit(delta: DeltaTable) -> None:
         partitions = delta.metadata().partition_columns or None
         with fenced(delta, lease):
             delta.create_write_transaction(
-                [], mode="append", schema=delta.schema(), partition_by=partitions, commit_properties=signed(lease)
+                [],
+                mode="append",
+                schema=delta.schema(),
+                partition_by=partitions,
+                commit_properties=signed(lease),
             )
 
     with ThreadPoolExecutor(max_workers=8) as pool:
@@ -127,13 +135,15 @@ class Lease:
         """Go on under a higher epoch."""
         if epoch > self.epoch:
             with self._lock:
-                if not self._tag:  # a put would create it once more, and the next holder would have to wait for its end
+                # a put would create it once more, and the next holder would have to wait for its
+                # end
+                if not self._tag:
                     raise _given_back()
                 self.epoch = epoch
                 self._put(self._tag)
 
     def check(self) -> None:
-        """Raise unless this process may commit now: 73 if another one has taken it, 75 while nobody can say."""
+        """Raise unless this process may commit now: 73 if another took it, 75 if unknown."""
         if self._lost is None and awake_seconds() >= self._valid_until:
             self.renew()
         if self._lost is not None:
@@ -149,7 +159,7 @@ class Lease:
                 self._put(self._tag)
 
     def give_back(self) -> None:
-        """Free the lease for the next job; if that fails, it is over by itself after its seconds."""
+        """Free the lease for the next job; if that fails, it expires after its seconds."""
         self._is_over.set()
         with self._lock:  # a renewal in flight would take it again
             if self._lost is not None or not self._tag:
@@ -177,7 +187,12 @@ class Lease:
                 raise LaggardError("stopped while waiting for the lease", exit_code=TEMPORARY)
             if time.monotonic() - said_at >= _SAY_EVERY_SECONDS:
                 left = self._seconds - waited
-                log.info("waiting up to %.0f s: %s held the lease of %s last", left, found.says, self.root)
+                log.info(
+                    "waiting up to %.0f s: %s held the lease of %s last",
+                    left,
+                    found.says,
+                    self.root,
+                )
                 said_at = time.monotonic()
             time.sleep(min(1.0, self._seconds / 10))
             now = self._read()
@@ -195,7 +210,8 @@ class Lease:
                 said = False
             except LaggardError as error:
                 if self._lost is not None:
-                    log.error("%s", error.sentence)  # noqa: TRY400 - no traceback for what is no fault of ours
+                    # no traceback for what is no fault of ours
+                    log.error("%s", error.sentence)  # noqa: TRY400
                     return
                 if not said:
                     log.warning("the lease cannot be renewed, tried again: %s", error.sentence)
@@ -207,23 +223,37 @@ class Lease:
 
         self._renewals += 1
         host = f"{socket.gethostname()}, process {os.getpid()}"
-        values = {"epoch": self.epoch, "holder": self._holder, "says": host, "is_free": is_free, "n": self._renewals}
+        values = {
+            "epoch": self.epoch,
+            "holder": self._holder,
+            "says": host,
+            "is_free": is_free,
+            "n": self._renewals,
+        }
         content = json.dumps(values).encode()
         for _ in range(2):
             until = awake_seconds() + self._seconds  # from before the request
             try:
                 self._tag = _tag_of(obstore.put(self._store(), NAME, content, mode=_mode(tag)))
-            except (obstore.exceptions.PreconditionError, obstore.exceptions.AlreadyExistsError) as error:
+            except (
+                obstore.exceptions.PreconditionError,
+                obstore.exceptions.AlreadyExistsError,
+            ) as error:
                 tag = self._tag_after(tag, error)
             except Exception as error:
                 raise _failure(error) from error
             else:
                 self._valid_until = until
                 return
-        raise LaggardError("the lease of the tables cannot be renewed", cause=self.root, exit_code=TEMPORARY)
+        raise LaggardError(
+            "the lease of the tables cannot be renewed", cause=self.root, exit_code=TEMPORARY
+        )
 
     def _tag_after(self, tag: dict[str, str], error: Exception) -> dict[str, str]:
-        """Return the tag of the object after a refused put: our own if the answer to an earlier put was lost."""
+        """Return the object's tag after a refused put.
+
+        It is our own tag if the answer to an earlier put was lost.
+        """
         now = self._read()
         if now is not None and now.tag == tag:  # refused for another reason, as two puts at once
             raise LaggardError(
@@ -265,7 +295,13 @@ class Lease:
             raise _failure(error) from error
         try:
             values = json.loads(content)
-            return _Found(tag, int(values["epoch"]), values["holder"], str(values["says"]), bool(values["is_free"]))
+            return _Found(
+                tag,
+                int(values["epoch"]),
+                values["holder"],
+                str(values["says"]),
+                bool(values["is_free"]),
+            )
         except (ValueError, LookupError, TypeError) as error:
             raise LaggardError(
                 "the lease of the tables is damaged",
@@ -275,7 +311,9 @@ class Lease:
             ) from error
 
     def _store(self) -> Any:
-        return storage.open_store(self.root, request_seconds=min(_REQUEST_SECONDS, self._seconds / 5))
+        return storage.open_store(
+            self.root, request_seconds=min(_REQUEST_SECONDS, self._seconds / 5)
+        )
 
 
 def _given_back() -> LaggardError:

@@ -27,10 +27,12 @@ def writer_lock(
     root: str,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> Iterator[Lease | None]:
-    """Hold the only right to write below a root; gives the lease that commits there need, None on a local disk.
+    """Hold the only right to write below a root; yield the lease that commits need.
 
-    In a bucket `claim_tables` comes next: until then an earlier holder may still commit. Locally it is
-    `<root>/_laggard/writer.lock`, which the kernel releases however the process ends.
+    The lease is None on a local disk.
+
+    In a bucket `claim_tables` comes next: until then an earlier holder may still commit. Locally
+    it is `<root>/_laggard/writer.lock`, which the kernel releases however the process ends.
     """
     folder = local_path(root)
     if folder is None:
@@ -76,7 +78,8 @@ def _kernel_lock(folder: Path) -> Iterator[None]:
                 fix="stop that process, or give this job its own job.tables and job.checkpoint",
                 exit_code=REFUSED,
             ) from error
-        # one write over the old number: renaming a new file here would leave the lock on the old one
+        # one write over the old number: renaming a new file here would leave the lock on the old
+        # one
         holder = str(os.getpid()).encode()
         os.pwrite(handle.fileno(), holder, 0)
         os.ftruncate(handle.fileno(), len(holder))

@@ -1,7 +1,9 @@
-"""The newest entries of a table's Delta log, without loading the table: the cost does not grow with the log.
+"""The newest entries of a table's Delta log, read without loading the table.
 
-Delta protocol: entry `n` is `_delta_log/<n in 20 digits>.json`, one action a line; entries have no holes, and
-`_last_checkpoint` names a recent one.
+The cost does not grow with the log.
+
+Delta protocol: entry `n` is `_delta_log/<n in 20 digits>.json`, one action a line; entries have no
+holes, and `_last_checkpoint` names a recent one.
 """
 
 from __future__ import annotations
@@ -16,7 +18,10 @@ from laggard import files
 
 
 def newest_version(uri: str) -> int:
-    """Return the newest entry's version by about a dozen file look-ups; OSError or ValueError if it is not clear."""
+    """Return the newest entry's version by about a dozen file look-ups.
+
+    Raise OSError or ValueError if it is not clear.
+    """
     system, folder = files.open_uri(f"{uri}/_delta_log")
 
     def is_there(version: int) -> bool:
@@ -39,12 +44,19 @@ def newest_version(uri: str) -> int:
 
 
 def read_added(uri: str, version: int) -> dict[str, dict[str, str]]:
-    """Return the paths of the files that an entry added, with their partition values; none if it also removed some."""
+    """Return paths of the files that an entry added, with partition values.
+
+    It is empty if the entry also removed some.
+    """
     actions = _read_entry(uri, version)
     if any("remove" in action for action in actions):
         return {}
     added = [action["add"] for action in actions if "add" in action]
-    return {f"{uri}/{unquote(add['path'])}": add["partitionValues"] for add in added if add["dataChange"]}
+    return {
+        f"{uri}/{unquote(add['path'])}": add["partitionValues"]
+        for add in added
+        if add["dataChange"]
+    }
 
 
 def adds_rows(uri: str, version: int) -> bool:
@@ -52,7 +64,9 @@ def adds_rows(uri: str, version: int) -> bool:
 
     Not by `DeltaTable.history`, which is empty below a folder with # or ? in its name.
     """
-    return any(action["add"]["dataChange"] for action in _read_entry(uri, version) if "add" in action)
+    return any(
+        action["add"]["dataChange"] for action in _read_entry(uri, version) if "add" in action
+    )
 
 
 def _read_entry(uri: str, version: int) -> list[dict[str, Any]]:

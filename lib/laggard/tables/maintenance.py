@@ -1,6 +1,9 @@
-"""Keeping the tables small: compaction, retention by date partition, VACUUM and the clean-up of the Delta logs.
+"""Maintenance of the tables: compaction, retention by date, VACUUM and Delta log clean-up.
 
-Each table is done for itself, and each new file of it is a commit, so that what is cut off goes on from there.
+Retention is by date partition.
+
+Each table is done for itself, and each new file of it is a commit, so that what is cut off goes on
+from there.
 """
 
 from __future__ import annotations
@@ -20,7 +23,14 @@ from laggard import files
 from laggard.errors import LaggardError
 from laggard.tables.compaction import CarryOut, carry_out_here, compact
 from laggard.tables.published import newest_batch
-from laggard.tables.readers import TableMissing, dates_of, naming_errors, open_table, sentence_of, table_uri
+from laggard.tables.readers import (
+    TableMissing,
+    dates_of,
+    naming_errors,
+    open_table,
+    sentence_of,
+    table_uri,
+)
 from laggard.tables.schemas import BATCHES, EACH_TICK, TABLES, Table
 
 if TYPE_CHECKING:
@@ -54,7 +64,9 @@ class Retention:
         """Return the number of days that a table's rows are kept."""
         if table in _WINDOWS:
             return self.windows_days
-        return {"dead_letters": self.dead_letters_days, "batches": self.batches_days}.get(table, self.history_days)
+        return {"dead_letters": self.dead_letters_days, "batches": self.batches_days}.get(
+            table, self.history_days
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +86,23 @@ def maintain(
     optimize: bool = True,
     carry_out: CarryOut = carry_out_here,
 ) -> list[Outcome]:
-    """Maintain one table after the other and record when it was done; one that fails stops none of the others."""
+    """Maintain table after table and record the time; a failing table stops none of the others."""
     done, outcomes = read_done(root), []
     write_done(root, done)
     behind = _hours_behind(root)
     for name in _behind_the_last(root, names):
         files.write_text(_begun_path(root), name)
         try:
-            _maintain_table(root, TABLES[name], retention, now, behind, carry_out if optimize else None)
+            _maintain_table(
+                root, TABLES[name], retention, now, behind, carry_out if optimize else None
+            )
         except TableMissing:
             pass  # a job of an earlier release makes fewer
         except LaggardError as error:
             outcomes.append(Outcome(name, f"{error.what}: {error.cause}"))
             continue
-        except Exception as error:  # noqa: BLE001 - small files are a nuisance, and the next table may be sound
+        # small files are a nuisance, and the next table may be sound
+        except Exception as error:  # noqa: BLE001
             outcomes.append(Outcome(name, sentence_of(error)))
             continue
         done[name] = now
@@ -97,7 +112,10 @@ def maintain(
 
 
 def _behind_the_last(root: str, names: Iterable[str]) -> list[str]:
-    """Return the tables in turn, starting after the one begun last: a process may be killed at it each time."""
+    """Return the tables in turn, starting after the one begun last.
+
+    A process may be killed at it each time.
+    """
     order = list(TABLES)
     with suppress(OSError, ValueError):
         last = 1 + order.index(files.read_text(_begun_path(root)))
@@ -106,17 +124,25 @@ def _behind_the_last(root: str, names: Iterable[str]) -> list[str]:
 
 
 def _hours_behind(root: str) -> int:
-    """Return the hours, rounded up, by which the storage's clock is behind this machine's, from a file just written.
+    """Return the hours, rounded up, by which the storage's clock is behind this machine's.
 
-    VACUUM subtracts the storage's times of files from the machine's: a file that a batch has just written, and that no
-    version names yet, would be an old one where the clocks are apart, as on a file server or after the clock was set.
+    It is measured from a file just written.
+
+    VACUUM subtracts the storage's times of files from the machine's: a file that a batch has just
+    written, and that no version names yet, would be an old one where the clocks are apart, as on a
+    file server or after the clock was set.
     """
     behind = time.time() - files.modified_at(_done_path(root)) - _SLACK_SECONDS
     return max(0, math.ceil(behind / 3600))
 
 
 def _maintain_table(
-    root: str, table: Table, retention: Retention, now: datetime, hours_behind: int, carry_out: CarryOut | None
+    root: str,
+    table: Table,
+    retention: Retention,
+    now: datetime,
+    hours_behind: int,
+    carry_out: CarryOut | None,
 ) -> None:
     named = _named_version(root, table)
     delta = open_table(root, table.name)
@@ -126,7 +152,8 @@ def _maintain_table(
             if min(dates_of(delta), default=oldest) < oldest:
                 delta.delete(f"date < '{oldest}'")
         delta.vacuum(
-            hours_behind + (retention.status_files_hours if table.overwritten else retention.vacuum_hours),
+            hours_behind
+            + (retention.status_files_hours if table.overwritten else retention.vacuum_hours),
             dry_run=False,
             enforce_retention_duration=False,
             full=True,  # also what a task left that failed before its commit
@@ -134,17 +161,28 @@ def _maintain_table(
         )
         try:
             if carry_out is not None and not table.overwritten:
-                # the day at hand waits for tomorrow, except where each tick adds a file: every commit pays for each
+                # the day at hand waits for tomorrow, except where each tick adds a file: every
+                # commit pays for each
                 last = (now + timedelta(days=table.name in EACH_TICK)).date().isoformat()
-                compact(root, table.name, delta, last, carry_out, max(1, retention.vacuum_hours) * 1800.0)
+                compact(
+                    root,
+                    table.name,
+                    delta,
+                    last,
+                    carry_out,
+                    max(1, retention.vacuum_hours) * 1800.0,
+                )
         finally:  # a file that cannot be read stops nothing but itself
             _trim_log(root, delta, table, named)
 
 
 def _named_version(root: str, table: Table) -> int | None:
-    """Return the version that readers and the job start from, however old; None for a table that is read as it is now.
+    """Return the version that readers and the job start from, however old.
 
-    It may be older than the newest: after a kill between two commits, or where a batch has no rows for the table.
+    It is None for a table that is read as it is now.
+
+    It may be older than the newest: after a kill between two commits, or where a batch has no rows
+    for the table.
     """
     if table.is_of_diagnosis or table is BATCHES:
         return None
@@ -155,7 +193,9 @@ def _named_version(root: str, table: Table) -> int | None:
 def _trim_log(root: str, delta: DeltaTable, table: Table, named: int | None) -> None:
     """Remove expired entries of the Delta log, unless the version that is named is among them."""
     path = f"{table_uri(root, table.name)}/_delta_log/_last_checkpoint"
-    if files.exists(path) and (named is None or json.loads(files.read_text(path))["version"] <= named):
+    if files.exists(path) and (
+        named is None or json.loads(files.read_text(path))["version"] <= named
+    ):
         delta.cleanup_metadata()
 
 
@@ -170,7 +210,9 @@ def read_done(root: str) -> dict[str, datetime]:
 
 def write_done(root: str, done: Mapping[str, datetime]) -> None:
     """Record it: a process that starts often must neither maintain each time nor never."""
-    files.write_text(_done_path(root), json.dumps({name: at.isoformat() for name, at in done.items()}, indent=2))
+    files.write_text(
+        _done_path(root), json.dumps({name: at.isoformat() for name, at in done.items()}, indent=2)
+    )
 
 
 def _begun_path(root: str) -> str:

@@ -1,4 +1,4 @@
-"""Published batches: rows of `batches`, the newest of them, and the version of each table that it names."""
+"""Published batches: rows of `batches`, the newest row, and its version of each table."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ class Batch:
 
     @property
     def clock_at(self) -> datetime:
-        """The wall clock of the job's machine at the poll; `polled_at` waits for it where it was set back."""
+        """Return the wall clock of the job's machine at the poll.
+
+        `polled_at` waits for it where it was set back.
+        """
         clock = self.values.get("clock")
         moment: datetime = clock["wall"] if clock else self.polled_at
         return moment
@@ -60,12 +63,14 @@ class Batch:
 def newest_batch(root: str) -> Batch | None:
     """Return the newest published tick or backfill; None while nothing is published.
 
-    By the newest entries of the Delta log, at a cost that does not grow. Where these do not say (a table that was
-    rewritten, or is damaged), the table is loaded and the files' statistics choose which files are read.
+    By the newest entries of the Delta log, at a cost that does not grow. Where these do not say (a
+    table that was rewritten, or is damaged), the table is loaded and the files' statistics choose
+    which files are read.
     """
     try:
         newest = _newest_in_log(table_uri(root, BATCHES.name))
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # loading names what is wrong
+    # loading names what is wrong
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         newest = None
     if newest is not None:
         return newest
@@ -100,17 +105,25 @@ def newest_of_checkpoints(root: str) -> dict[str, int]:
     wanted = ["checkpoint_id", "batch_id", "kind"]
     rows = _published(read_declared(open_table(root, BATCHES.name), root, BATCHES.name, wanted))
     newest = rows.group_by("checkpoint_id").aggregate([("batch_id", "max")])
-    return dict(zip(newest["checkpoint_id"].to_pylist(), newest["batch_id_max"].to_pylist(), strict=True))
+    return dict(
+        zip(newest["checkpoint_id"].to_pylist(), newest["batch_id_max"].to_pylist(), strict=True)
+    )
 
 
 def newest_of_topic(root: str, topic_id: str, checkpoint_id: str) -> dict[int, int]:
-    """Return the positions to which the newest batch of another checkpoint read this offsets topic; {} if none did."""
+    """Return the positions to which another checkpoint's newest batch read this offsets topic.
+
+    The result is {} if none did.
+    """
     table = open_table(root, BATCHES.name)
-    rows = _published(read_declared(table, root, BATCHES.name, ["kind", "batch_id", "checkpoint_id", "origin"]))
+    rows = _published(
+        read_declared(table, root, BATCHES.name, ["kind", "batch_id", "checkpoint_id", "origin"])
+    )
     found = [
         row["batch_id"]
         for row in rows.to_pylist()
-        if row["checkpoint_id"] != checkpoint_id and (row["origin"] or {}).get("offsets_topic_id") == topic_id
+        if row["checkpoint_id"] != checkpoint_id
+        and (row["origin"] or {}).get("offsets_topic_id") == topic_id
     ]
     newest = _newest_row(table, root, f"batch_id = {max(found)}") if found else None
     return dict(newest["source_to"] or {}) if newest else {}

@@ -40,7 +40,8 @@ class TableMissing(LaggardError):  # noqa: N818 - a fact, and a reason of /-/rea
         super().__init__(
             f"no table at {uri}",
             cause=cause,
-            fix="laggard run creates the tables; laggard config show tells where they are expected (job.tables)",
+            fix="laggard run creates the tables; laggard config show tells where they are "
+            "expected (job.tables)",
             exit_code=NOT_FOUND,
         )
 
@@ -64,7 +65,7 @@ class TableUnreadable(LaggardError):  # noqa: N818 - a fact, and a reason of /-/
 
 
 def table_uri(root: str, name: str) -> str:
-    """Return the URI of a table of this root, in the form that delta-rs, Arrow and Spark all take."""
+    """Return the URI of a table of this root, in the form of delta-rs, Arrow and Spark."""
     return f"{locate(root).rstrip('/')}/{name}"
 
 
@@ -74,12 +75,17 @@ def open_table(root: str, name: str, version: int | None = None) -> DeltaTable:
     with naming_errors(uri, version):
         if is_local(uri) and not Path(uri, "_delta_log").is_dir():
             is_file = Path(locate(root)).is_file()
-            raise TableMissing(uri, f"{root} is a file" if is_file else "there is no _delta_log folder")
+            raise TableMissing(
+                uri, f"{root} is a file" if is_file else "there is no _delta_log folder"
+            )
         return load_table(uri, version)
 
 
 def load_table(uri: str, version: int | None = None) -> DeltaTable:
-    """Open the table at a URI, for writers: errors are the library's own, which `failures` gives a class."""
+    """Open the table at a URI, for writers.
+
+    Errors are the library's own, which `failures` gives a class.
+    """
     return DeltaTable(uri, version=version, storage_options=delta_options(uri))
 
 
@@ -90,8 +96,10 @@ def has_table(root: str, name: str) -> bool:
         return DeltaTable.is_deltatable(uri, delta_options(uri))
 
 
-def read_table(root: str, name: str, version: int, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return all rows of a table as they were at a version; without `columns`, all that are declared."""
+def read_table(
+    root: str, name: str, version: int, columns: Sequence[str] | None = None
+) -> pa.Table:
+    """Return all rows of a table at a version; without `columns`, all declared columns."""
     wanted = list(columns or TABLES[name].names)
     return read_declared(open_table(root, name, version), root, name, wanted)
 
@@ -99,20 +107,27 @@ def read_table(root: str, name: str, version: int, columns: Sequence[str] | None
 def read_declared(
     table: DeltaTable, root: str, name: str, columns: Sequence[str], files: str | None = None
 ) -> pa.Table:
-    """Return rows with these columns; a nullable column that the table of an older job lacks is null."""
+    """Return rows with these columns; a nullable column missing in an older table is null.
+
+    The table is that of an older job.
+    """
     uri = table_uri(root, name)
     rows = read_known(table, uri, columns, files=files or "")
-    declared = {column.name: arrow_type(column.type) for column in TABLES[name].columns if column.null}
+    declared = {
+        column.name: arrow_type(column.type) for column in TABLES[name].columns if column.null
+    }
     absent = [column for column in columns if column not in rows.column_names]
     if damaged := [column for column in absent if column not in declared]:
-        raise TableUnreadable(uri, f"version {table.version()}: columns missing: {', '.join(damaged)}")
+        raise TableUnreadable(
+            uri, f"version {table.version()}: columns missing: {', '.join(damaged)}"
+        )
     for column in absent:
         rows = rows.append_column(column, pa.nulls(rows.num_rows, declared[column]))
     return rows.select(list(columns))
 
 
 def read_newest(root: str, name: str, version: int, columns: Sequence[str]) -> pa.Table:
-    """Return rows of the newest batch that wrote to an append table, without reading the older files."""
+    """Return rows of an append table's newest batch, without reading the older files."""
     table = open_table(root, name, version)
     with naming_errors(table_uri(root, name), version):
         bounds = batch_bounds(table)
@@ -123,7 +138,10 @@ def read_newest(root: str, name: str, version: int, columns: Sequence[str]) -> p
 
 
 def batch_bounds(table: DeltaTable) -> list[int]:
-    """Return the files' largest batch ids, newest first; empty when a file of the newest date has no statistics."""
+    """Return the files' largest batch ids, newest first.
+
+    It is empty when a file of the newest date has no statistics.
+    """
     actions = pa.table(table.get_add_actions(flatten=True))
     if "max.batch_id" not in actions.column_names or not actions.num_rows:
         return []
@@ -165,11 +183,16 @@ class Scan:
         return replace(self, column_names=columns)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows in batches, in the same order each time; there is never room for all at once."""
+        """Yield the rows in batches, in the same order each time.
+
+        There is never room for all at once.
+        """
         # what is read ahead is memory to be found first, and only from afar is it worth that
         ahead = {"batch_readahead": 2, "fragment_readahead": 1} if is_local(self.uri) else {}
         with naming_errors(self.uri, self.table.version()):
-            scanner = self.dataset.scanner(columns=self.column_names, filter=self.condition, **ahead)
+            scanner = self.dataset.scanner(
+                columns=self.column_names, filter=self.condition, **ahead
+            )
             yield from scanner.to_batches()
 
 
@@ -181,29 +204,39 @@ def scan_known(
     files: str = "",
     repeating: Collection[str] = (),
 ) -> Scan:
-    """Return a scan of the rows that meet a condition, with those of the columns that the table has.
+    """Return a scan of the rows that meet a condition, with the columns the table has.
 
-    `files` is what the files' statistics can decide, as SQL; columns of `repeating` text come as dictionaries, which
-    is several times as fast.
+    `files` is what the files' statistics can decide, as SQL; columns of `repeating` text come as
+    dictionaries, which is several times as fast.
     """
     with naming_errors(uri, table.version()):
         system, place = open_uri(uri)
-        # Arrow's own file system: delta-rs' runs in Python, and Arrow's threads may still ask it when Python ends
+        # Arrow's own file system: delta-rs' runs in Python, and Arrow's threads may still ask it
+        # when Python ends
         native = SubTreeFileSystem(place, system)
         options = ParquetReadOptions(dictionary_columns=set(repeating))
         dataset = _with_known_bounds(
             table.to_pyarrow_dataset(
-                filesystem=native, file_pruning_predicate=files or None, parquet_read_options=options
+                filesystem=native,
+                file_pruning_predicate=files or None,
+                parquet_read_options=options,
             )
         )
-        return Scan(table, uri, dataset, [name for name in columns if name in dataset.schema.names], condition)
+        return Scan(
+            table,
+            uri,
+            dataset,
+            [name for name in columns if name in dataset.schema.names],
+            condition,
+        )
 
 
 def _with_known_bounds(dataset: FileSystemDataset) -> FileSystemDataset:
     """Return the same files, without their statistics if a bound is null.
 
-    delta-rs gives null for a bound that it cannot hold: a time outside the calendar, bytes that are no text. Nothing
-    compares with null, so Arrow would leave the file out, with the rows of all groups.
+    delta-rs gives null for a bound that it cannot hold: a time outside the calendar, bytes that are
+    no text. Nothing compares with null, so Arrow would leave the file out, with the rows of all
+    groups.
     """
     fragments = list(dataset.get_fragments())
     if not any("null[" in str(each.partition_expression) for each in fragments):
@@ -211,12 +244,18 @@ def _with_known_bounds(dataset: FileSystemDataset) -> FileSystemDataset:
     files = []
     for each in fragments:
         date = get_partition_keys(each.partition_expression).get("date")
-        files.append(each.format.make_fragment(each.path, each.filesystem, date and field("date") == date))
+        files.append(
+            each.format.make_fragment(each.path, each.filesystem, date and field("date") == date)
+        )
     return FileSystemDataset(files, dataset.schema, dataset.format, dataset.filesystem)
 
 
 def read_known(
-    table: DeltaTable, uri: str, columns: Sequence[str], condition: Expression | None = None, files: str = ""
+    table: DeltaTable,
+    uri: str,
+    columns: Sequence[str],
+    condition: Expression | None = None,
+    files: str = "",
 ) -> pa.Table:
     """Return the rows of `scan_known` as a table."""
     rows = scan_known(table, uri, columns, condition, files)
@@ -226,11 +265,12 @@ def read_known(
 
 @contextmanager
 def naming_errors(uri: str, version: int | None = None) -> Iterator[None]:
-    """Raise what the libraries raise while they read a table as TableMissing or TableUnreadable, with its place."""
+    """Raise library errors on a table read as TableMissing or TableUnreadable, with its place."""
     try:
         yield
     except (DeltaError, OSError, ValueError) as error:  # ArrowInvalid is a ValueError
-        if isinstance(error, TableNotFoundError) and version is None:  # otherwise the log has lost that version
+        # otherwise the log has lost that version
+        if isinstance(error, TableNotFoundError) and version is None:
             raise TableMissing(uri, sentence_of(error)) from error
         if (failure := of_store(error)) is not None:
             raise failure from error
@@ -239,6 +279,11 @@ def naming_errors(uri: str, version: int | None = None) -> Iterator[None]:
 
 
 def sentence_of(error: Exception) -> str:
-    """Return the error's text in one line: delta-rs colours some and adds a native backtrace to others."""
+    """Return the error's text in one line.
+
+    delta-rs colours some texts and adds a native backtrace to others.
+    """
     text = without_answer(str(error))
-    return " ".join(takewhile(lambda word: not _FRAME.fullmatch(word), text.split()))[:_LONGEST_CAUSE]
+    return " ".join(takewhile(lambda word: not _FRAME.fullmatch(word), text.split()))[
+        :_LONGEST_CAUSE
+    ]

@@ -1,4 +1,7 @@
-"""Decide when the job maintains its tables: those with a commit every tick hourly, all once a day, beside the ticks."""
+"""Decide when the job maintains its tables: hourly with a commit every tick, all once a day.
+
+It runs beside the ticks.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +38,8 @@ _CHILD = "from laggard.tables.schedule import run_child; run_child()"
 class Schedule:
     """Starts a process for what is due and takes in what it did; a tick never waits for it.
 
-    A process of its own: compacting a large day takes minutes and whole cores, and at a stop it can be killed at any
-    moment, as each of its commits is whole. The job's lock covers it.
+    A process of its own: compacting a large day takes minutes and whole cores, and at a stop it can
+    be killed at any moment, as each of its commits is whole. The job's lock covers it.
     """
 
     def __init__(self, config: Config) -> None:
@@ -52,7 +55,10 @@ class Schedule:
         self._failing: set[str] = set()
 
     def run_due(self, now: datetime) -> bool:
-        """Start what is due at this tick's time; True if something has ended, so that tables have new versions."""
+        """Start maintenance due at this tick's time; return True if some has ended.
+
+        Tables then have new versions.
+        """
         if self._child is not None:
             if time.monotonic() - self._started_at > MAX_SECONDS:
                 self._child.kill()
@@ -61,7 +67,8 @@ class Schedule:
             try:
                 if names := self._due(now):
                     self._start(names, now)
-            except Exception as error:  # noqa: BLE001 - small files are a nuisance, a lost tick is a loss
+            # small files are a nuisance, a lost tick is a loss
+            except Exception as error:  # noqa: BLE001
                 self._fail("start", str(error))
         return False
 
@@ -91,7 +98,9 @@ class Schedule:
             name
             for name, table in TABLES.items()
             if (table.overwritten or self._care.enabled)
-            and not (hours_ago if name in EACH_TICK else last_hour) <= self._done.get(name, now) <= now + _CLOCK_SLACK
+            and not (hours_ago if name in EACH_TICK else last_hour)
+            <= self._done.get(name, now)
+            <= now + _CLOCK_SLACK
         ]
 
     def _start(self, names: Sequence[str], now: datetime) -> None:
@@ -106,7 +115,8 @@ class Schedule:
         )
         self._started_at = time.monotonic()
         request = {
-            "root": self._root, "retention": asdict(self._retention), "now": now.isoformat(), "names": list(names),
+            "root": self._root, "retention": asdict(self._retention), "now": now.isoformat(),
+            "names": list(names),
             "optimize": self._care.optimize, "storage": asdict(storage.settings()),
         }  # fmt: skip
         assert self._child.stdin is not None  # noqa: S101 - for the type checker
@@ -127,7 +137,10 @@ class Schedule:
                 self._fail(each.table, each.error)
         self._failing.discard("the tables")
         if child.returncode:
-            self._fail("the tables", f"its process ended with {child.returncode}: {lines[-1] if lines else ''}")
+            self._fail(
+                "the tables",
+                f"its process ended with {child.returncode}: {lines[-1] if lines else ''}",
+            )
         done = sum(not each.error for each in outcomes)
         log.info("maintained %d tables in %.1f s", done, time.monotonic() - self._started_at)
         return True
@@ -136,20 +149,28 @@ class Schedule:
         """Log it once until it succeeds again, and try again in ten minutes."""
         self._not_before = time.monotonic() + RETRY_SECONDS
         if what not in self._failing:
-            log.warning("maintenance of %s failed and is tried again every 10 minutes: %s", what, error)
+            log.warning(
+                "maintenance of %s failed and is tried again every 10 minutes: %s", what, error
+            )
         self._failing.add(what)
 
 
 def run_child() -> None:
-    """Read a request from standard input, write an outcome per table to standard output, and end with the parent."""
+    """Read a request from standard input and write an outcome per table to standard output.
+
+    It ends with the parent.
+    """
     request = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(OSError):
         os.nice(_NICENESS)
-        Path("/proc/self/oom_score_adj").write_text("1000")  # where memory runs out, it goes and not the job
+        # where memory runs out, it goes and not the job
+        Path("/proc/self/oom_score_adj").write_text("1000")
     storage.use(storage.Settings(**request["storage"]))
     retention, now = Retention(**request["retention"]), datetime.fromisoformat(request["now"])
-    for outcome in maintain(request["root"], retention, now, request["names"], optimize=request["optimize"]):
+    for outcome in maintain(
+        request["root"], retention, now, request["names"], optimize=request["optimize"]
+    ):
         sys.stdout.write(json.dumps(asdict(outcome)) + "\n")
     sys.stdout.flush()
     os._exit(0)

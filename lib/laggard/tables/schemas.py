@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from laggard.tables.batch_tables import BATCHES, DEAD_LETTERS
 from laggard.tables.columns import Column, Table
-from laggard.tables.diagnosis_tables import DEPLOYS, FINDING_STATE, FINDINGS, GROUP_WINDOWS, SCALE_EVENTS
+from laggard.tables.diagnosis_tables import (
+    DEPLOYS,
+    FINDING_STATE,
+    FINDINGS,
+    GROUP_WINDOWS,
+    SCALE_EVENTS,
+)
 from laggard.tables.rebalance_tables import GENERATIONS, GROUP_EVENTS, GROUP_MEMBERS, REBALANCES
 from laggard.tables.status_tables import GROUP_STATUS, PARTITION_STATUS
 from laggard.tables.window_tables import GROUP_HISTORY, LAG_WINDOWS, TOPIC_WINDOWS
@@ -12,13 +18,15 @@ from laggard.tables.window_tables import GROUP_HISTORY, LAG_WINDOWS, TOPIC_WINDO
 TABLES = {
     table.name: table
     for table in (
-        PARTITION_STATUS, GROUP_STATUS, LAG_WINDOWS, GROUP_HISTORY, TOPIC_WINDOWS, GENERATIONS, GROUP_MEMBERS,
+        PARTITION_STATUS, GROUP_STATUS, LAG_WINDOWS, GROUP_HISTORY, TOPIC_WINDOWS, GENERATIONS,
+        GROUP_MEMBERS,
         REBALANCES, GROUP_EVENTS, GROUP_WINDOWS, FINDINGS, DEPLOYS, SCALE_EVENTS,
         FINDING_STATE, DEAD_LETTERS, BATCHES,
     )
 }  # fmt: skip
 
-EACH_TICK = {BATCHES.name, *(name for name, table in TABLES.items() if table.overwritten)}  # have a commit every tick
+# have a commit every tick
+EACH_TICK = {BATCHES.name, *(name for name, table in TABLES.items() if table.overwritten)}
 
 __all__ = [
     "BATCHES",

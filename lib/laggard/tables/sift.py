@@ -1,4 +1,7 @@
-"""Set rows apart that cannot be shown, so that each costs its own series, line or page only, and count them."""
+"""Set aside and count rows that cannot be shown.
+
+An odd row costs only its own series, line or page.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,8 @@ import pyarrow.compute as pc
 from laggard.tables.schemas import FINDINGS, GROUP_WINDOWS, LAG_WINDOWS, PARTITION_STATUS, TABLES
 
 SIFTED = ("partition_status", "group_status", "topic_windows", "group_windows", "findings")
-KEY = "key"  # a name or the partition is null, negative or no text: it cannot be said whose row this is
+# a name or the partition is null, negative or no text: it cannot be said whose row this is
+KEY = "key"
 VALUE = "value"  # not a number, out of its range, outside the calendar, or no text
 DUPLICATE = "duplicate"  # its key has come before
 ERROR = "error"  # making its series raised
@@ -23,8 +27,10 @@ REASONS = (KEY, VALUE, DUPLICATE, ERROR)
 MAX_RECORDS = 2**53  # beyond, a sample is no longer exact, and sums of int64 may wrap
 _PARTITIONS = (PARTITION_STATUS.name, LAG_WINDOWS.name)
 _ANY_INTEGER = ("committed_offset",)  # a client may commit any
-_EVALUATED = (GROUP_WINDOWS.name, FINDINGS.name)  # where a number may be infinite: a lag that never drains
-_CALENDAR = (-62_135_596_800_000_000, 253_402_300_799_999_999)  # years 1 to 9999, in microseconds since 1970
+# where a number may be infinite: a lag that never drains
+_EVALUATED = (GROUP_WINDOWS.name, FINDINGS.name)
+# years 1 to 9999, in microseconds since 1970
+_CALENDAR = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 
 Row = dict[str, Any]
 T = TypeVar("T")
@@ -44,16 +50,25 @@ class Skipped:
             self.examples.setdefault((table, reason), example)
 
     def sentences(self) -> dict[tuple[str, str], str]:
-        """Return a sentence by table and reason: how many rows were set apart, why, and which was the first."""
+        """Return a sentence by table and reason on rows set apart.
+
+        It has their number, the reason and the first row.
+        """
         return {
-            (table, reason): f"{count} {'row' if count == 1 else 'rows'} of {table} skipped ({reason}), the first"
+            (
+                table,
+                reason,
+            ): f"{count} {'row' if count == 1 else 'rows'} of {table} skipped ({reason}), the first"
             f" {self.examples[table, reason]}"
             for (table, reason), count in self.counts.items()
         }
 
 
 def find_odd(count: int, check: Callable[[int, int], object]) -> list[int]:
-    """Return the positions for which `check(begin, end)` raises: a range that raises is halved until each is alone."""
+    """Return the positions for which `check(begin, end)` raises.
+
+    A range that raises is halved until each is alone.
+    """
     odd, ranges = [], [(0, count)] if count else []
     while ranges:
         begin, end = ranges.pop()
@@ -78,7 +93,10 @@ def error_of(check: Callable[[], object]) -> str:
 
 
 def sift_columns(rows: pa.Table, table: str, key: Sequence[str], skipped: Skipped) -> pa.Table:
-    """Drop rows without a usable key; of any other odd row only the key stays, so that sums with it are partial."""
+    """Drop rows without a usable key; other odd rows keep only the key.
+
+    Sums with them are partial.
+    """
     is_keyless = _any(rows, [*(pc.is_null(rows[name]) for name in key), *_odd_columns(rows, key)])
     rows = rows.filter(pc.invert(is_keyless))
     skipped.add(table, KEY, _count(is_keyless), f"without a usable {', '.join(key)}")
@@ -96,7 +114,10 @@ def sift_columns(rows: pa.Table, table: str, key: Sequence[str], skipped: Skippe
 def plain_rows(
     rows: pa.Table, table: str, key: Sequence[str], skipped: Skipped, *, unique: Sequence[str] = ()
 ) -> list[Row]:
-    """Return rows as dicts, without those that no dict can hold, that lack a part of their key, or that repeat."""
+    """Return rows as dicts, without rows that lack a part of their key or repeat.
+
+    Rows that no dict can hold are left out too.
+    """
     odd = find_odd(len(rows), lambda begin, end: _as_dicts(rows, begin, end))
     if odd:
         skipped.add(table, VALUE, len(odd), error_of(lambda: _as_dicts(rows, odd[0], odd[0] + 1)))
@@ -114,15 +135,20 @@ def plain_rows(
     return found
 
 
-def sound_rows(rows: pa.Table, table: str, skipped: Skipped, *, unique: Sequence[str] = ()) -> list[Row]:
-    """Return rows of a table as dicts, without those that lack a part of their key or hold an invalid value.
+def sound_rows(
+    rows: pa.Table, table: str, skipped: Skipped, *, unique: Sequence[str] = ()
+) -> list[Row]:
+    """Return rows of a table as dicts, without rows that lack a key part or hold invalid values.
 
-    Of an odd partition the key stays, with null in all other columns: what is summed over it is unknown.
+    Of an odd partition the key stays, with null in all other columns: what is summed over it is
+    unknown.
     """
     columns, names = TABLES[table].columns, {*TABLES[table].key}.intersection(rows.column_names)
     key = [each.name for each in columns if each.name in names and not each.null]
     if table in _PARTITIONS:
-        return plain_rows(sift_columns(rows, table, key, skipped), table, key, skipped, unique=unique)
+        return plain_rows(
+            sift_columns(rows, table, key, skipped), table, key, skipped, unique=unique
+        )
     is_odd = _any(rows, _odd_columns(rows, _not_integers(rows), may_be_endless=table in _EVALUATED))
     if _count(is_odd):
         odd = rows.filter(is_odd)
@@ -155,7 +181,9 @@ def _as_dicts(rows: pa.Table, begin: int, end: int) -> list[Row]:
     return list(rows.slice(begin, end - begin).to_pylist(maps_as_pydicts="strict"))
 
 
-def _odd_columns(rows: pa.Table, names: Sequence[str], *, may_be_endless: bool = False) -> list[Any]:
+def _odd_columns(
+    rows: pa.Table, names: Sequence[str], *, may_be_endless: bool = False
+) -> list[Any]:
     """Return masks of the invalid values of each column; null is not invalid."""
     return [
         pc.fill_null(mask, fill_value=False)
@@ -165,10 +193,17 @@ def _odd_columns(rows: pa.Table, names: Sequence[str], *, may_be_endless: bool =
 
 
 def _contradictions(rows: pa.Table) -> list[Any]:
-    """Return a mask of rows whose lag is known although the status is not ok, or unknown although it is."""
+    """Return a mask of rows whose lag contradicts the status.
+
+    The lag is known although the status is not ok, or unknown although it is.
+    """
     if not {"lag", "status"} <= set(rows.column_names):
         return []
-    return [pc.xor(pc.is_valid(rows["lag"]), pc.fill_null(pc.equal(rows["status"], "ok"), fill_value=False))]
+    return [
+        pc.xor(
+            pc.is_valid(rows["lag"]), pc.fill_null(pc.equal(rows["status"], "ok"), fill_value=False)
+        )
+    ]
 
 
 def _odd_values(name: str, values: pa.ChunkedArray, *, may_be_endless: bool) -> list[Any]:
@@ -181,7 +216,9 @@ def _odd_values(name: str, values: pa.ChunkedArray, *, may_be_endless: bool) -> 
     if pa.types.is_timestamp(values.type):
         return [_outside(pc.cast(values, pa.int64()), *_CALENDAR)]
     if pa.types.is_string(values.type):
-        odd = find_odd(len(values), lambda begin, end: values.slice(begin, end - begin).validate(full=True))
+        odd = find_odd(
+            len(values), lambda begin, end: values.slice(begin, end - begin).validate(full=True)
+        )
         return [pa.array(np.isin(np.arange(len(values)), odd))] if odd else []
     return []
 
@@ -202,7 +239,7 @@ def _count(mask: Any) -> int:
 
 
 def _described(rows: pa.Table, key: Sequence[str]) -> str:
-    """Return the key of the first row as text; what Python cannot hold is shown as Arrow prints it."""
+    """Return the first row's key as text; values Python cannot hold are as Arrow prints them."""
     return ", ".join(f"{name} {_shown(rows[name][0])}" for name in key)
 
 

@@ -1,6 +1,7 @@
-"""Rows that no `batches` row published: the next batch would bring them to light under its own number.
+"""Rows that no `batches` row published, which the next batch would publish under its number.
 
-The tables of the diagnosis have such rows as well: those of a window whose row of `finding_state` was not written.
+The tables of the diagnosis have such rows as well: those of a window whose row of `finding_state`
+was not written.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ _TRIES = 3
 
 
 def tables_with_unpublished(root: str, newest_batch_id: int) -> list[str]:
-    """Append tables with rows of a batch above the newest published one, by the statistics of their files."""
+    """Return append tables with rows of a batch above the newest published one.
+
+    The check uses the statistics of their files.
+    """
     return list(_find(root, newest_batch_id))
 
 
@@ -44,7 +48,7 @@ def _delete(uri: str, predicate: str, lease: Lease | None) -> None:
 
 
 def _find(root: str, newest_batch_id: int) -> dict[str, int]:
-    """Return a dict from table with unpublished rows to the newest batch id that is published there."""
+    """Return a dict from table with unpublished rows to its newest published batch id."""
     # a window's rows carry the batch that closed it; its state is written last
     state = _batches(root, FINDING_STATE.name)
     bounds = {}
@@ -55,7 +59,9 @@ def _find(root: str, newest_batch_id: int) -> dict[str, int]:
         bound = newest_batch_id
         if table.is_of_diagnosis:
             # without states the first window was cut off, or all states are past their retention
-            bound = min(bound, max(state)) if state else -1 if min(found) == max(found) else max(found)
+            bound = (
+                min(bound, max(state)) if state else -1 if min(found) == max(found) else max(found)
+            )
         if max(found) > bound:
             bounds[name] = bound
     return bounds
@@ -66,4 +72,6 @@ def _batches(root: str, name: str) -> set[int]:
     actions = pa.table(load_table(table_uri(root, name)).get_add_actions(flatten=True))
     if "max.batch_id" not in actions.column_names:
         return set()
-    return {pc.min(actions["min.batch_id"]).as_py(), pc.max(actions["max.batch_id"]).as_py()} - {None}
+    return {pc.min(actions["min.batch_id"]).as_py(), pc.max(actions["max.batch_id"]).as_py()} - {
+        None
+    }

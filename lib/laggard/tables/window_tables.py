@@ -25,7 +25,8 @@ from laggard.tables.status_tables import GROUP_STATUS
 
 LAG_WINDOWS = Table(
     "lag_windows",
-    "The core history: one row per partition of a group and window; values at the window's last tick.",
+    "The core history: one row per partition of a group and window; values at the window's last "
+    "tick.",
     ("cluster", "group", "topic", "topic_id", "partition", "window_start"),
     (
         DATE,
@@ -54,7 +55,8 @@ LAG_WINDOWS = Table(
             "consumed",
             "bigint",
             "rise of the committed offset since then",
-            "as produced; also a rewind, a rise by more than the log end, a rise that may include deleted records, or,"
+            "as produced; also a rewind, a rise by more than the log end, a rise that may "
+            "include deleted records, or,"
             " if commits are polled, no answer in the window",
         ),
         Column("arrival_rate", "double", "produced per second", "as produced"),
@@ -69,14 +71,16 @@ LAG_WINDOWS = Table(
         Column(
             "lag_envelope",
             "bigint",
-            "smallest lag at a commit, its log end interpolated between two polls: lower edge of the sawtooth",
+            "smallest lag at a commit, its log end interpolated between two polls: lower edge of "
+            "the sawtooth",
             "no commit in the window lies between two known log ends",
         ),
         COMMIT_INTERVAL,
         Column(
             "frozen_seconds",
             "double",
-            "how long records have been unread without progress: the shorter of the time since the newest progress and"
+            "how long records have been unread without progress: the shorter of the time since "
+            "the newest progress and"
             " time_lag_seconds; 0 without lag",
             "status is not ok, or neither is known",
         ),
@@ -84,7 +88,8 @@ LAG_WINDOWS = Table(
         Column(
             "headroom_records",
             "bigint",
-            "committed_offset - log_start_offset: records that retention can delete before it reaches unread ones",
+            "committed_offset - log_start_offset: records that retention can delete before it "
+            "reaches unread ones",
             "no commit, or log start unknown",
         ),
         Column(
@@ -96,12 +101,18 @@ LAG_WINDOWS = Table(
         Column("slot", "string", "its identity in the group, as in group_members", "as owner"),
         Column("client_id", "string", "its client id", "as owner, or its record was not read"),
         Column("client_host", "string", "address it connected from", "as client_id"),
-        Column("generation", "int", "generation, or epoch of the assignment, that gave it the partition", "as owner"),
+        Column(
+            "generation",
+            "int",
+            "generation, or epoch of the assignment, that gave it the partition",
+            "as owner",
+        ),
         LEADER_BROKER,
         Column(
             "matured_records",
             "bigint",
-            "records that became older than slo_time_lag_seconds between the first polls of the previous window and of"
+            "records that became older than slo_time_lag_seconds between the first polls of the "
+            "previous window and of"
             " this one",
             "no service level, planned maintenance, or no such poll",
         ),
@@ -109,7 +120,8 @@ LAG_WINDOWS = Table(
             "late_records",
             "bigint",
             "of these, records not committed at this window's first tick",
-            "as matured_records; no commit; or the group commits too seldom: slo < 2 commit intervals + a tick",
+            "as matured_records; no commit; or the group commits too seldom: slo < 2 commit "
+            "intervals + a tick",
         ),
     ),
     time_column="window_start",
@@ -117,7 +129,8 @@ LAG_WINDOWS = Table(
 
 TOPIC_WINDOWS = Table(
     "topic_windows",
-    "Log start, log end and arrival of each watched partition per window, whether or not a group reads it.",
+    "Log start, log end and arrival of each watched partition per window, whether or not a group "
+    "reads it.",
     ("cluster", "topic", "topic_id", "partition", "window_start"),
     (
         DATE,
@@ -132,15 +145,26 @@ TOPIC_WINDOWS = Table(
         POLL_ID,
         Column("ticks", "int", "polls in the window"),
         Column("log_start_offset", "bigint", "first offset of the log", "no value in the window"),
-        Column("log_end_offset", "bigint", "next offset of the log at the last poll", "no value in that poll"),
-        Column("produced", "bigint", "rise of the log end since the previous window's last poll", "no previous window"),
+        Column(
+            "log_end_offset",
+            "bigint",
+            "next offset of the log at the last poll",
+            "no value in that poll",
+        ),
+        Column(
+            "produced",
+            "bigint",
+            "rise of the log end since the previous window's last poll",
+            "no previous window",
+        ),
         Column("arrival_rate", "double", "produced per second", "as produced"),
         LEADER_BROKER,
         Column("error", "string", "Kafka's error name if the poll has no value", "no error"),
         Column(
             "last_stable_offset",
             "bigint",
-            "last stable offset: no transaction before it is open; at most log_end_offset; from the next window's first"
+            "last stable offset: no transaction before it is open; at most log_end_offset; from "
+            "the next window's first"
             " poll",
             "no value in that poll",
         ),
@@ -151,28 +175,50 @@ TOPIC_WINDOWS = Table(
             "no record, or no value in that poll (brokers before 3.0)",
         ),
         Column("replicas_offline", "int", "replicas on brokers that are down", "not reported"),
-        Column("retention_seconds", "double", "retention.ms of the topic", "unlimited; or unknown, see config_known"),
-        Column("retention_bytes", "bigint", "retention.bytes of the topic", "unlimited; or unknown, see config_known"),
-        Column("cleanup_policy", "string", "cleanup.policy of the topic: delete, compact or both", "unknown"),
+        Column(
+            "retention_seconds",
+            "double",
+            "retention.ms of the topic",
+            "unlimited; or unknown, see config_known",
+        ),
+        Column(
+            "retention_bytes",
+            "bigint",
+            "retention.bytes of the topic",
+            "unlimited; or unknown, see config_known",
+        ),
+        Column(
+            "cleanup_policy",
+            "string",
+            "cleanup.policy of the topic: delete, compact or both",
+            "unknown",
+        ),
         Column("config_known", "boolean", "true if laggard may read the topic's configuration"),
     ),
     time_column="window_start",
 )
 
 _OF_STATUS = (
-    "sampled_at", "group_type", "protocol_type", "assignor", "rebalance_mode", "group_state", "state_source",
-    "state_since", "empty_since", "generation", "group_epoch", "assignment_epoch", "coordinator", "offsets_partition",
-    "members", "static_members", "idle_members", "topics", "lag", "lag_known", "partitions_total", "partitions_ok",
-    "partitions_no_commit", "partitions_unknown", "assignment_imbalance", "time_in_rebalance_ratio", "ping_pong",
+    "sampled_at", "group_type", "protocol_type", "assignor", "rebalance_mode", "group_state",
+    "state_source",
+    "state_since", "empty_since", "generation", "group_epoch", "assignment_epoch", "coordinator",
+    "offsets_partition",
+    "members", "static_members", "idle_members", "topics", "lag", "lag_known", "partitions_total",
+    "partitions_ok",
+    "partitions_no_commit", "partitions_unknown", "assignment_imbalance", "time_in_rebalance_ratio",
+    "ping_pong",
     "last_rebalance_at", "rebalancing_since", "coordinator_changed_at", "generations_total",
-    "interrupted_generations_total", "rebalances_total", "member_changes_total", "partitions_moved_total",
-    "partitions_moved_avoidable_total", "static_restarts_absorbed_total", "watched_since", "generation_at", "roster_at",
+    "interrupted_generations_total", "rebalances_total", "member_changes_total",
+    "partitions_moved_total",
+    "partitions_moved_avoidable_total", "static_restarts_absorbed_total", "watched_since",
+    "generation_at", "roster_at",
     "commit_gaps_total", "commit_gap_ms_total", "commit_gap_squares_total",
 )  # fmt: skip
 
 GROUP_HISTORY = Table(
     "group_history",
-    "State, members and lag of each group per window: its row of group_status at the window's last tick.",
+    "State, members and lag of each group per window: its row of group_status at the window's "
+    "last tick.",
     ("cluster", "group", "window_start"),
     (
         DATE,
@@ -186,13 +232,15 @@ GROUP_HISTORY = Table(
         Column(
             "state_seconds",
             "map<string,double>",
-            "seconds of the window in each group_state, each from the tick that saw it to the next; their sum is less"
+            "seconds of the window in each group_state, each from the tick that saw it to the "
+            "next; their sum is less"
             " than the window if it was not watched throughout",
         ),
         Column(
             "topic_partitions",
             "map<string,int>",
-            "partitions of each subscribed topic by the first poll after the window; a topic not polled is left out",
+            "partitions of each subscribed topic by the first poll after the window; a topic not "
+            "polled is left out",
             "topics unknown",
         ),
     ),

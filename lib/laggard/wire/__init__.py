@@ -1,1 +1,4 @@
-"""Bytes of `__consumer_offsets` to records: pure readers, tables of fields, and a columnar path for commits."""
+"""Bytes of `__consumer_offsets` to records: readers, tables of fields, columnar commits.
+
+The readers are pure; commits have a columnar path.
+"""

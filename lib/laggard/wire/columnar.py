@@ -1,7 +1,7 @@
 """Commits of a whole batch at once: keys decoded once each, values read as columns of numbers.
 
-A value is read here only where its version and length leave a single way to read it; every other row goes to the pure
-decoder, so that the two agree by construction.
+A value is read here only where its version and length leave a single way to read it; every other
+row goes to the pure decoder, so that the two agree by construction.
 """
 
 from dataclasses import dataclass, field
@@ -19,17 +19,19 @@ Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 FIRST_WITH_TOPIC_ID = 4
-SHORTEST_COMMIT = 20  # v0 and v2 with empty metadata; so the first 18 bytes can be read before anything is checked
+# v0 and v2 with empty metadata; so the first 18 bytes can be read before anything is checked
+SHORTEST_COMMIT = 20
 WORD_BYTES = 8
 TOPIC_ID_TAG = 0x01_00_10  # one tag, number 0, 16 bytes
 
-# version: where the int16 length of the metadata stands, and the size of everything but the metadata
+# version: where the int16 length of the metadata stands, and the size of everything but the
+# metadata
 FIXED_SIZES = {0: (10, 20), 1: (10, 28), 2: (10, 20), 3: (14, 24)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CommitColumns:
-    """One batch: its distinct keys, a column per number of a commit, and the outcome of every row that is no commit."""
+    """Decoded batch: its distinct keys, a column per commit number, and other rows' outcomes."""
 
     keys: list[Outcome]  # per distinct key; null keys share one entry
     key_index: npt.NDArray[np.int32]
@@ -81,13 +83,16 @@ def _cells(array: pa.Array) -> _Cells:
         return _Cells(np.zeros(0, np.uint8), none, none, none.astype(np.bool_))
     _, edges_buffer, data_buffer = array.buffers()
     offset_type = np.dtype(offset_types[array.type])
-    edges = np.frombuffer(edges_buffer, offset_type, len(array) + 1, array.offset * offset_type.itemsize)
+    edges = np.frombuffer(
+        edges_buffer, offset_type, len(array) + 1, array.offset * offset_type.itemsize
+    )
     data = np.zeros(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
     is_valid = array.is_valid().to_numpy(zero_copy_only=False)
     return _Cells(data, edges[:-1].astype(np.int64), np.diff(edges).astype(np.int64), is_valid)
 
 
-# groups commit the same partitions tick after tick, in the same worker; it keeps some 50 MB of keys at most
+# groups commit the same partitions tick after tick, in the same worker; it keeps some 50 MB of keys
+# at most
 LONGEST_KNOWN = 512  # bytes; names can have 32 kB, and so many of those would be gigabytes
 _known_key = lru_cache(maxsize=131_072)(decode_key)
 
@@ -95,7 +100,8 @@ _known_key = lru_cache(maxsize=131_072)(decode_key)
 def _decode_any_key(key: bytes) -> Outcome:
     try:
         return _known_key(key) if len(key) <= LONGEST_KNOWN else decode_key(key)
-    except Exception:  # noqa: BLE001 - one record is never a reason to stop; it is counted as a dead letter
+    # one record is never a reason to stop; it is counted as a dead letter
+    except Exception:  # noqa: BLE001
         return Outcome("malformed", error="decoder_failed")
 
 
@@ -134,8 +140,11 @@ def _flexible_layout(cells: _Cells, rows: Ints, head: Ints) -> tuple[Flags, Ints
     tags_at = timestamp_at + WORD_BYTES
     has_one_byte = size == tags_at + 1
     is_plain = (length >= 0) & (is_short | (high < 0x80)) & (has_one_byte | (size == tags_at + 19))
-    # the last word of the row ends in the tag count if that is all there is; else the word at the tags starts with them
-    last_word = cells.word(cells.start[rows] + np.where(is_plain & ~has_one_byte, tags_at, size - WORD_BYTES))
+    # the last word of the row ends in the tag count if that is all there is; else the word at the
+    # tags starts with them
+    last_word = cells.word(
+        cells.start[rows] + np.where(is_plain & ~has_one_byte, tags_at, size - WORD_BYTES)
+    )
     is_known = np.where(has_one_byte, last_word & 0xFF == 0, last_word >> 40 == TOPIC_ID_TAG)
     return is_plain & is_known, timestamp_at
 
@@ -147,7 +156,10 @@ def _timestamps_at(cells: _Cells, rows: Ints, head: Ints, version: int) -> tuple
 
 
 def _fill(columns: CommitColumns, cells: _Cells, candidates: Ints) -> None:
-    """Fill in the candidate rows whose value has exactly the size that its version and metadata length ask for."""
+    """Fill in the candidate rows whose value has exactly the size of version and metadata.
+
+    The metadata length and the version ask for that size.
+    """
     start = cells.start[candidates]
     versions = (cells.word(start) >> 48).astype(np.int16)
     for version in (*FIXED_SIZES, 4):
@@ -177,13 +189,15 @@ def _fill_one(columns: CommitColumns, row: int, commit: dict[str, Any], version:
 
 
 def decode_columns(keys: pa.Array, values: pa.Array) -> CommitColumns:
-    """Decode a batch of records, given as two arrays of `binary` or `large_binary` of equal length."""
+    """Decode a batch of records, given as two equal-length arrays of `binary` or `large_binary`."""
     if len(keys) != len(values):
         raise ValueError(f"{len(keys)} keys, but {len(values)} values")
     _cells(keys.slice(0, 0))  # refuse another type before it is read as bytes
     cells = _cells(values)
     outcomes, key_index = _decode_keys(keys)
-    is_commit_key = np.array([key.record_type in COMMIT_TYPES and key.outcome == "record" for key in outcomes], bool)
+    is_commit_key = np.array(
+        [key.record_type in COMMIT_TYPES and key.outcome == "record" for key in outcomes], bool
+    )
     has_commit_key = is_commit_key[key_index]
     rows = len(keys)
     columns = CommitColumns(
@@ -198,7 +212,11 @@ def decode_columns(keys: pa.Array, values: pa.Array) -> CommitColumns:
         others={},
         values=values,
     )
-    _fill(columns, cells, np.flatnonzero(has_commit_key & cells.is_valid & (cells.size >= SHORTEST_COMMIT)))
+    _fill(
+        columns,
+        cells,
+        np.flatnonzero(has_commit_key & cells.is_valid & (cells.size >= SHORTEST_COMMIT)),
+    )
     for row in np.flatnonzero(~(columns.is_commit | columns.is_tombstone)).tolist():
         outcome = _join_any_value(outcomes[key_index[row]], cells.cell(row))
         is_commit = has_commit_key[row] and outcome.outcome == "record"

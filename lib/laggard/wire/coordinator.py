@@ -4,7 +4,7 @@ MIN_INT32 = -(2**31)
 
 
 def java_hash(text: str) -> int:
-    """Return what Java's String.hashCode gives: over UTF-16 code units, in wrapping int32 arithmetic."""
+    """Return Java's String.hashCode: over UTF-16 code units, in wrapping int32 arithmetic."""
     units = text.encode("utf-16-be", errors="surrogatepass")
     value = 0
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -13,6 +13,10 @@ def java_hash(text: str) -> int:
 
 
 def coordinator_partition(group: str, partitions: int) -> int:
-    """Return the partition that a broker chooses for a group, as GroupCoordinatorService.partitionFor does."""
+    """Return the partition that a broker chooses for a group.
+
+    It is that of GroupCoordinatorService.partitionFor.
+    """
     value = java_hash(group)
-    return 0 if value == MIN_INT32 else abs(value) % partitions  # Utils.abs maps the smallest int to 0
+    # Utils.abs maps the smallest int to 0
+    return 0 if value == MIN_INT32 else abs(value) % partitions

@@ -13,7 +13,7 @@ OutcomeName: TypeAlias = Literal["record", "tombstone", "unsupported", "malforme
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Outcome of decoding one record; the key is kept whenever it decoded, the error only when something failed."""
+    """Outcome of decoding one record; a decoded key is kept, the error only after a failure."""
 
     outcome: OutcomeName
     record_type: int | None = None
@@ -25,13 +25,15 @@ class Outcome:
 
     @property
     def group(self) -> str | None:
-        """The group in the key, which Kafka calls `group` in record types 0 to 2 and `group_id` in all later ones."""
+        """Return the key's group, named `group` in types 0 to 2 and `group_id` in later ones."""
         return None if self.key is None else self.key.get("group", self.key.get("group_id"))
 
 
 _KEY_READERS = {number: struct_reader(known.key, 0) for number, known in RECORD_TYPES.items()}
 _VALUE_READERS = {
-    (number, version): struct_reader(known.value, version, is_flexible=version >= known.flexible_since)
+    (number, version): struct_reader(
+        known.value, version, is_flexible=version >= known.flexible_since
+    )
     for number, known in RECORD_TYPES.items()
     for version in range(known.newest + 1)
 }
@@ -67,17 +69,36 @@ def decode_key(key: bytes | None) -> Outcome:
 
 
 def decode_value(record_type: int, value: bytes | None, key: Struct | None = None) -> Outcome:
-    """Decode the value of a record whose key, handed through to the outcome, is known to be good."""
+    """Decode the value of a record whose key is known to be good.
+
+    The key is handed through to the outcome.
+    """
     version = _peek_version(value)
     if record_type not in RECORD_TYPES:
-        return Outcome("unsupported", record_type, version, key, error="unknown_record_type", field="record_type")
+        return Outcome(
+            "unsupported",
+            record_type,
+            version,
+            key,
+            error="unknown_record_type",
+            field="record_type",
+        )
     if value is None:
         return Outcome("tombstone", record_type, None, key)
     if version is None:
-        return Outcome("malformed", record_type, None, key, error="truncated", field="value_version")
+        return Outcome(
+            "malformed", record_type, None, key, error="truncated", field="value_version"
+        )
     reader = _VALUE_READERS.get((record_type, version))
     if reader is None:
-        return Outcome("unsupported", record_type, version, key, error="unknown_value_version", field="value_version")
+        return Outcome(
+            "unsupported",
+            record_type,
+            version,
+            key,
+            error="unknown_value_version",
+            field="value_version",
+        )
     try:
         return Outcome("record", record_type, version, key, _read_to_the_end(reader, value))
     except WireError as error:
@@ -85,14 +106,19 @@ def decode_value(record_type: int, value: bytes | None, key: Struct | None = Non
 
 
 def join_value(key: Outcome, value: bytes | None) -> Outcome:
-    """Complete the outcome of a decoded key with its value; what is wrong with the key comes first."""
+    """Complete the outcome of a decoded key with its value; key errors come first."""
     if key.outcome == "record" and key.record_type is not None:
         return decode_value(key.record_type, value, key.key)
-    return Outcome(key.outcome, key.record_type, _peek_version(value), error=key.error, field=key.field)
+    return Outcome(
+        key.outcome, key.record_type, _peek_version(value), error=key.error, field=key.field
+    )
 
 
 def decode(key: bytes | None, value: bytes | None) -> Outcome:
-    """Decode one record; checked in order: key, null value, version, value, and the first failure is the error."""
+    """Decode one record; check key, null value, version, value, in this order.
+
+    The first failure is the error.
+    """
     return join_value(decode_key(key), value)
 
 
@@ -110,6 +136,11 @@ def with_hex(decoded: Any) -> Any:
 
 
 def to_json(outcome: Outcome) -> dict[str, Any]:
-    """Return what one record says, as it is printed: outcome, error, key and value, each only where there is one."""
-    parts = {"outcome": outcome.outcome, "error": outcome.error, "key": outcome.key, "value": outcome.value}
+    """Return a record's content as printed: outcome, error, key and value, where present."""
+    parts = {
+        "outcome": outcome.outcome,
+        "error": outcome.error,
+        "key": outcome.key,
+        "value": outcome.value,
+    }
     return {name: with_hex(part) for name, part in parts.items() if part is not None}

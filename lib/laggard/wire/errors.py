@@ -14,18 +14,23 @@ ErrorKind: TypeAlias = Literal[
     "bad_tag",
     "bad_marker",
     "trailing_bytes",
-    "out_of_range",  # a partition below 0, or a record timestamp outside the calendar: set by the decode stage
+    # a partition below 0, or a record timestamp outside the calendar: set by the decode stage
+    "out_of_range",
     "decoder_failed",  # an error in the decoder itself
-    "bad_version",  # only in the consumer protocol: a subscription or assignment of negative version
+    # only in the consumer protocol: a subscription or assignment of negative version
+    "bad_version",
 ]
 
 
-_NEVER_DEAD = ("unknown_record_type", "unknown_value_version", "bad_version")  # not malformed, or not of a record
-DEAD_LETTER_REASONS: tuple[ErrorKind, ...] = tuple(kind for kind in get_args(ErrorKind) if kind not in _NEVER_DEAD)
+# not malformed, or not of a record
+_NEVER_DEAD = ("unknown_record_type", "unknown_value_version", "bad_version")
+DEAD_LETTER_REASONS: tuple[ErrorKind, ...] = tuple(
+    kind for kind in get_args(ErrorKind) if kind not in _NEVER_DEAD
+)
 
 
 class WireError(Exception):
-    """Bytes that do not follow the format: the kind of fault and the dotted name of the field that has it."""
+    """Bytes that do not follow the format: the fault and the dotted name of the field."""
 
     def __init__(self, kind: ErrorKind, field: str | None = None) -> None:
         super().__init__(kind, field)

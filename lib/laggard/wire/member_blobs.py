@@ -1,8 +1,11 @@
-"""The two blobs of a group record's member, which the broker stores unread, by the protocol type of its group.
+"""The two blobs of a group record's member, by protocol type; the broker stores them unread.
 
-Sources: ConsumerProtocolSubscription.json and ConsumerProtocolAssignment.json of Kafka's clients, never flexible. For
-Connect ConnectProtocol.java and, from version 1 on, IncrementalCooperativeConnectProtocol.java (KIP-415); version 2
-(KIP-507) has the layout of version 1.
+The protocol type is that of its group.
+
+Sources: ConsumerProtocolSubscription.json and ConsumerProtocolAssignment.json of Kafka's clients,
+never flexible. For Connect ConnectProtocol.java and, from version 1 on,
+IncrementalCooperativeConnectProtocol.java (KIP-415); version 2 (KIP-507) has the layout of version
+1.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +31,8 @@ BlobDecoder: TypeAlias = Callable[[bytes], dict[str, Any]]
 
 
 def _list_of(read_item: Reader[T]) -> Reader[list[T]]:
-    # Kafka's reader takes a null list, which version 1 of Connect's assignment allows, for an empty one
+    # Kafka's reader takes a null list, which version 1 of Connect's assignment allows, for an empty
+    # one
     read_nullable = nullable_array_of(read_item)
 
     def read(buffer: bytes, offset: int) -> tuple[list[T], int]:
@@ -61,7 +65,8 @@ ASSIGNMENT = (
 
 WORKER_STATE_PREFIX = (
     Field("worker_url", read_string),
-    Field("config_offset", read_int64),  # how far the worker has read the topic of connector configurations
+    # how far the worker has read the topic of connector configurations
+    Field("config_offset", read_int64),
 )
 
 WORKER_STATE_REST = (
@@ -83,18 +88,25 @@ WORKER_ASSIGNMENT_PREFIX = (
 
 WORKER_ASSIGNMENT_REST = (
     Field("revoked", Nested(_list_of, CONNECTOR_TASKS), since=1, default=()),
-    Field("scheduled_delay_ms", read_int32, since=1, default=0),  # until lost tasks are given to others
+    # until lost tasks are given to others
+    Field("scheduled_delay_ms", read_int32, since=1, default=0),
 )
 
 NO_ASSIGNMENT: dict[str, Any] = {"version": None, "assigned_partitions": [], "user_data": None}
 NO_WORKER_ASSIGNMENT: dict[str, Any] = {
-    "version": None, "error_code": 0, "leader": None, "leader_url": None, "config_offset": None, "assigned": [],
+    "version": None, "error_code": 0, "leader": None, "leader_url": None, "config_offset": None,
+    "assigned": [],
     "revoked": [], "scheduled_delay_ms": 0, "partial": False,
 }  # fmt: skip
 
 
-def decode_member(protocol_type: str, member: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Decode subscription and assignment; of an unknown protocol type only their `bytes` are kept."""
+def decode_member(
+    protocol_type: str, member: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Decode subscription and assignment.
+
+    Of an unknown protocol type only their `bytes` are kept.
+    """
     subscription, assignment = member["subscription"], member["assignment"]
     if protocol_type not in DECODERS:
         return {"bytes": len(subscription)}, {"bytes": len(assignment)}
@@ -115,11 +127,14 @@ def _read_version(blob: bytes) -> tuple[int, int]:
 def blob_decoder(
     prefix: Table, rest: Table = (), newest: int = 0, *, empty: dict[str, Any] | None = None
 ) -> BlobDecoder:
-    """Make a decoder to the fields, or to the kind of their `error`; bytes left over and newer versions are no error.
+    """Make a decoder to the fields, or to the kind of their `error`.
 
-    The prefix must decode. The rest need not: some clients are said to write later versions without its fields, and
-    the broker itself reads only the prefix (ConsumerProtocol.java); then `partial` is true and the rest has defaults.
-    `empty` is what zero bytes stand for, if they are no error.
+    Bytes left over and newer versions are no error.
+
+    The prefix must decode. The rest need not: some clients are said to write later versions
+    without its fields, and the broker itself reads only the prefix (ConsumerProtocol.java); then
+    `partial` is true and the rest has defaults. `empty` is what zero bytes stand for, if they are
+    no error.
     """
     read_prefix = struct_reader(prefix, 0)
     readers = [struct_reader(rest, version) for version in range(newest + 1)]
@@ -136,7 +151,11 @@ def blob_decoder(
         if not rest:
             return fields
         try:
-            return {**fields, **readers[min(version, newest)](blob, head + size)[0], "partial": False}
+            return {
+                **fields,
+                **readers[min(version, newest)](blob, head + size)[0],
+                "partial": False,
+            }
         except WireError:
             return {**fields, **readers[0](blob, 0)[0], "partial": True}
 

@@ -1,6 +1,7 @@
 """Readers `(buffer, offset) -> (value, size)` of Kafka's primitive types.
 
-The encodings are those of Kafka's clients: common/protocol/types/Type.java and common/utils/ByteUtils.java.
+The encodings are those of Kafka's clients: common/protocol/types/Type.java and
+common/utils/ByteUtils.java.
 """
 
 from base64 import urlsafe_b64encode
@@ -13,7 +14,8 @@ from laggard.wire.errors import WireError
 
 T = TypeVar("T")
 Reader: TypeAlias = Callable[[bytes, int], tuple[T, int]]
-Items: TypeAlias = Callable[[bytes, int, int], tuple[list[T], int]]  # as a reader, with the number of items to read
+# as a reader, with the number of items to read
+Items: TypeAlias = Callable[[bytes, int, int], tuple[list[T], int]]
 
 MAX_STRING_BYTES = 32_767
 MAX_VARINT_BYTES = 5
@@ -31,7 +33,10 @@ def take(buffer: bytes, offset: int, size: int) -> bytes:
 
 
 def check_count(buffer: bytes, offset: int, count: int) -> None:
-    """Fail if `count` items cannot fit, since each has at least one byte; nothing is allocated before this."""
+    """Fail if `count` items cannot fit, since each has at least one byte.
+
+    Nothing is allocated before this.
+    """
     if count > len(buffer) - offset:
         raise WireError("truncated")
 
@@ -96,7 +101,7 @@ def read_compact_length(buffer: bytes, offset: int) -> tuple[int, int]:
 
 
 def read_compact_string_length(buffer: bytes, offset: int) -> tuple[int, int]:
-    """Read the byte length of a compact string, which has the limit of the int16 encoding all the same."""
+    """Read the byte length of a compact string, which still has the int16 limit."""
     length, size = read_compact_length(buffer, offset)
     if length > MAX_STRING_BYTES:
         raise WireError("bad_length")
@@ -139,12 +144,16 @@ read_bytes: Reader[bytes] = sized(read_int32, is_nullable=False)
 read_compact_bytes: Reader[bytes] = sized(read_compact_length, is_nullable=False)
 read_nullable_string: Reader[str | None] = text(read_int16, is_nullable=True)
 read_string: Reader[str] = text(read_int16, is_nullable=False)
-read_compact_nullable_string: Reader[str | None] = text(read_compact_string_length, is_nullable=True)
+read_compact_nullable_string: Reader[str | None] = text(
+    read_compact_string_length, is_nullable=True
+)
 read_compact_string: Reader[str] = text(read_compact_string_length, is_nullable=False)
 
 # commit metadata is whatever bytes a client sent: a bad one must not cost the offset beside it
 read_lossy_string: Reader[str] = text(read_int16, is_nullable=False, errors="replace")
-read_compact_lossy_string: Reader[str] = text(read_compact_string_length, is_nullable=False, errors="replace")
+read_compact_lossy_string: Reader[str] = text(
+    read_compact_string_length, is_nullable=False, errors="replace"
+)
 
 
 def _each(read_item: Reader[T]) -> Items[T]:
@@ -166,7 +175,8 @@ def _read_int32s(buffer: bytes, offset: int, count: int) -> tuple[list[int], int
 
 
 def _counted(read_count: Reader[int], read_item: Reader[T], *, is_nullable: bool) -> Reader[Any]:
-    # partition numbers are most of what a large group's record holds; read together they cost a tenth
+    # partition numbers are most of what a large group's record holds; read together they cost a
+    # tenth
     read_items: Items[Any] = _read_int32s if read_item is read_int32 else _each(read_item)
 
     def read(buffer: bytes, offset: int) -> tuple[list[T] | None, int]:
@@ -215,10 +225,13 @@ def _marked(read_marker: Reader[int], null: int, read_present: Reader[T]) -> Rea
 
 
 def nullable(read_present: Reader[T]) -> Reader[T | None]:
-    """Make a reader of a nullable struct behind an int8 marker (KIP-893, MessageDataGenerator.java)."""
+    """Make a reader of a nullable struct behind an int8 marker.
+
+    Sources: KIP-893, MessageDataGenerator.java.
+    """
     return _marked(read_int8, -1, read_present)
 
 
 def tagged_nullable(read_present: Reader[T]) -> Reader[T | None]:
-    """Make a reader of a nullable struct that is a tagged field, whose marker is an unsigned varint."""
+    """Make a reader of a nullable tagged-field struct, whose marker is an unsigned varint."""
     return _marked(read_uvarint, 0, read_present)

@@ -1,6 +1,7 @@
-"""The record types of `__consumer_offsets`, each with its tables of fields: a type is added here, and nowhere else.
+"""Record types of `__consumer_offsets` with their tables of fields; new types go here only.
 
-Layouts follow Kafka's generated record classes; group-coordinator/src/main/resources/common/message has their schemas.
+Layouts follow Kafka's generated record classes;
+group-coordinator/src/main/resources/common/message has their schemas.
 """
 
 from dataclasses import dataclass
@@ -76,7 +77,7 @@ GROUP_METADATA_VALUE = (  # GroupMetadataValue.json; brokers write v3, v4 is onl
 
 @dataclass(frozen=True, slots=True)
 class RecordType:
-    """Kafka's name, key and value of one record type; keys have version 0 only and are never flexible."""
+    """Kafka's name, key and value of a record type; keys have version 0 only, never flexible."""
 
     name: str
     key: Table
@@ -113,15 +114,23 @@ RECORD_TYPES = {
     5: _of_member("ConsumerGroupMemberMetadata", modern.CONSUMER_MEMBER_METADATA_VALUE),
     6: _of_group("ConsumerGroupTargetAssignmentMetadata", modern.TARGET_ASSIGNMENT_METADATA_VALUE),
     7: _of_member("ConsumerGroupTargetAssignmentMember", modern.TARGET_ASSIGNMENT_MEMBER_VALUE),
-    8: _of_member("ConsumerGroupCurrentMemberAssignment", modern.CONSUMER_CURRENT_MEMBER_ASSIGNMENT_VALUE),
+    8: _of_member(
+        "ConsumerGroupCurrentMemberAssignment", modern.CONSUMER_CURRENT_MEMBER_ASSIGNMENT_VALUE
+    ),
     # 9, of share groups, was withdrawn before its release
     10: _of_member("ShareGroupMemberMetadata", modern.SHARE_MEMBER_METADATA_VALUE),
     11: _of_group("ShareGroupMetadata", modern.SHARE_GROUP_METADATA_VALUE),
     12: _of_group("ShareGroupTargetAssignmentMetadata", modern.TARGET_ASSIGNMENT_METADATA_VALUE),
     13: _of_member("ShareGroupTargetAssignmentMember", modern.TARGET_ASSIGNMENT_MEMBER_VALUE),
-    14: _of_member("ShareGroupCurrentMemberAssignment", modern.SHARE_CURRENT_MEMBER_ASSIGNMENT_VALUE),
+    14: _of_member(
+        "ShareGroupCurrentMemberAssignment", modern.SHARE_CURRENT_MEMBER_ASSIGNMENT_VALUE
+    ),
     15: _of_group("ShareGroupStatePartitionMetadata", modern.SHARE_STATE_PARTITION_METADATA_VALUE),
-    16: RecordType("ConsumerGroupRegularExpression", modern.REGULAR_EXPRESSION_KEY, modern.REGULAR_EXPRESSION_VALUE),
+    16: RecordType(
+        "ConsumerGroupRegularExpression",
+        modern.REGULAR_EXPRESSION_KEY,
+        modern.REGULAR_EXPRESSION_VALUE,
+    ),
     17: _of_group("StreamsGroupMetadata", streams.GROUP_METADATA_VALUE),
     # 18, of streams groups, was withdrawn before its release
     19: _of_member("StreamsGroupMemberMetadata", streams.MEMBER_METADATA_VALUE),

@@ -1,4 +1,6 @@
-"""Records of consumer groups (KIP-848) and share groups (KIP-932), and the parts that streams groups share with them.
+"""Records of consumer groups (KIP-848) and share groups (KIP-932), and shared parts.
+
+Streams groups use the shared parts too.
 
 Their values have version 0 only and are flexible. Numbers and names are Kafka's, in snake case.
 """
@@ -28,7 +30,8 @@ MEMBER_KEY = (
 read_strings = compact_array_of(read_compact_string)
 read_int32s = compact_array_of(read_int32)
 
-# per partition, the epoch at which the member was given it; brokers before 4.2 (streams) and 4.3 write none
+# per partition, the epoch at which the member was given it; brokers before 4.2 (streams) and 4.3
+# write none
 ASSIGNMENT_EPOCHS = Field("assignment_epochs", compact_nullable_array_of(read_int32), tag=0)
 
 TOPIC_PARTITIONS = (  # TopicPartitions of the assignments: ids and no names
@@ -73,9 +76,8 @@ TOPIC_METADATA = (
     Field("partition_metadata", Nested(compact_array_of, PARTITION_RACKS)),
 )
 
-CONSUMER_PARTITION_METADATA_VALUE = (  # ConsumerGroupPartitionMetadataValue.json; 4.1+ writes tombstones only
-    Field("topics", Nested(compact_array_of, TOPIC_METADATA)),
-)
+# ConsumerGroupPartitionMetadataValue.json; 4.1+ writes tombstones only
+CONSUMER_PARTITION_METADATA_VALUE = (Field("topics", Nested(compact_array_of, TOPIC_METADATA)),)
 
 CLASSIC_PROTOCOL = (
     Field("name", read_compact_string),
@@ -105,7 +107,8 @@ ASSIGNED_PARTITIONS = (*TOPIC_PARTITIONS, ASSIGNMENT_EPOCHS)
 CONSUMER_CURRENT_MEMBER_ASSIGNMENT_VALUE = (  # ConsumerGroupCurrentMemberAssignmentValue.json
     Field("member_epoch", read_int32),  # -2: a static member has left for now
     Field("previous_member_epoch", read_int32),
-    Field("state", read_int8),  # 0 stable, 1 has partitions to revoke, 2 waits for others to release some
+    # 0 stable, 1 has partitions to revoke, 2 waits for others to release some
+    Field("state", read_int8),
     Field("assigned_partitions", Nested(compact_array_of, ASSIGNED_PARTITIONS)),
     Field("partitions_pending_revocation", Nested(compact_array_of, ASSIGNED_PARTITIONS)),
 )

@@ -19,9 +19,14 @@ from laggard.wire.structs import Field, Nested
 GROUP_METADATA_VALUE = (  # StreamsGroupMetadataValue.json
     Field("epoch", read_int32),
     Field("metadata_hash", read_int64),
-    Field("validated_topology_epoch", read_int32, default=-1, tag=0),  # 4.2+; absent does not mean "not ready"
-    Field("last_assignment_configs", Nested(compact_nullable_array_of, KEY_VALUE), default=(), tag=1),  # 4.2+
-    Field("stored_description_topology_epoch", read_int32, default=-1, tag=2),  # 4.4+; -2: uncertain
+    # 4.2+; absent does not mean "not ready"
+    Field("validated_topology_epoch", read_int32, default=-1, tag=0),
+    # 4.2+
+    Field(
+        "last_assignment_configs", Nested(compact_nullable_array_of, KEY_VALUE), default=(), tag=1
+    ),
+    # 4.4+; -2: uncertain
+    Field("stored_description_topology_epoch", read_int32, default=-1, tag=2),
     Field("failed_description_topology_epoch", read_int32, default=-1, tag=3),  # 4.4+
 )
 
@@ -58,7 +63,8 @@ ASSIGNED_TASKS = (*TASKS, ASSIGNMENT_EPOCHS)
 CURRENT_MEMBER_ASSIGNMENT_VALUE = (  # StreamsGroupCurrentMemberAssignmentValue.json
     Field("member_epoch", read_int32),
     Field("previous_member_epoch", read_int32),
-    Field("state", read_int8),  # one higher than in consumer groups: 1 stable, 2 has to revoke, 3 waits for others
+    # one higher than in consumer groups: 1 stable, 2 has to revoke, 3 waits for others
+    Field("state", read_int8),
     Field("active_tasks", Nested(compact_array_of, ASSIGNED_TASKS)),
     Field("standby_tasks", Nested(compact_array_of, ASSIGNED_TASKS)),
     Field("warmup_tasks", Nested(compact_array_of, ASSIGNED_TASKS)),
@@ -100,7 +106,8 @@ RESOLVED_TOPIC_IDS = (
     Field("topic_ids", compact_array_of(read_uuid)),
 )
 
-RESOLVED_TOPIC_IDS_VALUE = (  # StreamsGroupTargetAssignmentResolvedTopicIdsValue.json, in no release up to 4.4.0
+# StreamsGroupTargetAssignmentResolvedTopicIdsValue.json, in no release up to 4.4.0
+RESOLVED_TOPIC_IDS_VALUE = (
     Field("assignment_epoch", read_int32),
     Field("resolved_topic_ids_by_subtopology", Nested(compact_array_of, RESOLVED_TOPIC_IDS)),
 )

@@ -1,4 +1,4 @@
-"""Structs as tables of fields, the one loop that reads every table, and the tagged fields at its end (KIP-482)."""
+"""Structs as tables of fields, the loop that reads them, and tagged fields at the end (KIP-482)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,7 +21,9 @@ class Nested:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field in the versions `since` to `until`; elsewhere, and as an absent tag, it has its (immutable) default.
+    """Field in the versions `since` to `until`; else, and as an absent tag, it has its default.
+
+    The default is immutable.
 
     The default `()` stands for an empty list, of which every struct gets its own.
     """
@@ -50,7 +52,10 @@ def _read_tag_content(read_content: Reader[Any], content: bytes) -> Any:
 
 
 def tags_of(known: Mapping[int, Reader[Any]]) -> Reader[dict[int, Any]]:
-    """Make a reader of the tag section that ends a flexible struct (KIP-482); unknown tags are skipped."""
+    """Make a reader of a flexible struct's tag section (KIP-482); unknown tags are skipped.
+
+    The section ends the struct.
+    """
 
     def read(buffer: bytes, offset: int) -> tuple[dict[int, Any], int]:
         count, size = read_uvarint(buffer, offset)
@@ -85,9 +90,14 @@ def _named(name: str, reader: Reader[Any]) -> Reader[Any]:
 
 
 def _tagged_reader(readers: Mapping[Field, Reader[Any]]) -> Reader[Struct]:
-    """Make a reader of the tag section that gives those of these fields that are tagged, by name."""
+    """Make a reader of the tag section that returns its tagged fields by name.
+
+    Fields are those of `readers`.
+    """
     names = {field.tag: field.name for field in readers if field.tag is not None}
-    read_tags = tags_of({f.tag: _named(f.name, reader) for f, reader in readers.items() if f.tag is not None})
+    read_tags = tags_of(
+        {f.tag: _named(f.name, reader) for f, reader in readers.items() if f.tag is not None}
+    )
 
     def read(buffer: bytes, offset: int) -> tuple[Struct, int]:
         tags, size = read_tags(buffer, offset)
@@ -109,8 +119,13 @@ def _field_readers(table: Table, version: int, *, is_flexible: bool) -> dict[Fie
 
 
 def _defaults(table: Table) -> tuple[Struct, list[str]]:
-    """Return the default of each field, and the names of those that are a list of their own for every struct."""
-    return {field.name: field.default for field in table}, [field.name for field in table if field.default == ()]
+    """Return the default of each field, and the names of list fields.
+
+    A list field has a list of its own for every struct.
+    """
+    return {field.name: field.default for field in table}, [
+        field.name for field in table if field.default == ()
+    ]
 
 
 def struct_reader(table: Table, version: int, *, is_flexible: bool = False) -> Reader[Struct]:

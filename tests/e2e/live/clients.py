@@ -48,11 +48,16 @@ class Clients:
 
 @contextmanager
 def running_clients(broker: Broker) -> Iterator[Clients]:
-    """The program, compiled by java as it starts; it ends with its standard input, whatever ends us."""
+    """The program, compiled by java as it starts; it ends with its standard input, whatever ends
+    us.
+    """
     command = [find_java(), *TOOL_JVM, "-Xmx512m", "-cp", broker.java_class_path, str(PROGRAM)]
     with tempfile.NamedTemporaryFile() as said:
         process = subprocess.Popen(
-            [*command, broker.bootstrap_servers], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said
+            [*command, broker.bootstrap_servers],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
         )
         try:
             yield Clients(process, Path(said.name), broker.bootstrap_servers)

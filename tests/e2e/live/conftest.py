@@ -1,4 +1,6 @@
-"""One scenario for all tests: every kind of group on one broker, and five moments at which nothing moves."""
+"""One scenario for all tests: every kind of group on one broker, and five moments at which nothing
+moves.
+"""
 
 import sys
 from dataclasses import dataclass
@@ -41,10 +43,19 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
         place.audit("--live")
         scenario.run.stop()
         other = Place(place.folder.with_name("replayed"), scenario.servers)
-        code, output, _ = other.exit_of(sys.executable, "-m", "laggard", "run", "--once", "--config", str(other.config))
+        code, output, _ = other.exit_of(
+            sys.executable, "-m", "laggard", "run", "--once", "--config", str(other.config)
+        )
         assert code == 0, output
         other.audit()
-        return Lived(scenario.moments, scenario.ticks(), place.rows("batches"), place.view(), other.view(), place)
+        return Lived(
+            scenario.moments,
+            scenario.ticks(),
+            place.rows("batches"),
+            place.view(),
+            other.view(),
+            place,
+        )
 
 
 def run_scenario(setup: Setup) -> None:
@@ -55,7 +66,9 @@ def run_scenario(setup: Setup) -> None:
     scenario.join(*FIRST)
     scenario.rest("settled")
 
-    scenario.join(Member("consumer", "online-3", "online"), Member("consumer", "online-4", "online"), LATE)
+    scenario.join(
+        Member("consumer", "online-3", "online"), Member("consumer", "online-4", "online"), LATE
+    )
     scenario.stop("offline-1", "ending-1", "ending-2", "ending-3", "ending-4")
     scenario.restart("static-1")
     scenario.restart("modern-2")
@@ -63,11 +76,16 @@ def run_scenario(setup: Setup) -> None:
     del scenario.topics["doomed"]
     admin.create_topics([NewTopic(name, number, 1) for name, number in LATER.items()])
     scenario.topics |= LATER
-    scenario.clients.tool(GROUP_TOOL, "--delete-offsets", "--group", "trimmed", "--topic", "parcels")
+    scenario.clients.tool(
+        GROUP_TOOL, "--delete-offsets", "--group", "trimmed", "--topic", "parcels"
+    )
     scenario.rest("mixed")
 
     scenario.stop("online-1", "online-2", "cooperative-1")
-    scenario.join(Member("consumer", "offline-2", "offline"), Member("range", "eager-3", "eager", "letters,parcels"))
+    scenario.join(
+        Member("consumer", "offline-2", "offline"),
+        Member("range", "eager-3", "eager", "letters,parcels"),
+    )
     admin.delete_groups(list(ENDING))
     scenario.empty -= set(ENDING)
     scenario.rest("upgraded")
@@ -80,7 +98,8 @@ def run_scenario(setup: Setup) -> None:
     scenario.join(Member("range", "offline-3", "offline"))
     for number in range(RESTLESS):  # not in step with the ticks
         scenario.replace(
-            f"restless-{number}", Member(f"{('consumer', 'range')[number % 2]}", f"restless-{number + 1}", "restless")
+            f"restless-{number}",
+            Member(f"{('consumer', 'range')[number % 2]}", f"restless-{number + 1}", "restless"),
         )
     scenario.rest("downgraded")
 

@@ -30,7 +30,11 @@ class Newest:
         rows = [row for row in self._members[group] if row["source_offset"] >= first]
         newest = max((row["source_offset"] for row in rows), default=0)
         replaced = {row["replaced_member_id"] for row in rows}
-        kept = [row for row in rows if row["source_offset"] == newest and row["member_id"] not in replaced]
+        kept = [
+            row
+            for row in rows
+            if row["source_offset"] == newest and row["member_id"] not in replaced
+        ]
         assert len({row["client_id"] for row in kept}) == len(kept), kept
         return {row["client_id"]: row for row in kept}
 

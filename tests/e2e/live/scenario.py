@@ -1,4 +1,6 @@
-"""The groups' life: it goes on in steps, and after each one nothing moves until all that can be seen is kept."""
+"""The groups' life: it goes on in steps, and after each one nothing moves until all that can be
+seen is kept.
+"""
 
 import time
 from collections.abc import Iterable
@@ -37,7 +39,8 @@ class Moment:
     members: dict[str, Member]
     look: Look
     described: Described
-    positions: dict[str, list[list[Any]]]  # what each client has committed: topic, partition, offset
+    # what each client has committed: topic, partition, offset
+    positions: dict[str, list[list[Any]]]
     seconds: float
     tail: str
 
@@ -49,7 +52,11 @@ class Moment:
 def differences(before: Look, after: Look) -> list[tuple[Any, Any]]:
     pairs = zip(before.shares, after.shares, strict=False)
     named = [(before.groups, after.groups), (before.clients, after.clients)]
-    found = [(old.get(name), new.get(name)) for old, new in named for name in sorted(old.keys() | new.keys())]
+    found = [
+        (old.get(name), new.get(name))
+        for old, new in named
+        for name in sorted(old.keys() | new.keys())
+    ]
     return [(old, new) for old, new in (*found, *pairs) if old != new]
 
 
@@ -70,7 +77,9 @@ class Scenario:
 
     def join(self, *members: Member) -> None:
         for each in members:
-            self.clients.ask("join", each.kind, each.name, each.group, each.wanted, each.instance or "-")
+            self.clients.ask(
+                "join", each.kind, each.name, each.group, each.wanted, each.instance or "-"
+            )
             self.members[each.name] = each
             self.empty.discard(each.group)
 
@@ -87,7 +96,11 @@ class Scenario:
     def replace(self, name: str, member: Member) -> None:
         """The new member is in before the old one goes, so the group is never empty."""
         self.join(member)
-        wait_until(lambda: self._look().clients[member.name].get("generation", -1) > 0, 20, f"{member} is in")
+        wait_until(
+            lambda: self._look().clients[member.name].get("generation", -1) > 0,
+            20,
+            f"{member} is in",
+        )
         self.stop(name)
 
     def rest(self, name: str) -> None:
@@ -101,35 +114,50 @@ class Scenario:
         after = self._look()
         assert after == look, f"{name}: a group moved meanwhile: {differences(look, after)}"
         seconds = time.monotonic() - self.started
-        self.moments[name] = Moment(view, dict(self.members), look, described, positions, seconds, self.place.tail())
+        self.moments[name] = Moment(
+            view, dict(self.members), look, described, positions, seconds, self.place.tail()
+        )
 
     def ticks(self) -> list[View]:
         """The tables as each tick published them."""
         rows: list[Row] = [row for row in self.place.rows("batches") if row["kind"] != "gap"]
-        return [View(str(self.place.tables), row) for row in sorted(rows, key=lambda row: row["batch_id"])]
+        return [
+            View(str(self.place.tables), row)
+            for row in sorted(rows, key=lambda row: row["batch_id"])
+        ]
 
     def _agreeing(self, since: datetime, look: Look) -> Batch:
-        """The first tick that gives every group its state; after a few ticks the next best, for the tests to check."""
+        """The first tick that gives every group its state; after a few ticks the next best, for the
+        tests to check.
+        """
         wanted = {group: state for group, (_, state, _) in look.groups.items()}
-        listed = since + timedelta(seconds=METADATA)  # a topic that is new is in the list of topics by then
+        # a topic that is new is in the list of topics by then
+        listed = since + timedelta(seconds=METADATA)
         seen: set[int] = set()
 
         def agrees(batch: Batch) -> bool:
             if batch.kind != "tick" or batch.polled_at <= listed:
                 return False
             seen.add(batch.batch_id)
-            states = {group: row["group_state"] for group, row in self.place.view(batch).groups.items()}
+            states = {
+                group: row["group_state"] for group, row in self.place.view(batch).groups.items()
+            }
             return states == wanted or len(seen) >= FEW_TICKS
 
         return self.run.wait_for(agrees, f"a tick after {listed}")
 
     def _look(self) -> Look:
-        found = Look(self.clients.ask("groups"), self.clients.ask("own"), share_members(self.clients))
+        found = Look(
+            self.clients.ask("groups"), self.clients.ask("own"), share_members(self.clients)
+        )
         broken = {name: own for name, own in found.clients.items() if "error" in own}
         if broken:
             pytest.fail(f"{broken}\n{self.clients.said()}", pytrace=False)
-        for own in found.clients.values():  # a streams client believes that every topic has its tasks' partitions
-            own["owned"] = sorted(place for place in own.get("owned", ()) if place[1] < self.topics.get(place[0], 0))
+        # a streams client believes that every topic has its tasks' partitions
+        for own in found.clients.values():
+            own["owned"] = sorted(
+                place for place in own.get("owned", ()) if place[1] < self.topics.get(place[0], 0)
+            )
         return found
 
     def _steady(self) -> Look | None:
@@ -139,12 +167,18 @@ class Scenario:
     def _is_at_rest(self, look: Look) -> bool:
         """Every group has the state and every partition the owner that they come to in the end."""
         by_group = sorted(self.members.values(), key=lambda each: each.group)
-        groups = {group: list(members) for group, members in groupby(by_group, key=lambda each: each.group)}
+        groups = {
+            group: list(members)
+            for group, members in groupby(by_group, key=lambda each: each.group)
+        }
         wanted = dict.fromkeys(self.empty, "Empty") | {
-            group: "Stable" if self._places(members[0].topics) else "NotReady" for group, members in groups.items()
+            group: "Stable" if self._places(members[0].topics) else "NotReady"
+            for group, members in groups.items()
         }
         states = {group: state for group, (_, state, _) in look.groups.items()}
-        return states == wanted and all(self._is_whole(members, look) for members in groups.values())
+        return states == wanted and all(
+            self._is_whole(members, look) for members in groups.values()
+        )
 
     def _is_whole(self, members: list[Member], look: Look) -> bool:
         wanted = self._places({topic for each in members for topic in each.topics})
@@ -153,11 +187,17 @@ class Scenario:
             held = {place for line in lines for place in places(line["ASSIGNMENT"])}
             return len(lines) == len(members) and held == set(wanted)
         clients = [look.clients[each.name] for each in members]
-        owned = sorted((topic, number) for each in clients for topic, number in each.get("owned", ()))
+        owned = sorted(
+            (topic, number) for each in clients for topic, number in each.get("owned", ())
+        )
         return owned == wanted and len({each.get("generation", -1) for each in clients} | {-1}) == 2
 
     def _places(self, topics: Iterable[str]) -> list[tuple[str, int]]:
-        return [(topic, number) for topic in sorted(topics) for number in range(self.topics.get(topic, 0))]
+        return [
+            (topic, number)
+            for topic in sorted(topics)
+            for number in range(self.topics.get(topic, 0))
+        ]
 
     def _says(self) -> str:
         return f"{self.last}\n{self.clients.said()}\n{self.place.tail()}"

@@ -13,7 +13,8 @@ from e2e.live.members import TOPICS
 from e2e.live.scenario import Scenario
 from laggard.demo.broker import Broker
 
-# by a heartbeat a modern member hears of its partitions: with Kafka's 5 s that would be most of the tests' time
+# by a heartbeat a modern member hears of its partitions: with Kafka's 5 s that would be most of the
+# tests' time
 HEARTBEATS = {
     f"group.{kind}.{name}heartbeat.interval.ms": "500"
     for kind in ("consumer", "share", "streams")
@@ -38,10 +39,19 @@ def start_setup(folder: Path, nodes: int = 1) -> Iterator[Setup]:
         servers = broker.bootstrap_servers
         admin = KafkaAdminClient(bootstrap_servers=servers)
         running.callback(admin.close)
-        admin.create_topics([NewTopic(name, number, min(3, nodes)) for name, number in TOPICS.items()])
+        admin.create_topics(
+            [NewTopic(name, number, min(3, nodes)) for name, number in TOPICS.items()]
+        )
         place = Place(folder, servers)
         clients = running.enter_context(running_clients(broker))
         run = Run(place)
         running.callback(run.kill)
-        produce(servers, {at(topic, number): RECORDS for topic, count in TOPICS.items() for number in range(count)})
+        produce(
+            servers,
+            {
+                at(topic, number): RECORDS
+                for topic, count in TOPICS.items()
+                for number in range(count)
+            },
+        )
         yield Setup(broker, admin, Scenario(clients, place, run, servers))

@@ -1,4 +1,6 @@
-"""At every tick of the scenario: no unexpected group appears, none is lost, and no living group is reported as gone."""
+"""At every tick of the scenario: no unexpected group appears, none is lost, and no living group is
+reported as gone.
+"""
 
 from itertools import groupby
 from typing import Any
@@ -12,10 +14,19 @@ from laggard.rebalance.counters import STATE
 from laggard.tables.schemas import GROUP_STATUS
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.full]
-OF_THE_TICK = {"batch_id", "poll_id", "sampled_at", "state_source", "max_time_lag_seconds", "folded"}
+OF_THE_TICK = {
+    "batch_id",
+    "poll_id",
+    "sampled_at",
+    "state_source",
+    "max_time_lag_seconds",
+    "folded",
+}
 SINCE_THE_START = {
-    "state_since", "empty_since", "watched_since", "rebalancing_since", "rebalance_state", "window_state_seconds",
-    "last_rebalance_at", "time_in_rebalance_ratio", "ping_pong", "topic_counters", "coordinator_changed_at",
+    "state_since", "empty_since", "watched_since", "rebalancing_since", "rebalance_state",
+    "window_state_seconds",
+    "last_rebalance_at", "time_in_rebalance_ratio", "ping_pong", "topic_counters",
+    "coordinator_changed_at",
     "partitions_added_at", "outcome_counters", "generation_at", "roster_at", "commit_gaps_total",
     "commit_gap_ms_total", "commit_gap_squares_total", *STATE,
 }  # fmt: skip
@@ -49,11 +60,15 @@ def test_a_group_once_seen_stays_until_it_is_deleted(lived: Lived) -> None:
     for group in GROUPS:
         is_there = [group in tick.groups for tick in lived.ticks]
         shape = [value for value, _ in groupby(is_there)]
-        assert shape in (([True, False], [False, True, False]) if group in ENDING else ([True], [False, True])), group
+        assert shape in (
+            ([True, False], [False, True, False]) if group in ENDING else ([True], [False, True])
+        ), group
 
 
 def test_only_the_deleted_groups_are_reported_as_deleted_and_once_each(lived: Lived) -> None:
-    assert sorted(row["group"] for row in events(lived, "group_deleted")) == sorted(ENDING), lived.place.tail()
+    assert sorted(row["group"] for row in events(lived, "group_deleted")) == sorted(ENDING), (
+        lived.place.tail()
+    )
 
 
 def test_a_group_is_reported_as_created_once_if_it_is_new(lived: Lived) -> None:
@@ -63,7 +78,9 @@ def test_a_group_is_reported_as_created_once_if_it_is_new(lived: Lived) -> None:
 
 
 @pytest.mark.parametrize("group", ["online", "offline", "restless"])
-def test_a_group_that_changes_its_protocol_has_one_type_or_the_other(lived: Lived, group: str) -> None:
+def test_a_group_that_changes_its_protocol_has_one_type_or_the_other(
+    lived: Lived, group: str
+) -> None:
     types = sequence(lived, group, "group_type")
     assert set(types) <= {"classic", "consumer"}
     assert types[-1] == "classic"
@@ -72,12 +89,23 @@ def test_a_group_that_changes_its_protocol_has_one_type_or_the_other(lived: Live
 
 
 def test_no_other_group_changes_its_type(lived: Lived) -> None:
-    types = {group: sequence(lived, group, "group_type") for group in GROUPS - {"online", "offline", "restless"}}
+    types = {
+        group: sequence(lived, group, "group_type")
+        for group in GROUPS - {"online", "offline", "restless"}
+    }
     assert all(len(found) == 1 for found in types.values()), types
-    assert {found[0] for found in types.values()} == {"classic", "consumer", "share", "streams", "simple"}
+    assert {found[0] for found in types.values()} == {
+        "classic",
+        "consumer",
+        "share",
+        "streams",
+        "simple",
+    }
 
 
-@pytest.mark.parametrize(("group", "changes", "fewest"), [("online", 1, 2), ("restless", RESTLESS // 2, 1)])
+@pytest.mark.parametrize(
+    ("group", "changes", "fewest"), [("online", 1, 2), ("restless", RESTLESS // 2, 1)]
+)
 def test_a_group_that_changes_its_protocol_on_line_is_never_empty(
     lived: Lived, group: str, changes: int, fewest: int
 ) -> None:
@@ -103,8 +131,13 @@ def generations(lived: Lived, group: str) -> list[Row]:
 
 @pytest.mark.parametrize("group", ["online", "offline", "restless"])
 @pytest.mark.parametrize("partition", range(4))
-def test_commits_stand_in_every_tick_while_the_protocol_changes(lived: Lived, group: str, partition: int) -> None:
-    offsets = [tick.partitions[group, "letters", partition]["committed_offset"] for tick in lived.settled_ticks]
+def test_commits_stand_in_every_tick_while_the_protocol_changes(
+    lived: Lived, group: str, partition: int
+) -> None:
+    offsets = [
+        tick.partitions[group, "letters", partition]["committed_offset"]
+        for tick in lived.settled_ticks
+    ]
     assert None not in offsets
     assert offsets == sorted(offsets)
     assert offsets[-1] > offsets[0]
@@ -121,7 +154,9 @@ def test_a_static_member_that_restarts_is_replaced_without_a_new_generation(
     lived: Lived, group: str, instance: str
 ) -> None:
     column = {"static": "generation", "modern": "group_epoch"}[group]
-    before, after = (lived.moments[name].view.groups[group][column] for name in ("settled", "mixed"))
+    before, after = (
+        lived.moments[name].view.groups[group][column] for name in ("settled", "mixed")
+    )
     assert before == after
     assert [row["group"] for row in events(lived, "static_replacement")].count(group) == 1
     ids = {
@@ -135,9 +170,13 @@ def test_a_static_member_that_restarts_is_replaced_without_a_new_generation(
 
 def test_deleted_offsets_go_and_the_group_stays(lived: Lived) -> None:
     assert ("trimmed", "parcels", 1) in lived.moments["settled"].view.partitions
-    assert {key for key in lived.last.partitions if key[0] == "trimmed"} == {("trimmed", "letters", 0)}
+    assert {key for key in lived.last.partitions if key[0] == "trimmed"} == {
+        ("trimmed", "letters", 0)
+    }
     deleted = [row for row in events(lived, "offset_deleted") if row["group"] == "trimmed"]
-    assert [(row["topic"], row["partition"], row["from_offset"]) for row in deleted] == [("parcels", 1, 2)]
+    assert [(row["topic"], row["partition"], row["from_offset"]) for row in deleted] == [
+        ("parcels", 1, 2)
+    ]
 
 
 def test_a_deleted_topic_leaves_its_groups_and_never_has_lag_afterwards(lived: Lived) -> None:
@@ -176,4 +215,7 @@ def history(view: View, table: str) -> dict[Any, Row]:
 def test_a_streams_group_is_not_ready_until_its_topic_is_there(lived: Lived) -> None:
     states = sequence(lived, "waiting", "group_state")
     assert states[0] in ("NotReady", "Empty", "Assigning"), states
-    assert (lived.moments["settled"].view.groups["waiting"]["group_state"], states[-1]) == ("NotReady", "Stable")
+    assert (lived.moments["settled"].view.groups["waiting"]["group_state"], states[-1]) == (
+        "NotReady",
+        "Stable",
+    )

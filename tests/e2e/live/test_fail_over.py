@@ -1,4 +1,6 @@
-"""A broker that coordinates groups of every kind is killed: to their history nothing has happened."""
+"""A broker that coordinates groups of every kind is killed: to their history
+nothing has happened.
+"""
 
 import signal
 from itertools import count
@@ -14,11 +16,21 @@ from e2e.live.setup import Setup, start_setup
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.full]
 KINDS = ("range", "cooperative", "consumer", "share", "streams")
-COLUMNS = ("group_type", "group_state", "members", "generation", "group_epoch", "assignment_epoch", "topics")
+COLUMNS = (
+    "group_type",
+    "group_state",
+    "members",
+    "generation",
+    "group_epoch",
+    "assignment_epoch",
+    "topics",
+)
 
 
 def neighbour(kind: str) -> str:
-    """A group's name that the same partition of the offsets topic holds whatever the kind: one broker has them all."""
+    """A group's name that the same partition of the offsets topic holds whatever the kind: one
+    broker has them all.
+    """
     names = (f"{kind}-{number}" for number in count())
     return next(name for name in names if java_hash(name) % 50 == 7)
 
@@ -52,7 +64,9 @@ def test_groups_of_every_kind_go_on_when_their_coordinator_is_killed(tmp_path: P
     groups = {kind: neighbour(kind) for kind in KINDS}
     with start_setup(tmp_path / "job", nodes=3) as setup:
         scenario = setup.scenario
-        scenario.join(*(Member(kind, f"{kind}-{name}", groups[kind]) for kind in KINDS for name in ("a", "b")))
+        scenario.join(
+            *(Member(kind, f"{kind}-{name}", groups[kind]) for kind in KINDS for name in ("a", "b"))
+        )
         scenario.rest("before")
         before = scenario.moments["before"].view
         assert {row["offsets_partition"] for row in before.groups.values()} == {7}
@@ -68,5 +82,9 @@ def test_groups_of_every_kind_go_on_when_their_coordinator_is_killed(tmp_path: P
     for group in groups.values():
         assert Newest(after).generation(group) == Newest(before).generation(group)
     first = before.batch["batch_id"]
-    assert all(tick.groups.keys() == set(groups.values()) for tick in ticks if tick.batch["batch_id"] >= first)
+    assert all(
+        tick.groups.keys() == set(groups.values())
+        for tick in ticks
+        if tick.batch["batch_id"] >= first
+    )
     assert "group_deleted" not in {row["kind"] for row in after.rows("group_events")}

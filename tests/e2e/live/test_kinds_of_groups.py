@@ -1,8 +1,10 @@
-"""Whenever nothing moves, every kind of group is in the tables what the broker, its tools and the clients say it is.
+"""Whenever nothing moves, every kind of group is in the tables what the broker, its tools and the
+clients say it is.
 
-The kinds: classic with an eager and with a cooperative assignor, classic with static members, KIP-848 (a static member
-and an expression among them), mixed ones on their way between these two, share (KIP-932), streams (KIP-1071, by the
-consumer that Kafka Streams uses, without Kafka Streams itself), and groups that are only committed to.
+The kinds: classic with an eager and with a cooperative assignor, classic with static members,
+KIP-848 (a static member and an expression among them), mixed ones on their way between these two,
+share (KIP-932), streams (KIP-1071, by the consumer that Kafka Streams uses, without Kafka Streams
+itself), and groups that are only committed to.
 """
 
 from collections import Counter
@@ -32,7 +34,9 @@ def test_type_and_state_are_those_that_the_broker_lists(moment: Moment) -> None:
         group: ("simple" if (kind, protocol) == ("Classic", "") else kind.lower(), state)
         for group, (kind, state, protocol) in moment.look.groups.items()
     }
-    ours = {group: (row["group_type"], row["group_state"]) for group, row in moment.view.groups.items()}
+    ours = {
+        group: (row["group_type"], row["group_state"]) for group, row in moment.view.groups.items()
+    }
     assert ours == described, moment.tail
 
 
@@ -46,11 +50,17 @@ def test_the_records_alone_give_the_same_state(moment: Moment) -> None:
 def test_members_and_static_members_are_counted(moment: Moment) -> None:
     members = Counter(each.group for each in moment.members.values())
     static = Counter(each.group for each in moment.members.values() if each.instance)
-    described: dict[str, Any] = {group: (members[group], static[group]) for group in with_records(moment)}
+    described: dict[str, Any] = {
+        group: (members[group], static[group]) for group in with_records(moment)
+    }
     described |= dict.fromkeys(SIMPLE, (None, None))
-    ours = {group: (row["members"], row["static_members"]) for group, row in moment.view.groups.items()}
+    ours = {
+        group: (row["members"], row["static_members"]) for group, row in moment.view.groups.items()
+    }
     assert ours == described, moment.tail
-    counts = {group: number(line["#MEMBERS"]) or 0 for group, line in moment.described.states.items()}
+    counts = {
+        group: number(line["#MEMBERS"]) or 0 for group, line in moment.described.states.items()
+    }
     assert {group: count or 0 for group, (count, _) in ours.items()} == counts
 
 
@@ -58,16 +68,26 @@ def test_topics_are_those_that_the_members_subscribe_to(moment: Moment) -> None:
     described: dict[str, Any] = {group: set() for group in with_records(moment)}
     for each in moment.members.values():
         described[each.group] |= set(each.topics)
-    ours = {group: set(row["topics"]) for group, row in moment.view.groups.items() if row["topics"] is not None}
+    ours = {
+        group: set(row["topics"])
+        for group, row in moment.view.groups.items()
+        if row["topics"] is not None
+    }
     assert ours == described, moment.tail
 
 
 def test_epochs_are_those_of_kafkas_tools(moment: Moment) -> None:
     described = {
-        group: (number(line["GROUP-EPOCH"]), number(line.get("TARGET-ASSIGNMENT-EPOCH") or line["ASSIGNMENT-EPOCH"]))
+        group: (
+            number(line["GROUP-EPOCH"]),
+            number(line.get("TARGET-ASSIGNMENT-EPOCH") or line["ASSIGNMENT-EPOCH"]),
+        )
         for group, line in moment.described.states.items()
     }
-    ours = {group: (row["group_epoch"], row["assignment_epoch"]) for group, row in moment.view.groups.items()}
+    ours = {
+        group: (row["group_epoch"], row["assignment_epoch"])
+        for group, row in moment.view.groups.items()
+    }
     assert ours == described, moment.tail
 
 
@@ -77,7 +97,9 @@ def test_the_generation_is_the_one_that_the_clients_are_in(moment: Moment) -> No
             continue
         row, own = moment.view.groups[each.group], moment.look.clients[each.name]["generation"]
         is_classic = row["group_type"] == "classic"
-        assert (row["generation"], row["group_epoch"]) == ((own, None) if is_classic else (None, own)), each
+        assert (row["generation"], row["group_epoch"]) == (
+            (own, None) if is_classic else (None, own)
+        ), each
         assert moment.newest.generation(each.group)["generation"] == own, moment.tail
 
 
@@ -104,7 +126,9 @@ def test_members_of_share_groups_have_the_partitions_that_kafkas_tool_tells(mome
 
 
 def test_members_of_consumer_groups_are_those_of_kafkas_tool(moment: Moment) -> None:
-    consumers = {name for name, each in moment.members.items() if each.kind not in ("share", "streams")}
+    consumers = {
+        name for name, each in moment.members.items() if each.kind not in ("share", "streams")
+    }
     assert moment.described.members.keys() == consumers
 
     for name, line in moment.described.members.items():
@@ -121,21 +145,35 @@ def test_members_of_consumer_groups_are_those_of_kafkas_tool(moment: Moment) -> 
 
 
 def test_lag_is_the_one_that_kafkas_tool_tells(moment: Moment) -> None:
-    consumers = {group for group, (kind, _, _) in moment.look.groups.items() if kind in ("Classic", "Consumer")}
+    consumers = {
+        group
+        for group, (kind, _, _) in moment.look.groups.items()
+        if kind in ("Classic", "Consumer")
+    }
     ours = {key: row for key, row in moment.view.partitions.items() if key[0] in consumers}
     assert ours
     check_lag_equals_tool(ours, moment.described.partitions, moment.tail)
 
 
 def test_commits_are_those_of_the_clients_in_streams_groups_too(moment: Moment) -> None:
-    ends = {(topic, part): each.log_end_offset or 0 for (_, topic, part), each in moment.described.partitions.items()}
+    ends = {
+        (topic, part): each.log_end_offset or 0
+        for (_, topic, part), each in moment.described.partitions.items()
+    }
     described = {
-        (moment.members[name].group, topic, part): (offset, ends.get((topic, part), offset + 1) - offset)
+        (moment.members[name].group, topic, part): (
+            offset,
+            ends.get((topic, part), offset + 1) - offset,
+        )
         for name, positions in moment.positions.items()
         for topic, part, offset in positions
     }
-    assert {"streams", "consumer", "range"} <= {moment.members[name].kind for name in moment.positions}
-    ours = {key: (row["committed_offset"], row["lag"]) for key, row in moment.view.partitions.items()}
+    assert {"streams", "consumer", "range"} <= {
+        moment.members[name].kind for name in moment.positions
+    }
+    ours = {
+        key: (row["committed_offset"], row["lag"]) for key, row in moment.view.partitions.items()
+    }
     assert {key: ours.get(key) for key in described} == described, moment.tail
 
 
@@ -144,4 +182,6 @@ def test_a_share_group_has_members_and_no_lag(moment: Moment) -> None:
     assert shares
     assert not [key for key in moment.view.partitions if key[0] in shares]
     rows = [moment.view.groups[group] for group in shares]
-    assert {(row["lag"], row["lag_known"], row["partitions_total"]) for row in rows} == {(None, None, 0)}
+    assert {(row["lag"], row["lag_known"], row["partitions_total"]) for row in rows} == {
+        (None, None, 0)
+    }

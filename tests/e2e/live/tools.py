@@ -15,7 +15,9 @@ Places = frozenset[tuple[str, int]]
 
 @dataclass(frozen=True)
 class Described:
-    """What the tools say at one moment: a line per group, a line per member, a line per partition."""
+    """What the tools say at one moment: a line per group, a line per member, a line
+    per partition.
+    """
 
     states: dict[str, Line]
     members: dict[str, Line]  # by client id; of consumer groups
@@ -23,11 +25,16 @@ class Described:
 
 
 def ask_tools(clients: Clients) -> Described:
-    states = [line for tool in (GROUP_TOOL, SHARE_TOOL, STREAMS_TOOL) for line in table(clients, tool, "--state")]
+    states = [
+        line
+        for tool in (GROUP_TOOL, SHARE_TOOL, STREAMS_TOOL)
+        for line in table(clients, tool, "--state")
+    ]
     members = table(clients, GROUP_TOOL, "--members")
     partitions = read_description(clients.tool(GROUP_TOOL, *DESCRIBE))
     return Described(
-        {line["GROUP"]: line for line in states}, {line["CLIENT-ID"]: line for line in members}, partitions
+        {line["GROUP"]: line for line in states}, {line["CLIENT-ID"]: line for line in members},
+        partitions
     )  # fmt: skip
 
 
@@ -36,14 +43,20 @@ def share_members(clients: Clients) -> list[Line]:
 
 
 def table(clients: Clients, tool: str, *what: str) -> list[Line]:
-    """Lines under the newest heading; two columns, and the last one, are blank where there is nothing to tell."""
+    """Lines under the newest heading; two columns, and the last one, are blank where there is
+    nothing to tell.
+    """
     found: list[Line] = []
     names: list[str] = []
-    for words in (line.split() for line in clients.tool(tool, *DESCRIBE, "--verbose", *what).splitlines()):
+    for words in (
+        line.split() for line in clients.tool(tool, *DESCRIBE, "--verbose", *what).splitlines()
+    ):
         if words[:1] == ["GROUP"]:
             names = words
         elif words and words[0].islower():  # sentences begin with a capital
-            reported = names if len(words) == len(names) else [name for name in names if name not in BLANK]
+            reported = (
+                names if len(words) == len(names) else [name for name in names if name not in BLANK]
+            )
             found.append(dict.fromkeys(reported, "") | dict(zip(reported, words, strict=False)))
     return found
 

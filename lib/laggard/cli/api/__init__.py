@@ -1,1 +1,1 @@
-"""The JSON API: answers from the functions of the verbs, their description, and the client that `--url` uses."""
+"""The JSON API: answers from the functions of the verbs, their description, the `--url` client."""

@@ -1,4 +1,4 @@
-"""From a question to its answer: which clusters it is about, if their data is fresh, and what was answered before."""
+"""From a question to its answer: the clusters, the freshness of their data, earlier answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ T = TypeVar("T")
 
 
 class Kept:
-    """Answers by question and batch; the oldest go first when there are too many, or they are too large."""
+    """Answers by question and batch.
+
+    The oldest answers go first when there are too many, or they are too large.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -85,8 +88,14 @@ class Answering:
             return Answer(encode(ApiError(status, code, error.sentence).document), status)
         except Exception as error:
             if self._is_new(error):  # a client may ask for it a thousand times a second
-                log.exception("a question could not be answered; the same failure is not logged again")
-            found = ApiError(503, "tables_unreadable", "the rows hold values that no job writes; the log says which")
+                log.exception(
+                    "a question could not be answered; the same failure is not logged again"
+                )
+            found = ApiError(
+                503,
+                "tables_unreadable",
+                "the rows hold values that no job writes; the log says which",
+            )
             return Answer(encode(found.document), 503)
 
     def _answer(self, question: Question) -> Answer:
@@ -99,8 +108,14 @@ class Answering:
             name = parameters.pop("group")
         shown = _chosen(question.roots, parameters.get("cluster"), is_label=is_label)
         if path == CLUSTERS:
-            return Answer(encode({"api": "v1", "clusters": _clusters(shown, question.now)}), 200, _ids(shown))
-        fresh = [(root, root.snapshot) for root in shown if root.snapshot and not root.reason_at(question.now)]
+            return Answer(
+                encode({"api": "v1", "clusters": _clusters(shown, question.now)}), 200, _ids(shown)
+            )
+        fresh = [
+            (root, root.snapshot)
+            for root in shown
+            if root.snapshot and not root.reason_at(question.now)
+        ]
         if not fresh:
             raise _stale(shown, question.now)
         return self._of_rows(question, path, name, parameters, shown, fresh)
@@ -115,10 +130,13 @@ class Answering:
         fresh: Sequence[tuple[Shown, Snapshot]],
     ) -> Answer:
         """Return the answer from the rows of the newest batches, or the same answer of before."""
-        # with the batch: a question that began at the batch before may end after the first one about this
+        # with the batch: a question that began at the batch before may end after the first one
+        # about this
         of = [(root.root, snapshot.batch.batch_id, snapshot.polled_at) for root, snapshot in fresh]
         key = (question.path, *question.parameters, *of)
-        kept = self._kept.before(key, tuple(root.snapshot for root in question.roots if root.snapshot))
+        kept = self._kept.before(
+            key, tuple(root.snapshot for root in question.roots if root.snapshot)
+        )
         if kept is not None:
             return kept
         boards = [self._board(root.root, snapshot) for root, snapshot in fresh]
@@ -145,7 +163,9 @@ class Answering:
             board = self._boards.get(root)
             if board is None or board.snapshot is not snapshot:
                 series = self._series.setdefault(root, GroupSeries(root, self._window_seconds))
-                board = self._boards[root] = make_board(snapshot, root, self._window_seconds, series, self._limits)
+                board = self._boards[root] = make_board(
+                    snapshot, root, self._window_seconds, series, self._limits
+                )
             return board
 
 
@@ -163,7 +183,10 @@ ROUTES: Mapping[str, Callable[..., Found]] = {
 
 
 def _route(path: str) -> tuple[str, str | None]:
-    """Return the route of a path, and the name of the group if the path has one: all text behind the prefix."""
+    """Return the route of a path, and the group's name if the path has a group.
+
+    The name is all text behind the prefix.
+    """
     if path in ROUTES:
         return path, None
     for each in ROUTES:
@@ -179,14 +202,25 @@ def _decoded(text: str) -> str:
     try:
         return unquote_to_bytes(text).decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
-        raise ApiError(400, "bad_name", "the group's name is not UTF-8, percent-encoded once") from None
+        raise ApiError(
+            400, "bad_name", "the group's name is not UTF-8, percent-encoded once"
+        ) from None
 
 
-def _of_name(all_of: Sequence[T], name_of: Callable[[T], str], name: str, *, is_label: bool) -> list[T]:
-    """Return items by name, exact or as in labels; one text may be both, so `is_label` says which is tried first."""
+def _of_name(
+    all_of: Sequence[T], name_of: Callable[[T], str], name: str, *, is_label: bool
+) -> list[T]:
+    """Return items by name, exact or as in labels.
+
+    One text may be both, so `is_label` says which is tried first.
+    """
     forms = ("label", "name") if is_label else ("name", "label")
     for form in forms:
-        found = [each for each in all_of if (escape_label(name_of(each)) if form == "label" else name_of(each)) == name]
+        found = [
+            each
+            for each in all_of
+            if (escape_label(name_of(each)) if form == "label" else name_of(each)) == name
+        ]
         if found:
             return found
     return []
@@ -201,7 +235,9 @@ def _chosen(roots: Sequence[Shown], cluster: str | Glob | None, *, is_label: boo
         found = _of_name(roots, lambda root: root.cluster, cluster, is_label=is_label)
     if not found:
         names = [escape_label(root.cluster) for root in roots]
-        raise ApiError(404, "no_such_cluster", f"no cluster {escape_label(str(cluster or ''))!r}", names)
+        raise ApiError(
+            404, "no_such_cluster", f"no cluster {escape_label(str(cluster or ''))!r}", names
+        )
     return found
 
 
@@ -213,7 +249,12 @@ def _named(
     exact = _of_name(known, lambda each: each[1], name, is_label=is_label)
     if len(exact) > 1:
         clusters = [escape_label(board.snapshot.cluster) for board, _ in exact]
-        raise ApiError(400, "ambiguous_cluster", f"several clusters have a group {escape_label(name)!r}", clusters)
+        raise ApiError(
+            400,
+            "ambiguous_cluster",
+            f"several clusters have a group {escape_label(name)!r}",
+            clusters,
+        )
     if exact:
         return exact[0]
     if any(root.reason_at(now) for root in shown):
@@ -221,16 +262,23 @@ def _named(
     from laggard.cli.explain.rows import near_names
 
     near = near_names(name, (group for _, group in known))
-    raise ApiError(404, "no_such_group", f"no group {escape_label(name)!r}", [*map(escape_label, near)])
+    raise ApiError(
+        404, "no_such_group", f"no group {escape_label(name)!r}", [*map(escape_label, near)]
+    )
 
 
 def _stale(shown: Sequence[Shown], now: float) -> ApiError:
     reasons = ", ".join(f"{escape_label(root.cluster)}: {root.reason_at(now)}" for root in shown)
-    return ApiError(503, "no_fresh_data", f"no fresh data: {reasons}", clusters=_clusters(shown, now))
+    return ApiError(
+        503, "no_fresh_data", f"no fresh data: {reasons}", clusters=_clusters(shown, now)
+    )
 
 
 def _clusters(shown: Sequence[Shown], now: float) -> list[Found]:
-    """Return each cluster with the time of its newest batch; `reason` says why its groups are not shown."""
+    """Return each cluster with the time of its newest batch.
+
+    Its `reason` says why its groups are not shown.
+    """
     return [
         {
             **named("cluster", root.cluster),
@@ -246,10 +294,16 @@ def _clusters(shown: Sequence[Shown], now: float) -> list[Found]:
 
 
 def _moment(boards: Sequence[Board]) -> Found:
-    """Return the batch and the time of the answer; for several clusters the oldest time, and no batch id."""
+    """Return the batch and the time of the answer.
+
+    Several clusters give the oldest time, and no batch id.
+    """
     batches = [board.snapshot.batch for board in boards]
     oldest = min(batch.polled_at for batch in batches)
-    return {"batch_id": batches[0].batch_id if len(batches) == 1 else None, "data_timestamp": oldest}
+    return {
+        "batch_id": batches[0].batch_id if len(batches) == 1 else None,
+        "data_timestamp": oldest,
+    }
 
 
 def _ids(shown: Sequence[Shown]) -> str:

@@ -1,4 +1,7 @@
-"""One cluster as the API shows it: every group of one batch, worked out once for all questions about that batch."""
+"""One cluster as the API shows it: every group of one batch.
+
+The groups are computed once for all questions about that batch.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,11 @@ class Board:
 
 
 def make_board(
-    snapshot: Snapshot, root: str, window_seconds: int, series: GroupSeries, limits: RebalanceParameters
+    snapshot: Snapshot,
+    root: str,
+    window_seconds: int,
+    series: GroupSeries,
+    limits: RebalanceParameters,
 ) -> Board:
     """Read what the rules say of the batch, and put all groups in order."""
     healths = read_health(root, snapshot.batch.polled_at, window_seconds)
@@ -78,7 +85,11 @@ def make_board(
 
 
 def _history(values: Sequence[Seen]) -> dict[str, Any]:
-    bounds = [number for number, (seconds, is_bound) in enumerate(values) if is_bound and seconds is not None]
+    bounds = [
+        number
+        for number, (seconds, is_bound) in enumerate(values)
+        if is_bound and seconds is not None
+    ]
     return {"history": [seconds for seconds, _ in values], "history_bounds": bounds}
 
 
@@ -117,7 +128,9 @@ def _evaluated(line: GroupLine, health: Health | None) -> dict[str, Any]:
     return {
         "health": line.health,
         "finding": line.finding,
-        "findings": [] if health is None else list(dict.fromkeys(row["code"] for row in health.findings)),
+        "findings": []
+        if health is None
+        else list(dict.fromkeys(row["code"] for row in health.findings)),
         "shape": line.shape,
         "trend": None if health is None else health.of_worst("trend"),
         "scale_verdict": line.verdict,

@@ -14,7 +14,16 @@ from urllib.parse import quote, urlencode, urlsplit
 from laggard.cli.api.document import decode
 from laggard.cli.words import listed
 from laggard.config.ranges import is_url
-from laggard.errors import CONFIGURATION, DENIED, NOT_FOUND, TEMPORARY, UNREACHABLE, USAGE, LaggardError, first_line
+from laggard.errors import (
+    CONFIGURATION,
+    DENIED,
+    NOT_FOUND,
+    TEMPORARY,
+    UNREACHABLE,
+    USAGE,
+    LaggardError,
+    first_line,
+)
 from laggard.escape import printable_lines
 from laggard.secret_files import read_password
 
@@ -25,7 +34,11 @@ _MAX_PAGE = 5000
 _TRIES = 3
 FORM_ERRORS = (LookupError, TypeError, ValueError, AttributeError)
 _EXITS = {400: USAGE, 401: DENIED, 403: DENIED, 404: NOT_FOUND, 429: TEMPORARY, 503: TEMPORARY}
-_FIXES = {401: "--user NAME --password-file FILE", 429: "try again later", 503: "try again later; laggard doctor"}
+_FIXES = {
+    401: "--user NAME --password-file FILE",
+    429: "try again later",
+    503: "try again later; laggard doctor",
+}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -37,12 +50,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def add_address(group: argparse._ArgumentGroup) -> None:
     """Add the options that are about the exporter's address, TLS and password."""
-    group.add_argument("--url", type=_url, metavar="URL", help="the exporter, as http://localhost:8917")
-    group.add_argument("--ca-file", metavar="FILE", help="certificates that sign the server's (default: the system's)")
+    group.add_argument(
+        "--url", type=_url, metavar="URL", help="the exporter, as http://localhost:8917"
+    )
+    group.add_argument(
+        "--ca-file",
+        metavar="FILE",
+        help="certificates that sign the server's (default: the system's)",
+    )
     group.add_argument("--cert-file", metavar="FILE", help="certificate of the client")
     group.add_argument("--key-file", metavar="FILE", help="its key (default: in the same file)")
     group.add_argument("--user", metavar="NAME", help="user of the exporter's web-config file")
-    group.add_argument("--password-file", metavar="FILE", help="the user's password; nobody else may read the file")
+    group.add_argument(
+        "--password-file", metavar="FILE", help="the user's password; nobody else may read the file"
+    )
 
 
 class Remote:
@@ -81,7 +102,8 @@ class Remote:
             raise self._no_exporter(f"it answers {status} in another form") from None
         raise LaggardError(
             printable_lines(f"{self._url}: {said}"),
-            cause=f"it answers {status} {error['code']}" + (f"; possible: {listed(choices)}" if choices else ""),
+            cause=f"it answers {status} {error['code']}"
+            + (f"; possible: {listed(choices)}" if choices else ""),
             fix=_FIXES.get(status, f"laggard status --url {self._url}"),
             exit_code=_EXITS.get(status, UNREACHABLE),
         )
@@ -105,7 +127,9 @@ class Remote:
         try:
             yield
         except FORM_ERRORS as error:
-            raise self._no_exporter(f"its answer is incomplete: {type(error).__name__}: {error}") from error
+            raise self._no_exporter(
+                f"its answer is incomplete: {type(error).__name__}: {error}"
+            ) from error
 
     def _pages(self, path: str, parameters: Mapping[str, object]) -> Iterator[Document]:
         after = None
@@ -138,15 +162,21 @@ class Remote:
             answer = connection.getresponse()
             return answer.status, answer.read(_MAX_BYTES)
         except ssl.SSLCertVerificationError as error:
-            raise self._unreachable(error, "--ca-file with the certificates that sign its own") from error
+            raise self._unreachable(
+                error, "--ca-file with the certificates that sign its own"
+            ) from error
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise self._unreachable(error, "laggard export  # is it running, and is this its address?") from error
+            raise self._unreachable(
+                error, "laggard export  # is it running, and is this its address?"
+            ) from error
         finally:
             connection.close()
 
     def _unreachable(self, error: Exception, fix: str) -> LaggardError:
         cause = f"{type(error).__name__}: {first_line(error)}"
-        return LaggardError(f"cannot ask {self._url}", cause=printable_lines(cause), fix=fix, exit_code=UNREACHABLE)
+        return LaggardError(
+            f"cannot ask {self._url}", cause=printable_lines(cause), fix=fix, exit_code=UNREACHABLE
+        )
 
     def _no_exporter(self, cause: str) -> LaggardError:
         return LaggardError(
@@ -180,5 +210,7 @@ def _context(args: argparse.Namespace) -> ssl.SSLContext:
 
 def _url(text: str) -> str:
     if not is_url(text) or "?" in text:
-        raise argparse.ArgumentTypeError(f"expected http://host:port or https://host:port, got {text!r}")
+        raise argparse.ArgumentTypeError(
+            f"expected http://host:port or https://host:port, got {text!r}"
+        )
     return text.rstrip("/")

@@ -22,7 +22,12 @@ def encode(document: Mapping[str, Any]) -> bytes:
     except ValueError:
         reasons: dict[str, str] = {}
         finite = _finite(document, "", reasons)
-        text = json.dumps({**finite, NULL_REASONS: reasons}, default=_plain, allow_nan=False, separators=(",", ":"))
+        text = json.dumps(
+            {**finite, NULL_REASONS: reasons},
+            default=_plain,
+            allow_nan=False,
+            separators=(",", ":"),
+        )
     return text.encode() + b"\n"
 
 
@@ -30,7 +35,9 @@ def decode(body: bytes) -> dict[str, Any]:
     """Read such JSON, with the infinite numbers where they were."""
     document: dict[str, Any] = json.loads(body)
     for pointer, reason in document.pop(NULL_REASONS, {}).items():
-        *path, last = [each.replace("~1", "/").replace("~0", "~") for each in pointer.split("/")[1:]]
+        *path, last = [
+            each.replace("~1", "/").replace("~0", "~") for each in pointer.split("/")[1:]
+        ]
         place: Any = document
         for each in path:
             place = place[int(each) if isinstance(place, list) else each]
@@ -45,7 +52,10 @@ def named(key: str, name: str | None) -> dict[str, Any]:
     shown = escape_label(name)
     if shown == name:
         return {key: name}
-    return {key: shown, f"{key}_bytes": base64.b64encode(name.encode("utf-8", "surrogatepass")).decode()}
+    return {
+        key: shown,
+        f"{key}_bytes": base64.b64encode(name.encode("utf-8", "surrogatepass")).decode(),
+    }
 
 
 def name_of(row: Mapping[str, Any], key: str) -> Any:
@@ -57,13 +67,17 @@ def name_of(row: Mapping[str, Any], key: str) -> Any:
 def _finite(value: Any, pointer: str, reasons: dict[str, str]) -> Any:
     if isinstance(value, Mapping):
         return {
-            name: _finite(each, f"{pointer}/{str(name).replace('~', '~0').replace('/', '~1')}", reasons)
+            name: _finite(
+                each, f"{pointer}/{str(name).replace('~', '~0').replace('/', '~1')}", reasons
+            )
             for name, each in value.items()
         }
     if isinstance(value, (list, tuple)):
         return [_finite(each, f"{pointer}/{place}", reasons) for place, each in enumerate(value)]
     if isinstance(value, float) and not math.isfinite(value):
-        reasons[pointer] = "not_a_number" if math.isnan(value) else "infinite" if value > 0 else "minus_infinite"
+        reasons[pointer] = (
+            "not_a_number" if math.isnan(value) else "infinite" if value > 0 else "minus_infinite"
+        )
         return None
     return value
 

@@ -22,7 +22,10 @@ Seen = tuple["float | None", bool]  # seconds, and True if they are a lower boun
 
 
 class GroupSeries:
-    """Time lag of each group of one root by window; after the first look only windows that are new are read."""
+    """Time lag of each group of one root by window.
+
+    After the first look only new windows are read.
+    """
 
     def __init__(self, root: str, window_seconds: int) -> None:
         self._root = root
@@ -30,17 +33,23 @@ class GroupSeries:
         self._by_window: dict[datetime, dict[str, Seen]] = {}
 
     def upto(self, end: datetime) -> dict[str, list[Seen]]:
-        """Return per group the largest known time lag of each window ended by `end`, newest last; None is unknown."""
+        """Return the largest known time lag of each window by group, newest last.
+
+        The windows have ended by `end`; None is unknown.
+        """
         newest = end - self._window
         first = newest - (WINDOWS - 1) * self._window
-        self._by_window = {start: rows for start, rows in self._by_window.items() if first <= start <= newest}
+        self._by_window = {
+            start: rows for start, rows in self._by_window.items() if first <= start <= newest
+        }
         since = max(self._by_window, default=first - self._window) + self._window
         if since <= newest:
             self._read(since, newest)
         starts = [newest - number * self._window for number in reversed(range(WINDOWS))]
         groups = {group for rows in self._by_window.values() for group in rows}
         return {
-            group: [self._by_window.get(start, {}).get(group, (None, False)) for start in starts] for group in groups
+            group: [self._by_window.get(start, {}).get(group, (None, False)) for start in starts]
+            for group in groups
         }
 
     def _read(self, since: datetime, until: datetime) -> None:
@@ -48,19 +57,25 @@ class GroupSeries:
         rows = read_between(self._root, GROUP_WINDOWS.name, columns, since, until)
         if not rows.num_rows:
             return
-        is_bound = pc.or_(pc.fill_null(rows["time_lag_censored"], False), pc.not_equal(rows["status"], "ok"))
+        is_bound = pc.or_(
+            pc.fill_null(rows["time_lag_censored"], False), pc.not_equal(rows["status"], "ok")
+        )
         rows = rows.append_column("is_bound", pc.fill_null(is_bound, True).cast("int8"))
         found = [("max_time_lag_seconds", "max"), ("is_bound", "max")]
         worst = rows.group_by(["group", "window_start"]).aggregate(found)
         names = ("group", "window_start", "max_time_lag_seconds_max", "is_bound_max")
-        for group, start, seconds, bound in zip(*(worst[name].to_pylist() for name in names), strict=True):
+        for group, start, seconds, bound in zip(
+            *(worst[name].to_pylist() for name in names), strict=True
+        ):
             self._by_window.setdefault(start, {})[group] = (seconds, bool(bound))
 
 
 def partition_series(
     root: str, group: str, until: datetime, window_seconds: int, places: Sequence[Place]
 ) -> tuple[list[datetime], Mapping[Place, Series]]:
-    """Return starts of the newest windows, and what some partitions of a group had in them; None if there is no row.
+    """Return starts of the newest windows, and the data of some partitions of a group in them.
+
+    Without a row the data is None.
 
     Only rows of these partitions become objects: of a group with 20,000 all took 20 s and 600 MB.
     """
@@ -69,29 +84,48 @@ def partition_series(
     names = ("topic", "topic_id", "partition", "window_start", *_OF_PARTITION)
     table = read_between(root, LAG_WINDOWS.name, names, starts[0], starts[-1], condition)
     rows = list(zip(*(table[name].to_pylist() for name in names), strict=True))
-    ages: dict[tuple[str, str], tuple[datetime, datetime]] = {}  # of each topic by its id: last and first window
+    # of each topic by its id: last and first window
+    ages: dict[tuple[str, str], tuple[datetime, datetime]] = {}
     for topic, topic_id, _, start, *_ in rows:
         last, first = ages.get((topic, topic_id), (start, start))
         ages[topic, topic_id] = max(last, start), min(first, start)
-    # a topic that was made again has two rows in one window: the newer one counts, so it is the later here
+    # a topic that was made again has two rows in one window: the newer one counts, so it is the
+    # later here
     rows.sort(key=lambda row: ages[row[0], row[1]])
     number_of = {start: number for number, start in enumerate(starts)}
     found: dict[Place, Series] = {}
     for topic, _, partition, start, *values in rows:
         if start in number_of:  # else of windows that were longer or shorter
-            series = found.setdefault((topic, partition), {name: [None] * len(starts) for name in _OF_PARTITION})
+            series = found.setdefault(
+                (topic, partition), {name: [None] * len(starts) for name in _OF_PARTITION}
+            )
             for name, value in zip(_OF_PARTITION, values, strict=True):
                 series[name][number_of[start]] = value
     return starts, found
 
 
-def group_series(root: str, group: str, topic: str | None, starts: Sequence[datetime]) -> Series | None:
-    """Return lag of a group, or of one of its topics, in these windows; None if the rules evaluated none of them."""
-    names = ("topic", "window_start", "lag", "lag_known", "max_time_lag_seconds", "time_lag_censored", "status")
+def group_series(
+    root: str, group: str, topic: str | None, starts: Sequence[datetime]
+) -> Series | None:
+    """Return lag of a group, or of one of its topics, in these windows.
+
+    The result is None if the rules evaluated none of the windows.
+    """
+    names = (
+        "topic",
+        "window_start",
+        "lag",
+        "lag_known",
+        "max_time_lag_seconds",
+        "time_lag_censored",
+        "status",
+    )
     condition = field("group") == group
     if topic is not None:
         condition &= field("topic") == topic
-    rows = read_between(root, GROUP_WINDOWS.name, names, starts[0], starts[-1], condition).to_pylist()
+    rows = read_between(
+        root, GROUP_WINDOWS.name, names, starts[0], starts[-1], condition
+    ).to_pylist()
     if not rows:
         return None
     by_start: dict[datetime, list[dict[str, Any]]] = {start: [] for start in starts}
@@ -99,7 +133,10 @@ def group_series(root: str, group: str, topic: str | None, starts: Sequence[date
         if row["window_start"] in by_start:  # else of windows that were longer or shorter
             by_start[row["window_start"]].append(row)
     lacking = _lacking(by_start.values())
-    windows = [_of_window(each, lacks=lacks) for each, lacks in zip(by_start.values(), lacking, strict=True)]
+    windows = [
+        _of_window(each, lacks=lacks)
+        for each, lacks in zip(by_start.values(), lacking, strict=True)
+    ]
     return {name: [window[name] for window in windows] for name in windows[0]}
 
 
@@ -115,7 +152,10 @@ def _of_window(rows: Sequence[Mapping[str, Any]], *, lacks: bool) -> dict[str, A
 
 
 def _lacking(windows: Iterable[Sequence[Mapping[str, Any]]]) -> list[bool]:
-    """Return True for each window without a topic that has rows before and after it: its sums are lower bounds."""
+    """Return True for each window without a topic that has rows before and after it.
+
+    The sums of such a window are lower bounds.
+    """
     topics = [{row["topic"] for row in rows} for rows in windows]
     before: list[set[str]] = []
     for each in topics:
@@ -123,7 +163,10 @@ def _lacking(windows: Iterable[Sequence[Mapping[str, Any]]]) -> list[bool]:
     after: list[set[str]] = []
     for each in reversed(topics):
         after.append((after[-1] | each) if after else each)
-    return [bool(early & late - each) for early, late, each in zip(before, reversed(after), topics, strict=True)]
+    return [
+        bool(early & late - each)
+        for early, late, each in zip(before, reversed(after), topics, strict=True)
+    ]
 
 
 def _whole(rows: Sequence[Mapping[str, Any]], name: str) -> Any:

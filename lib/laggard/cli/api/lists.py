@@ -26,8 +26,13 @@ from laggard.cli.status_rebalances import read_lines
 Parameters = Mapping[str, Any]
 T = TypeVar("T")
 Key = tuple[Any, ...]
-# kinds of the keys of each order, n for a number and s for a text; findings that ended have another one
-_KINDS = {**dict.fromkeys(SORTS, ("nss",)), "severity": ("nnnss",), "findings": ("nnsnnnssss", "nnss")}
+# kinds of the keys of each order, n for a number and s for a text; findings that ended have another
+# one
+_KINDS = {
+    **dict.fromkeys(SORTS, ("nss",)),
+    "severity": ("nnnss",),
+    "findings": ("nnsnnnssss", "nnss"),
+}
 
 
 def groups(boards: Sequence[Board], asked: Parameters, _window_seconds: int) -> dict[str, Any]:
@@ -39,20 +44,25 @@ def groups(boards: Sequence[Board], asked: Parameters, _window_seconds: int) -> 
         if _fits(entry, asked)
     ]
     found.sort(key=lambda each: each[0])
-    rows, after = page_of(found, asked["limit"], asked["after"], asked["sort"], _KINDS[asked["sort"]])
+    rows, after = page_of(
+        found, asked["limit"], asked["after"], asked["sort"], _KINDS[asked["sort"]]
+    )
     if asked["rebalances"]:
         rows = _with_rebalances(boards, rows)
     return {"total": len(found), "next": after, "groups": rows}
 
 
 def _with_rebalances(boards: Sequence[Board], rows: Sequence[Row]) -> list[Row]:
-    """Add the lines of `laggard status --rebalances`; null for a group of which no line can be made."""
+    """Add the lines of `laggard status --rebalances`; null for a group without a possible line."""
     lines: dict[tuple[str, str], Row] = {}
     for board in boards:
         for line in read_lines(board.root, board.snapshot.batch):
             facts = asdict(line)
             lines[board.snapshot.cluster, facts.pop("group")] = facts
-    return [row | {"rebalances": lines.get((name_of(row, "cluster"), name_of(row, "group")))} for row in rows]
+    return [
+        row | {"rebalances": lines.get((name_of(row, "cluster"), name_of(row, "group")))}
+        for row in rows
+    ]
 
 
 def _fits(entry: Entry, asked: Parameters) -> bool:
@@ -61,17 +71,23 @@ def _fits(entry: Entry, asked: Parameters) -> bool:
     names = (line.group, row["group"], row["owner"], row["team"])
     return (
         _fits_one(asked["group"], line.group)
-        and all(asked[name] in (None, row[name]) for name in ("state", "health", "verdict", "status"))
+        and all(
+            asked[name] in (None, row[name]) for name in ("state", "health", "verdict", "status")
+        )
         and _fits_one(asked["topic"], *(topic["topic"] for topic in entry.topics))
         and _fits_one(asked["team"], row["team"])
-        and (least is None or (line.time_lag_seconds is not None and line.time_lag_seconds >= least))
+        and (
+            least is None or (line.time_lag_seconds is not None and line.time_lag_seconds >= least)
+        )
         and _is_found(asked["search"], names)
     )
 
 
 def _is_found(searched: str | None, names: Iterable[str | None]) -> bool:
-    """Return True if one of the names that are known holds the text, in any case, or none was asked for."""
-    return searched is None or any(searched.casefold() in name.casefold() for name in names if name is not None)
+    """Return True if a known name contains the text in any case, or there is no text."""
+    return searched is None or any(
+        searched.casefold() in name.casefold() for name in names if name is not None
+    )
 
 
 def _fits_one(glob: Glob | None, *names: str | None) -> bool:
@@ -80,14 +96,21 @@ def _fits_one(glob: Glob | None, *names: str | None) -> bool:
 
 
 def findings(boards: Sequence[Board], asked: Parameters, window_seconds: int) -> dict[str, Any]:
-    """Return findings that are open, then those that ended, each with its evidence and what to do."""
+    """Return open findings, then ended ones, each with its evidence and the action to take."""
     window = timedelta(seconds=window_seconds)
     wanted = Namespace(
-        all=asked["suppressed"], group="*", code=None, severity=asked["severity"], open=asked["state"] == "open"
+        all=asked["suppressed"],
+        group="*",
+        code=None,
+        severity=asked["severity"],
+        open=asked["state"] == "open",
     )
     for board in boards:
         refuse_long(asked["since"], board.snapshot.batch.polled_at)
-    read = [(board, read_found(board.root, board.snapshot.batch.polled_at, window, asked["since"])) for board in boards]
+    read = [
+        (board, read_found(board.root, board.snapshot.batch.polled_at, window, asked["since"]))
+        for board in boards
+    ]
     found = [
         (_place(row), _finding(row))
         for _, each in read
@@ -97,7 +120,11 @@ def findings(boards: Sequence[Board], asked: Parameters, window_seconds: int) ->
     found.sort(key=lambda each: each[0])
     rows, after = page_of(found, asked["limit"], asked["after"], "findings", _KINDS["findings"])
     evaluated = [
-        {**named("cluster", board.snapshot.cluster), "evaluated_to": each.evaluated_to, "windows_behind": each.behind}
+        {
+            **named("cluster", board.snapshot.cluster),
+            "evaluated_to": each.evaluated_to,
+            "windows_behind": each.behind,
+        }
         for board, each in read
     ]
     return {"total": len(found), "next": after, "evaluated": evaluated, "findings": rows}
@@ -117,12 +144,20 @@ def _place(row: Row) -> Key:
 
 
 def _finding(row: Row) -> Row:
-    names = {name: value for each in ("cluster", "group") for name, value in named(each, row[each]).items()}
+    names = {
+        name: value
+        for each in ("cluster", "group")
+        for name, value in named(each, row[each]).items()
+    }
     return row | names | {"says": says(row), **steps(row, {})}
 
 
 def page_of(
-    ordered: Sequence[tuple[Key, T]], limit: int, after: str | None, order: str, kinds: Collection[str]
+    ordered: Sequence[tuple[Key, T]],
+    limit: int,
+    after: str | None,
+    order: str,
+    kinds: Collection[str],
 ) -> tuple[list[T], str | None]:
     """Give the entries behind a place, and the place of the last one if there are more.
 
@@ -137,7 +172,9 @@ def page_of(
         except TypeError:  # of the kind of another entry of the list
             raise _bad(after) from None
     shown = ordered[:limit]
-    return [entry for _, entry in shown], _cursor(order, shown[-1][0]) if len(shown) < len(ordered) else None
+    return [entry for _, entry in shown], _cursor(order, shown[-1][0]) if len(shown) < len(
+        ordered
+    ) else None
 
 
 def _cursor(order: str, key: Key) -> str:
@@ -146,7 +183,9 @@ def _cursor(order: str, key: Key) -> str:
 
 def _read_cursor(after: str, order: str) -> Key:
     try:
-        found, *key = json.loads(base64.urlsafe_b64decode(after + "=" * (-len(after) % 4)), parse_constant=_number)
+        found, *key = json.loads(
+            base64.urlsafe_b64decode(after + "=" * (-len(after) % 4)), parse_constant=_number
+        )
     except (ValueError, TypeError, RecursionError):
         raise _bad(after) from None
     if found != order:

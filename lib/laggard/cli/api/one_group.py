@@ -1,4 +1,7 @@
-"""One group: its topics, partitions, members, rebalances and findings; and the page of `laggard explain` as data."""
+"""One group: its topics, partitions, members, rebalances and findings; `laggard explain` data.
+
+The latter is the page of `laggard explain` as data.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,9 @@ _OF_WINDOW = ("shape", "arrival_shape", "trend", "drain_seconds", "loss_seconds"
 _OF_OWNER = ("member_id", "slot", "client_id", "client_host")
 
 
-def explain(board: Board, group: str, asked: Mapping[str, Any], window_seconds: int) -> dict[str, Any]:
+def explain(
+    board: Board, group: str, asked: Mapping[str, Any], window_seconds: int
+) -> dict[str, Any]:
     """Give the facts of the page and its lines, as the verb prints them."""
     polled_at = board.snapshot.batch.polled_at
     refuse_long(asked["since"], polled_at if asked["at"] is None else asked["at"](polled_at))
@@ -39,7 +44,9 @@ def explain(board: Board, group: str, asked: Mapping[str, Any], window_seconds: 
     return {"explain": to_data(explained, asked["partitions"]), "page": page_lines(explained)}
 
 
-def group(board: Board, group: str, asked: Mapping[str, Any], window_seconds: int) -> dict[str, Any]:
+def group(
+    board: Board, group: str, asked: Mapping[str, Any], window_seconds: int
+) -> dict[str, Any]:
     """Give the object of the list, and beside it what only one group can have."""
     day_before = board.snapshot.batch.polled_at - _DAY
     question = Asked(group, board.limits, _REBALANCES, asked["topic"], since=lambda _: day_before)
@@ -47,14 +54,23 @@ def group(board: Board, group: str, asked: Mapping[str, Any], window_seconds: in
     facts = to_data(explained)
     diagnosis = dict(facts["diagnosis"])
     del diagnosis["windows"]
-    drawn = [(row["topic"], row["partition"]) for row in explained.partitions[: min(asked["limit"], MAX_DRAWN)]]
-    starts, series = partition_series(board.root, group, board.snapshot.batch.polled_at, window_seconds, drawn)
+    drawn = [
+        (row["topic"], row["partition"])
+        for row in explained.partitions[: min(asked["limit"], MAX_DRAWN)]
+    ]
+    starts, series = partition_series(
+        board.root, group, board.snapshot.batch.polled_at, window_seconds, drawn
+    )
     entry = board.entries[group]
     findings = diagnosis.pop("findings")
     return {
         "group": entry.row,
         "history": group_series(board.root, group, explained.topic, starts),
-        "topics": [_topic(row, explained) for row in board.topics(group) if explained.topic in (None, row["topic"])],
+        "topics": [
+            _topic(row, explained)
+            for row in board.topics(group)
+            if explained.topic in (None, row["topic"])
+        ],
         "window_starts": starts,
         "partitions": _partitions(explained, asked["limit"], series),
         "members": facts["members"],
@@ -64,7 +80,9 @@ def group(board: Board, group: str, asked: Mapping[str, Any], window_seconds: in
             row | {"says": list(events_and_cost(row, explained.names, explained.limits))}
             for row in explained.rebalances
         ],
-        "findings": None if findings is None else [row | {"words": _words(row)} for row in findings],
+        "findings": None
+        if findings is None
+        else [row | {"words": _words(row)} for row in findings],
         "diagnosis": diagnosis,
         "policy": asdict(board.snapshot.policies.get(group, Policy())),
         "not_known": facts["not_known"],
@@ -90,7 +108,11 @@ def _words(finding: Row) -> Row:
 
 
 def _topic(row: Row, explained: Explained) -> Row:
-    windows = {window["topic"]: window for window in explained.diagnosis.windows if explained.diagnosis.is_current}
+    windows = {
+        window["topic"]: window
+        for window in explained.diagnosis.windows
+        if explained.diagnosis.is_current
+    }
     window = windows.get(row["topic"], {})
     return {
         **named("topic", row["topic"]),
@@ -108,11 +130,18 @@ def _place(row: Row) -> tuple[str, int]:
     return row["topic"], row["partition"]
 
 
-def _partitions(explained: Explained, limit: int, series: Mapping[tuple[str, int], Row]) -> Sequence[Row]:
-    """Return the worst partitions first, at most `limit`; only they have a history, which keeps the answer small."""
+def _partitions(
+    explained: Explained, limit: int, series: Mapping[tuple[str, int], Row]
+) -> Sequence[Row]:
+    """Return the worst partitions first, at most `limit`.
+
+    Only they have a history, which keeps the answer small.
+    """
     owners = readers(explained)
     # a topic that was made again has two rows of one partition: the history is of the new one
-    again = {place for place, rows in Counter(map(_place, explained.partitions)).items() if rows > 1}
+    again = {
+        place for place, rows in Counter(map(_place, explained.partitions)).items() if rows > 1
+    }
     found = []
     for row in explained.partitions[:limit]:
         place = _place(row)
@@ -122,7 +151,9 @@ def _partitions(explained: Explained, limit: int, series: Mapping[tuple[str, int
             | named("topic", row["topic"])
             | {
                 "owner": None if owner is None else {name: owner[name] for name in _OF_OWNER},
-                "history": None if place in again and row["status"] == _OF_OLD else series.get(place),
+                "history": None
+                if place in again and row["status"] == _OF_OLD
+                else series.get(place),
             }
         )
     return found

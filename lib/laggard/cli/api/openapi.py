@@ -22,13 +22,16 @@ _ERRORS = {
     413: "a request has no body",
     429: "too many requests at once, or beyond the rate limit",
     431: "the headers are too large",
-    503: "no fresh data: `clusters` says why and of when the newest is; or the tables cannot be read",
+    503: "no fresh data: `clusters` says why and of when the newest is; or the tables cannot be "
+    "read",
 }
 _GROUP = {
     "name": "group",
     "in": "path",
     "required": True,
-    "description": "all behind the prefix, percent-encoded once, so that it may hold a slash; as it is or as shown",
+    "description": "all behind the prefix, percent-encoded once, so that it may hold a slash; as "
+    "it is or "
+    "as shown",
     "schema": {"type": "string"},
 }
 _PATHS: tuple[tuple[str, str, str, Sequence[Parameter]], ...] = (
@@ -40,8 +43,18 @@ _PATHS: tuple[tuple[str, str, str, Sequence[Parameter]], ...] = (
         "One group, named by a parameter: every name can be, also . and ..",
         questions.GROUP_BY_LABEL,
     ),
-    ("/api/v1/groups/{group}", "OneGroup", "One group with partitions, members and rebalances", questions.ONE_GROUP),
-    ("/api/v1/explain/{group}", "Explain", "What `laggard explain` says of a group", questions.EXPLAIN),
+    (
+        "/api/v1/groups/{group}",
+        "OneGroup",
+        "One group with partitions, members and rebalances",
+        questions.ONE_GROUP,
+    ),
+    (
+        "/api/v1/explain/{group}",
+        "Explain",
+        "What `laggard explain` says of a group",
+        questions.EXPLAIN,
+    ),
     ("/api/v1/findings", "Findings", "Findings, open ones first", questions.FINDINGS),
     ("/api/v1/openapi.json", "", "This document", questions.OPENAPI),
 )
@@ -57,12 +70,20 @@ def openapi() -> dict[str, Any]:
             "title": "laggard",
             "version": __version__,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-            "description": "Consumer lag, its causes and rebalances. Read-only. Within v1 keys are only added.",
+            "description": "Consumer lag, its causes and rebalances. Read-only. Within v1 keys "
+            "are only "
+            "added.",
         },
         "servers": [{"url": "/"}],
         "security": [{}, {"password": []}],
-        "paths": {path: {"get": _operation(path, answer, text, known)} for path, answer, text, known in _PATHS},
-        "components": {"schemas": dict(SCHEMAS), "securitySchemes": {"password": {"type": "http", "scheme": "basic"}}},
+        "paths": {
+            path: {"get": _operation(path, answer, text, known)}
+            for path, answer, text, known in _PATHS
+        },
+        "components": {
+            "schemas": dict(SCHEMAS),
+            "securitySchemes": {"password": {"type": "http", "scheme": "basic"}},
+        },
     }
 
 
@@ -77,7 +98,9 @@ def answer_schemas() -> dict[str, Any]:
     }
 
 
-def _operation(path: str, answer: str, text: str, parameters: Sequence[Parameter]) -> dict[str, Any]:
+def _operation(
+    path: str, answer: str, text: str, parameters: Sequence[Parameter]
+) -> dict[str, Any]:
     schema = {"$ref": f"#/components/schemas/{answer}"} if answer else {"type": "object"}
     found: dict[str, Any] = {
         "summary": text,
@@ -88,14 +111,18 @@ def _operation(path: str, answer: str, text: str, parameters: Sequence[Parameter
         "responses": {
             "200": {
                 "description": text,
-                "headers": {"ETag": {"schema": {"type": "string"}, "description": "batches and a digest"}},
+                "headers": {
+                    "ETag": {"schema": {"type": "string"}, "description": "batches and a digest"}
+                },
                 "content": {"application/json": {"schema": schema}},
             },
             "304": {"description": "what If-None-Match names still holds"},
         },
     }
     error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-    found["responses"] |= {str(code): {"description": text, "content": error} for code, text in _ERRORS.items()}
+    found["responses"] |= {
+        str(code): {"description": text, "content": error} for code, text in _ERRORS.items()
+    }
     return found
 
 

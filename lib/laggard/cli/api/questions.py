@@ -26,12 +26,19 @@ DATA_STATUSES = ("ok", "partial", "stale")
 
 
 class ApiError(Exception):
-    """A question that cannot be answered: code of HTTP, our own code, a sentence, and what would be right."""
+    """A question without a possible answer: HTTP code, our own code, a sentence, right values.
 
-    def __init__(self, status: int, code: str, message: str, choices: Sequence[str] = (), **more: Any) -> None:
+    The right values show a correct question.
+    """
+
+    def __init__(
+        self, status: int, code: str, message: str, choices: Sequence[str] = (), **more: Any
+    ) -> None:
         super().__init__(message)
         self.status = status
-        self.document = {"error": {"code": code, "message": message, "choices": list(choices), **more}}
+        self.document = {
+            "error": {"code": code, "message": message, "choices": list(choices), **more}
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,10 @@ class Parameter:
 
 
 class Glob:
-    """A pattern of names, compiled for one question: fnmatch keeps 32,768 of them, and clients invent them."""
+    """A pattern of names, compiled for one question.
+
+    fnmatch keeps 32,768 patterns, and clients invent them.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -93,7 +103,8 @@ def _whole(most: int) -> Callable[[str], int]:
 
 
 def _seconds(value: str) -> float:
-    if not re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,9})?", value):  # float would take 1_0, nan and digits of other scripts
+    # float would take 1_0, nan and digits of other scripts
+    if not re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,9})?", value):
         raise ArgumentTypeError(f"expected seconds, got {value!r}")
     return float(value)
 
@@ -107,7 +118,9 @@ def _choice(name: str, text: str, *values: str, default: str | None = None) -> P
 
 
 def _number(name: str, text: str, most: int, default: int | None = None) -> Parameter:
-    return Parameter(name, text, _whole(most), {"type": "integer", "minimum": 1, "maximum": most}, default)
+    return Parameter(
+        name, text, _whole(most), {"type": "integer", "minimum": 1, "maximum": most}, default
+    )
 
 
 _GLOB = "glob on the name, as it is or as the metrics have it"
@@ -123,14 +136,21 @@ GROUPS = (
     CLUSTER,
     GROUP,
     Parameter("topic", "only groups with a topic whose name matches the glob", Glob),
-    Parameter("search", "part of the group's, owner's or team's name; upper and lower case are the same", _text),
+    Parameter(
+        "search",
+        "part of the group's, owner's or team's name; upper and lower case are the same",
+        _text,
+    ),
     Parameter("state", "Kafka's state of the group, as Stable", _text),
     _choice("health", "worst severity of an open finding, else what the lag says", *LEVELS),
     _choice("verdict", "worst verdict of a partition", *VERDICTS),
     _choice("status", "how far the lag is known", *DATA_STATUSES),
     Parameter("team", f"team of the policy; {_GLOB}", Glob),
     Parameter(
-        "min_time_lag_seconds", "only groups known to be so far behind", _seconds, {"type": "number", "minimum": 0}
+        "min_time_lag_seconds",
+        "only groups known to be so far behind",
+        _seconds,
+        {"type": "number", "minimum": 0},
     ),
     _choice("sort", "order; severity is that of `laggard status`", *SORTS, default=SORTS[0]),
     Parameter(
@@ -148,9 +168,18 @@ FINDINGS = (
     Parameter("code", "code; * stands for any letters", _code),
     _choice("severity", "only this severity", *SEVERITIES),
     _choice("state", "only open ones, or only those that ended", "open", "closed"),
-    Parameter("since", f"also those that ended since then, at most {MAX_BACK.days}d back: {HELP}", when, default="24h"),
     Parameter(
-        "suppressed", "true: also those that another finding explains", _flag, {"type": "boolean"}, default="false"
+        "since",
+        f"also those that ended since then, at most {MAX_BACK.days}d back: {HELP}",
+        when,
+        default="24h",
+    ),
+    Parameter(
+        "suppressed",
+        "true: also those that another finding explains",
+        _flag,
+        {"type": "boolean"},
+        default="false",
     ),
     *PAGE,
 )
@@ -162,9 +191,18 @@ LABEL = Parameter(
     is_needed=True,
 )
 PAGE_LINES = Parameter(
-    "page", "true: also the lines that `laggard explain` prints", _flag, {"type": "boolean"}, default="false"
+    "page",
+    "true: also the lines that `laggard explain` prints",
+    _flag,
+    {"type": "boolean"},
+    default="false",
 )
-ONE_GROUP = (ONE_CLUSTER, TOPIC, _number("limit", "most partitions, the worst first", MAX_PAGE, FIRST_PAGE), PAGE_LINES)
+ONE_GROUP = (
+    ONE_CLUSTER,
+    TOPIC,
+    _number("limit", "most partitions, the worst first", MAX_PAGE, FIRST_PAGE),
+    PAGE_LINES,
+)
 GROUP_BY_LABEL = (LABEL, *ONE_GROUP)
 EXPLAIN = (
     ONE_CLUSTER,
@@ -181,11 +219,18 @@ OPENAPI: tuple[Parameter, ...] = ()
 def refuse_long(since: When | None, end: datetime) -> None:
     """Refuse a range that takes too long to read."""
     if since is not None and since(end) < end - MAX_BACK:
-        raise ApiError(400, "bad_parameter", f"since: expected at most {MAX_BACK.days}d before the time of the page")
+        raise ApiError(
+            400,
+            "bad_parameter",
+            f"since: expected at most {MAX_BACK.days}d before the time of the page",
+        )
 
 
 def read_parameters(pairs: Sequence[tuple[str, str]], known: Sequence[Parameter]) -> dict[str, Any]:
-    """Return every parameter by its name, None if it is not given; an unknown or malformed one is an error."""
+    """Return every parameter by its name; None if it is not given.
+
+    An unknown or malformed parameter is an error.
+    """
     by_name = {each.name: each for each in known}
     given = _given(pairs, by_name)
     found: dict[str, Any] = {}
@@ -205,11 +250,17 @@ def _given(pairs: Sequence[tuple[str, str]], by_name: Mapping[str, Parameter]) -
     given: dict[str, str] = {}
     for name, value in pairs:
         if name not in by_name:
-            raise ApiError(400, "unknown_parameter", f"no parameter {escape_label(name)!r} here", list(by_name))
+            raise ApiError(
+                400, "unknown_parameter", f"no parameter {escape_label(name)!r} here", list(by_name)
+            )
         if name in given:
             raise ApiError(400, "repeated_parameter", f"{name} is given twice")
         if len(value) > by_name[name].longest:
             longest = by_name[name].longest
-            raise ApiError(400, "bad_parameter", f"{name}: expected at most {longest} characters, got {len(value)}")
+            raise ApiError(
+                400,
+                "bad_parameter",
+                f"{name}: expected at most {longest} characters, got {len(value)}",
+            )
         given[name] = value
     return given

@@ -39,18 +39,27 @@ def explain(args: argparse.Namespace) -> int:
     )
     with remote.reading():
         found, text = answer["explain"], "\n".join(answer["page"])
-        rows, windows = found["diagnosis"]["findings"] or (), found["diagnosis"].get("windows") or []
+        rows, windows = (
+            found["diagnosis"]["findings"] or (),
+            found["diagnosis"].get("windows") or [],
+        )
         is_known = Health(windows, counted(rows)).level != UNKNOWN
     _print(found, text, is_json=args.json)
     return exit_code(rows, args.fail_on, is_known=is_known)
 
 
 def _limit(asked: int | None) -> int | None:
-    """Return `asked`, at most as many rebalances as an exporter answers with; print a line if it was more."""
+    """Return `asked`, limited to the number of rebalances that an exporter returns.
+
+    If `asked` was more, print a line.
+    """
     if asked is None or asked <= MAX_REBALANCES:
         return asked
     fix = f"without --url, where the tables are, --limit {asked:,} has all"
-    print(f"laggard: an exporter answers with {MAX_REBALANCES:,} rebalances at most; {fix}", file=sys.stderr)
+    print(
+        f"laggard: an exporter answers with {MAX_REBALANCES:,} rebalances at most; {fix}",
+        file=sys.stderr,
+    )
     return MAX_REBALANCES
 
 
@@ -67,9 +76,16 @@ def findings(args: argparse.Namespace) -> int:
     remote = Remote(args)
     with remote.reading():
         pages = remote.pages("findings", **parameters)
-        evaluated, rows = pages[0]["evaluated"][0], [_finding(row) for page in pages for row in page["findings"]]
-        evaluated_to = None if evaluated["evaluated_to"] is None else _time(evaluated["evaluated_to"])
-        found = Found(_time(pages[0]["data_timestamp"]), evaluated_to, evaluated["windows_behind"], rows)
+        evaluated, rows = (
+            pages[0]["evaluated"][0],
+            [_finding(row) for page in pages for row in page["findings"]],
+        )
+        evaluated_to = (
+            None if evaluated["evaluated_to"] is None else _time(evaluated["evaluated_to"])
+        )
+        found = Found(
+            _time(pages[0]["data_timestamp"]), evaluated_to, evaluated["windows_behind"], rows
+        )
         text = "\n".join(finding_lines(rows, evaluated_to, found.behind))
         is_asked = args.fail_on or (not rows and args.group != "*")
         is_known = is_asked and _is_any_known(remote, args.group, parameters["group"])
@@ -79,7 +95,10 @@ def findings(args: argparse.Namespace) -> int:
 
 
 def _is_any_known(remote: Remote, glob: str, group: str | None) -> bool:
-    """Return True if the health of one of the groups is known; a pattern that matches no group is an error."""
+    """Return True if the health of one of the groups is known.
+
+    A pattern that matches no group is an error.
+    """
     groups = [row for page in remote.pages("groups", group=group) for row in page["groups"]]
     refuse_empty(glob, groups)
     return any(row["health"] != UNKNOWN for row in groups)
@@ -91,7 +110,13 @@ def status(args: argparse.Namespace) -> Page:
     with remote.reading():
         group = None if args.group == "*" else args.group
         return _status(
-            args, remote.pages("groups", group=group, sort=args.sort, rebalances="true" if args.rebalances else None)
+            args,
+            remote.pages(
+                "groups",
+                group=group,
+                sort=args.sort,
+                rebalances="true" if args.rebalances else None,
+            ),
         )
 
 
@@ -99,9 +124,13 @@ def _status(args: argparse.Namespace, pages: Sequence[Document]) -> Page:
     found = [row for page in pages for row in page["groups"]]
     refuse_empty(args.group, found)
     first = pages[0]
-    cluster, polled_at = name_of(first["clusters"][0], "cluster"), moment(_time(first["data_timestamp"]))
+    cluster, polled_at = (
+        name_of(first["clusters"][0], "cluster"),
+        moment(_time(first["data_timestamp"])),
+    )
     title = printable_lines(
-        f"{escape_label(cluster)}: batch {first['batch_id']}, {polled_at}, {count(len(found), 'group')}"
+        f"{escape_label(cluster)}: batch {first['batch_id']}, {polled_at}, "
+        f"{count(len(found), 'group')}"
     )
     lines: Sequence[GroupLine] | Sequence[RebalanceLine]
     if args.rebalances:
@@ -109,30 +138,41 @@ def _status(args: argparse.Namespace, pages: Sequence[Document]) -> Page:
         table = status_rebalances.table_of(title, lines, args.limit)
     else:
         lines = [_line(row) for row in found]
-        table = table_of(title, lines, args.limit, has_rules=any(line.health != UNKNOWN for line in lines))
+        table = table_of(
+            title, lines, args.limit, has_rules=any(line.health != UNKNOWN for line in lines)
+        )
     content = {
         "cluster": cluster,
         "batch_id": first["batch_id"],
         "polled_at": first["data_timestamp"],
         "groups": [asdict(line) for line in lines],
     }
-    rows = [[printable_lines(cell) for cell in cells] for cells in table.rows]  # of an answer that was tampered with
+    # of an answer that was tampered with
+    rows = [[printable_lines(cell) for cell in cells] for cells in table.rows]
     return replace(table, rows=rows), content
 
 
 def _rebalance_lines(rows: Sequence[Row]) -> list[RebalanceLine]:
-    """Make the lines, in their order; name groups whose rebalances the exporter cannot read on standard error."""
+    """Make the lines in their order.
+
+    Print on standard error the names of groups whose rebalances the exporter cannot read.
+    """
     lines, lost = [], []
     for row in rows:
         group, facts = name_of(row, "group"), row["rebalances"]
         if facts is None:
             lost.append(group)
             continue
-        times = {name: None if facts[name] is None else _time(facts[name]) for name in _REBALANCE_TIMES}
+        times = {
+            name: None if facts[name] is None else _time(facts[name]) for name in _REBALANCE_TIMES
+        }
         lines.append(RebalanceLine(group=group, **(facts | times)))
     if lost:
         names = printable_lines(", ".join(map(escape_label, sorted(lost)[:10])))
-        sentence = f"{count(len(lost), 'group')} left out, as the exporter cannot read their rebalances: {names}"
+        sentence = (
+            f"{count(len(lost), 'group')} left out, as the exporter cannot read their "
+            f"rebalances: {names}"
+        )
         print(f"laggard: {sentence}", file=sys.stderr)
     return sorted(lines, key=status_rebalances.order)
 

@@ -9,7 +9,13 @@ from laggard.tables.schemas import Table
 
 Schema = dict[str, Any]
 _FORMATS = {"timestamp": "date-time", "date": "date"}
-_SCALARS = {"string": "string", "int": "integer", "bigint": "integer", "double": "number", "boolean": "boolean"}
+_SCALARS = {
+    "string": "string",
+    "int": "integer",
+    "bigint": "integer",
+    "double": "number",
+    "boolean": "boolean",
+}
 TEXT: Schema = {"type": "string"}
 TEXTS: Schema = {"type": "array", "items": TEXT}
 WHOLE: Schema = {"type": "integer"}
@@ -36,7 +42,9 @@ def ref(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def object_of(properties: Mapping[str, Schema], optional: Iterable[str] = (), text: str = "") -> Schema:
+def object_of(
+    properties: Mapping[str, Schema], optional: Iterable[str] = (), text: str = ""
+) -> Schema:
     """Return the schema of an object with these keys, all required except the optional ones."""
     required = [name for name in properties if name not in set(optional)]
     found: Schema = {"type": "object", "properties": dict(properties), "required": required}
@@ -54,7 +62,10 @@ def of_type(ddl: str) -> Schema:
     if outer == "array":
         return {"type": ["array", "null"], "items": of_type(inner)}
     if outer == "map":
-        return {"type": ["object", "null"], "additionalProperties": of_type(inner.partition(",")[2])}
+        return {
+            "type": ["object", "null"],
+            "additionalProperties": of_type(inner.partition(",")[2]),
+        }
     parts = (part.partition(":") for part in inner.split(","))
     return or_null(object_of({name: of_type(kind) for name, _, kind in parts}))
 
@@ -65,7 +76,8 @@ def of_value(value: object) -> Schema:
         return TEXTS
     if isinstance(value, Mapping):
         return {"type": "object", "additionalProperties": TEXT}
-    kinds = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"))  # a bool is an int, too
+    # a bool is an int, too
+    kinds = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"))
     return {"type": next(name for kind, name in kinds if isinstance(value, kind))}
 
 
@@ -74,7 +86,10 @@ def columns(table: Table, names: Iterable[str]) -> dict[str, Schema]:
     by_name = {column.name: column for column in table.columns}
     return {
         name: of_type(by_name[name].type)
-        | {"description": by_name[name].comment + (f"; null: {by_name[name].null}" if by_name[name].null else "")}
+        | {
+            "description": by_name[name].comment
+            + (f"; null: {by_name[name].null}" if by_name[name].null else "")
+        }
         for name in names
     }
 

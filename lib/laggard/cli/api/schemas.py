@@ -24,7 +24,12 @@ from laggard.cli.api.schema_parts import (
     without,
 )
 from laggard.cli.evaluated import LEVELS
-from laggard.cli.explain.rows import GROUP_COLUMNS, MEMBER_COLUMNS, PARTITION_COLUMNS, REBALANCE_COLUMNS
+from laggard.cli.explain.rows import (
+    GROUP_COLUMNS,
+    MEMBER_COLUMNS,
+    PARTITION_COLUMNS,
+    REBALANCE_COLUMNS,
+)
 from laggard.cli.status_rebalances import LAST
 from laggard.diagnosis.parameters import Policy
 from laggard.lag.burrow import VERDICTS
@@ -46,18 +51,35 @@ def _named(key: str, text: str) -> dict[str, Schema]:
 _SAID = {"says": TEXT | {"description": "one sentence: the meaning"}}
 _STEPS = {
     "advice": TEXTS | {"description": "sentences: what to do, the first one first"},
-    "avoid": TEXTS | {"description": "sentences: mistakes to avoid; beside a verdict none that contradicts it"},
+    "avoid": TEXTS
+    | {"description": "sentences: mistakes to avoid; beside a verdict none that contradicts it"},
     "alert": or_null(TEXT) | {"description": "the alert that repeats it; null without one"},
-    "runbook": TEXT | {"description": "path in the repository: the alert's runbook, else the entry in the diagnosis"},
+    "runbook": TEXT
+    | {
+        "description": "path in the repository: the alert's runbook, else the entry in the "
+        "diagnosis"
+    },
 }
 _COUNTS = object_of(dict.fromkeys(("total", "ok", "no_commit", "unknown"), WHOLE))
 _LAGS = {
-    "lag": or_null(WHOLE) | {"description": "records; null while that of a committed partition is not known"},
-    "lag_known": or_null(WHOLE) | {"description": "records of the partitions that are known: a lower bound"},
-    "time_lag_seconds": {"type": ["number", "null"], "description": "age of the oldest unread record; null: not exact"},
-    "time_lag_known_seconds": {"type": ["number", "null"], "description": "as far as it is known: a lower bound"},
+    "lag": or_null(WHOLE)
+    | {"description": "records; null while that of a committed partition is not known"},
+    "lag_known": or_null(WHOLE)
+    | {"description": "records of the partitions that are known: a lower bound"},
+    "time_lag_seconds": {
+        "type": ["number", "null"],
+        "description": "age of the oldest unread record; null: not exact",
+    },
+    "time_lag_known_seconds": {
+        "type": ["number", "null"],
+        "description": "as far as it is known: a lower bound",
+    },
     "time_lag_censored": or_null(FLAG)
-    | {"description": "true: the oldest unread record is older than what was watched; null: no partition is known"},
+    | {
+        "description": "true: the oldest unread record is older than what was watched; null: no "
+        "partition "
+        "is known"
+    },
 }
 _CODE = or_null(TEXT)
 _PARTITION_VERDICT = or_null(TEXT | {"enum": [*VERDICTS]})
@@ -71,12 +93,15 @@ _WORST = object_of(
 _REBALANCES = object_of(
     {
         "rebalances": or_null(WHOLE) | {"description": "so far"},
-        **columns(GROUP_STATUS, ("rebalancing_since", "last_rebalance_at", "time_in_rebalance_ratio")),
+        **columns(
+            GROUP_STATUS, ("rebalancing_since", "last_rebalance_at", "time_in_rebalance_ratio")
+        ),
         **columns(REBALANCES, LAST),
         "least_seconds": NUMBER_OR_NULL | {"description": "the last one took so long at least"},
         "most_seconds": NUMBER_OR_NULL | {"description": "the last one took so long at most"},
     },
-    text="rebalances so far, and the last one; only with rebalances=true; null: no line can be made of the rows",
+    text="rebalances so far, and the last one; only with rebalances=true; null: no line can be "
+    "made of the rows",
 )
 _GROUP = object_of(
     {
@@ -103,7 +128,8 @@ _GROUP = object_of(
         "in_maintenance": FLAG,
         "history": list_of(NUMBER_OR_NULL)
         | {"description": "largest known time lag in the newest closed windows, the newest last"},
-        "history_bounds": list_of(WHOLE) | {"description": "places in history, from 0, of lower bounds"},
+        "history_bounds": list_of(WHOLE)
+        | {"description": "places in history, from 0, of lower bounds"},
         "rebalances": or_null(_REBALANCES),
     },
     ["cluster_bytes", "group_bytes", "rebalances"],
@@ -113,7 +139,9 @@ _TOPIC = object_of(
         **_named("topic", "topic"),
         **_LAGS,
         "partitions": _COUNTS,
-        **columns(GROUP_WINDOWS, ("shape", "arrival_shape", "trend", "drain_seconds", "loss_seconds")),
+        **columns(
+            GROUP_WINDOWS, ("shape", "arrival_shape", "trend", "drain_seconds", "loss_seconds")
+        ),
     },
     ["topic_bytes"],
 )
@@ -139,13 +167,21 @@ _PARTITION = object_of(
 )
 _MEMBER = object_of(
     {
-        **columns(GROUP_MEMBERS, (name for name in MEMBER_COLUMNS if name not in {"batch_id", "source_offset"})),
+        **columns(
+            GROUP_MEMBERS,
+            (name for name in MEMBER_COLUMNS if name not in {"batch_id", "source_offset"}),
+        ),
         "is_idle": FLAG | {"description": "true: it has no partition"},
-        "lag": or_null(WHOLE) | {"description": "records, over its partitions; null: that of none is known"},
+        "lag": or_null(WHOLE)
+        | {"description": "records, over its partitions; null: that of none is known"},
         "lag_is_exact": FLAG | {"description": "false: `lag` is a lower bound, or null"},
         "time_lag_seconds": NUMBER_OR_NULL
-        | {"description": "age of the oldest unread record of its partitions; null: that of none is known"},
-        "time_lag_is_exact": FLAG | {"description": "false: `time_lag_seconds` is a lower bound, or null"},
+        | {
+            "description": "age of the oldest unread record of its partitions; null: that of none "
+            "is known"
+        },
+        "time_lag_is_exact": FLAG
+        | {"description": "false: `time_lag_seconds` is a lower bound, or null"},
     }
 )
 _OF_FINDING = without(FINDINGS, "date", "batch_id", "status")
@@ -172,45 +208,70 @@ _GAPS = list_of(
     )
 ) | {"description": "every gap in the answer"}
 _SUMMARY = {
-    "headline": TEXT | {"description": "one sentence: lag, trend, and whether adding consumers would help"},
+    "headline": TEXT
+    | {"description": "one sentence: lag, trend, and whether adding consumers would help"},
     "evaluated_to": or_null(TIME)
-    | {"description": "end of the newest window that the rules have evaluated; null: they have evaluated none"},
-    "windows_behind": or_null(WHOLE) | {"description": "windows that have closed since; null: none was evaluated"},
+    | {
+        "description": "end of the newest window that the rules have evaluated; null: they have "
+        "evaluated "
+        "none"
+    },
+    "windows_behind": or_null(WHOLE)
+    | {"description": "windows that have closed since; null: none was evaluated"},
     "is_current": FLAG
-    | {"description": "false: the rules say nothing of the moment, and what they would say is null below"},
-    "verdict": _CODE | {"description": "would adding consumers help; the list is in docs/diagnosis.md"},
+    | {
+        "description": "false: the rules say nothing of the moment, and what they would say is "
+        "null below"
+    },
+    "verdict": _CODE
+    | {"description": "would adding consumers help; the list is in docs/diagnosis.md"},
     "verdict_text": _CODE | {"description": "the verdict as sentences, with its numbers"},
-    "members_desired": or_null(WHOLE) | {"description": "members to have; null: the verdict is unknown"},
+    "members_desired": or_null(WHOLE)
+    | {"description": "members to have; null: the verdict is unknown"},
     "primary_finding_id": _CODE | {"description": "the finding to act on; null: none is open"},
-    "suppressed": or_null(WHOLE) | {"description": "open findings that are left out, as another one explains them"},
+    "suppressed": or_null(WHOLE)
+    | {"description": "open findings that are left out, as another one explains them"},
 }
 _WINDOW = object_of(without(GROUP_WINDOWS, "date", "cluster", "batch_id"))
 _EXPLAINED = object_of(
     {
         "cluster": TEXT | {"description": "name of the Kafka cluster"},
-        "batch_id": WHOLE | {"description": "batch; of a time in the past the one that closed the window"},
-        "polled_at": TIME | {"description": "time of its poll; of a time in the past the end of the window"},
+        "batch_id": WHOLE
+        | {"description": "batch; of a time in the past the one that closed the window"},
+        "polled_at": TIME
+        | {"description": "time of its poll; of a time in the past the end of the window"},
         "diagnosis": object_of(
             _SUMMARY
             | {
                 "windows": or_null(list_of(ref("Window")))
-                | {"description": "one per topic of the newest evaluated window, the furthest behind first"},
-                "findings": or_null(list_of(ref("Finding"))) | {"description": "the open ones, the primary first"},
+                | {
+                    "description": "one per topic of the newest evaluated window, the furthest "
+                    "behind first"
+                },
+                "findings": or_null(list_of(ref("Finding")))
+                | {"description": "the open ones, the primary first"},
             },
             text="what the rules say",
         ),
         "group": object_of(
             columns(GROUP_STATUS, GROUP_COLUMNS)
-            | {"time_lag_is_exact": FLAG | {"description": "false: `max_time_lag_seconds` is a lower bound, or null"}},
+            | {
+                "time_lag_is_exact": FLAG
+                | {"description": "false: `max_time_lag_seconds` is a lower bound, or null"}
+            },
             text="the group's row of group_status",
         ),
         "partitions": list_of(object_of(columns(PARTITION_STATUS, PARTITION_COLUMNS)))
         | {"description": "the furthest behind first"},
-        "partitions_left_out": WHOLE | {"description": "that `partitions` of the question left out; 0: it has all"},
-        "members": or_null(list_of(ref("Member"))) | {"description": "of the newest generation; null: unknown"},
-        "rebalances": or_null(list_of(ref("Rebalance"))) | {"description": "the newest first; null: unknown"},
+        "partitions_left_out": WHOLE
+        | {"description": "that `partitions` of the question left out; 0: it has all"},
+        "members": or_null(list_of(ref("Member")))
+        | {"description": "of the newest generation; null: unknown"},
+        "rebalances": or_null(list_of(ref("Rebalance")))
+        | {"description": "the newest first; null: unknown"},
         "topic": _CODE | {"description": "the only topic that is shown; null: all are"},
-        "since": or_null(TIME) | {"description": "time from which on `past` is; null: it was not asked for"},
+        "since": or_null(TIME)
+        | {"description": "time from which on `past` is; null: it was not asked for"},
         "past": or_null(list_of(object_of(_OF_FINDING | _SAID)))
         | {"description": "findings that opened or ended since then; null: not asked for"},
         "not_known": _GAPS,
@@ -234,13 +295,18 @@ _TOP = {
     "clusters": list_of(ref("Cluster")),
     NULL_REASONS: {
         "type": "object",
-        "description": "JSON pointer to why a number is null that JSON has not; absent if there is none",
+        "description": "JSON pointer to why a number is null that JSON has not; absent if there "
+        "is none",
         "additionalProperties": TEXT | {"enum": [*REASONS]},
     },
 }
-_PAGED = {"total": WHOLE, "next": _CODE | {"description": "`after` of the next page; null: this is the last"}}
+_PAGED = {
+    "total": WHOLE,
+    "next": _CODE | {"description": "`after` of the next page; null: this is the last"},
+}
 _EVALUATED = object_of(
-    {**_named("cluster", "cluster"), "evaluated_to": or_null(TIME), "windows_behind": WHOLE}, ["cluster_bytes"]
+    {**_named("cluster", "cluster"), "evaluated_to": or_null(TIME), "windows_behind": WHOLE},
+    ["cluster_bytes"],
 )
 _OPTIONAL = [NULL_REASONS]
 
@@ -267,12 +333,21 @@ SCHEMAS: Mapping[str, Schema] = {
     ),
     "Explain": object_of(_TOP | {"explain": ref("Explained"), "page": TEXTS}, _OPTIONAL),
     "Findings": object_of(
-        _TOP | _PAGED | {"evaluated": list_of(_EVALUATED), "findings": list_of(ref("ListedFinding"))}, _OPTIONAL
+        _TOP
+        | _PAGED
+        | {"evaluated": list_of(_EVALUATED), "findings": list_of(ref("ListedFinding"))},
+        _OPTIONAL,
     ),
     "Error": object_of(
         {
             "error": object_of(
-                {"code": TEXT, "message": TEXT, "choices": TEXTS, "clusters": list_of(ref("Cluster"))}, ["clusters"]
+                {
+                    "code": TEXT,
+                    "message": TEXT,
+                    "choices": TEXTS,
+                    "clusters": list_of(ref("Cluster")),
+                },
+                ["clusters"],
             )
         }
     ),
@@ -283,12 +358,14 @@ SCHEMAS: Mapping[str, Schema] = {
     "Member": _MEMBER,
     "Rebalance": object_of(columns(REBALANCES, REBALANCE_COLUMNS)),
     "WordedRebalance": object_of(
-        columns(REBALANCES, REBALANCE_COLUMNS) | {"says": TEXTS | {"description": "what happened, and what it cost"}}
+        columns(REBALANCES, REBALANCE_COLUMNS)
+        | {"says": TEXTS | {"description": "what happened, and what it cost"}}
     ),
     "Finding": _FINDING,
     "WordedFinding": object_of(_FINDING["properties"] | {"words": _FINDING_WORDS}),
     "ListedFinding": object_of(
-        _FINDING["properties"] | {"group_bytes": TEXT, "cluster_bytes": TEXT}, ["group_bytes", "cluster_bytes"]
+        _FINDING["properties"] | {"group_bytes": TEXT, "cluster_bytes": TEXT},
+        ["group_bytes", "cluster_bytes"],
     ),
     "Window": _WINDOW,
     "Explained": _EXPLAINED,

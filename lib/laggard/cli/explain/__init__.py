@@ -1,1 +1,1 @@
-"""One group in plain words: the rows it stands on (`rows`), its sections, the page, and the verb."""
+"""One group in plain words: the rows behind it (`rows`), its sections, the page, and the verb."""

@@ -22,7 +22,10 @@ FEW, ALL = 5, 1_000_000  # rebalances
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A group, and how much of it: all topics, the newest batch and few rebalances unless said otherwise."""
+    """A group and the extent of the page.
+
+    Unless said otherwise, that is all topics, the newest batch and few rebalances.
+    """
 
     group: str  # as the tables have it, or as `laggard status` prints it
     limits: RebalanceParameters  # by which reasons are claimed
@@ -37,13 +40,18 @@ class Asked:
         found = read_group(root, self.group, limit, self.at, window_seconds, self.since, batch)
         explained = replace(found, limits=self.limits)
         if explained.since is not None:
-            past = read_past(root, explained.group["group"], explained.since, explained.batch.polled_at)
+            past = read_past(
+                root, explained.group["group"], explained.since, explained.batch.polled_at
+            )
             explained = replace(explained, past=past)
         return explained if self.topic is None else _of_topic(explained, self.topic)
 
 
 def _of_topic(explained: Explained, name: str) -> Explained:
-    """Return the same for one topic; facts of the whole group stay: state, rebalances, verdict, its own findings."""
+    """Return the same for one topic; facts of the whole group stay.
+
+    These are state, rebalances, verdict and the group's own findings.
+    """
     chosen = _topic_named(explained, name)
     partitions = [row for row in explained.partitions if row["topic"] == chosen]
     diagnosis = explained.diagnosis
@@ -67,7 +75,9 @@ def _and_of_group(findings: Sequence[Row], topic: str) -> list[Row]:
 
 def _topic_named(explained: Explained, name: str) -> str:
     """Find the topic of the group with this name, as it is or as it is shown."""
-    topics: list[str] = sorted({*(explained.group["topics"] or ()), *(row["topic"] for row in explained.partitions)})
+    topics: list[str] = sorted(
+        {*(explained.group["topics"] or ()), *(row["topic"] for row in explained.partitions)}
+    )
     for topic in topics:
         if name in (topic, escape_label(topic)):
             return topic
@@ -75,6 +85,7 @@ def _topic_named(explained: Explained, name: str) -> str:
     raise LaggardError(
         f'group "{group}" has no topic "{escape_label(name)}"',
         cause=f"it reads {listed(map(short, topics))}" if topics else "no topic of it is known",
-        fix=f"laggard explain {quote(group)}" + (f" --topic {quote(escape_label(topics[0]))}" if topics else ""),
+        fix=f"laggard explain {quote(group)}"
+        + (f" --topic {quote(escape_label(topics[0]))}" if topics else ""),
         exit_code=NOT_FOUND,
     )

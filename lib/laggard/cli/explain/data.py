@@ -30,7 +30,9 @@ def to_data(explained: Explained, most: int | None = None) -> dict[str, Any]:
         "rebalances": explained.rebalances,
         "topic": explained.topic,
         "since": explained.since,
-        "past": None if explained.past is None else [row | {"says": says(row)} for row in explained.past],
+        "past": None
+        if explained.past is None
+        else [row | {"says": says(row)} for row in explained.past],
         "not_known": [{"code": code, "text": text} for code, text in not_known(explained)],
     }
 
@@ -38,7 +40,11 @@ def to_data(explained: Explained, most: int | None = None) -> dict[str, Any]:
 def _members(explained: Explained) -> list[Row]:
     return [
         {
-            **{name: value for name, value in line.row.items() if name not in {"batch_id", "source_offset"}},
+            **{
+                name: value
+                for name, value in line.row.items()
+                if name not in {"batch_id", "source_offset"}
+            },
             "is_idle": line.is_idle,
             "lag": line.lag,
             "lag_is_exact": line.lag_is_exact,
@@ -50,7 +56,10 @@ def _members(explained: Explained) -> list[Row]:
 
 
 def _diagnosis(explained: Explained) -> dict[str, Any]:
-    """Return the diagnosis with all keys always present; unknown values, as when the rules are behind, are null."""
+    """Return the diagnosis with all keys always present.
+
+    Unknown values, as when the rules are behind, are null.
+    """
     diagnosis = explained.diagnosis
     window = diagnosis.windows[0] if diagnosis.windows and diagnosis.is_current else {}
     found = leading(diagnosis) or {} if diagnosis.is_current else {}

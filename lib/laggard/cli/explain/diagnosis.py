@@ -1,4 +1,7 @@
-"""The diagnosis on the page of `laggard explain`: verdict, shape, cause, what to do, what else, what comes."""
+"""The diagnosis on the page of `laggard explain`: verdict, shape, cause, actions, forecast.
+
+The actions are followed by the other findings.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +29,22 @@ from laggard.cli.explain.now import lag_of_topic
 from laggard.cli.explain.rows import Explained
 from laggard.cli.explain.shape import shape_lines
 from laggard.cli.published import Row
-from laggard.cli.words import UNKNOWN, count, duration, known, moment, paragraph, short, short_duration
+from laggard.cli.words import (
+    UNKNOWN,
+    count,
+    duration,
+    known,
+    moment,
+    paragraph,
+    short,
+    short_duration,
+)
 from laggard.diagnosis.findings.tracks import GONE, LACKING
 
 # of an open finding
 _UNSEEN = {
-    GONE: "The newest window does not meet its conditions: it closes if the next ones do not either.",
+    GONE: "The newest window does not meet its conditions: it closes if the next ones do not "
+    "either.",
     LACKING: "Whether it goes on is not known: the newest window lacks an input.",
 }
 
@@ -63,13 +76,16 @@ def _not_evaluated(explained: Explained) -> Iterator[str]:
         text = "The rules have not evaluated a window yet: shape, cause and verdict are unknown."
     elif diagnosis.is_old:
         text = (
-            f"The rules have evaluated up to {moment(diagnosis.evaluated_to)}, {diagnosis.windows_behind} windows ago:"
-            f" shape, cause and verdict of now are unknown. Those of then: laggard explain {quote(name)}"
+            f"The rules have evaluated up to {moment(diagnosis.evaluated_to)}, "
+            f"{diagnosis.windows_behind} windows ago:"
+            " shape, cause and verdict of now are unknown. Those of then: laggard explain "
+            f"{quote(name)}"
             f" --at {diagnosis.evaluated_to:%Y-%m-%dT%H:%M:%S}"
         )
     else:
         text = (
-            f"The rules have evaluated up to {moment(diagnosis.evaluated_to)}, but not this group: shape, cause"
+            f"The rules have evaluated up to {moment(diagnosis.evaluated_to)}, but not this "
+            "group: shape, cause"
             " and verdict are unknown."
         )
     yield from paragraph(text, "  ", "  ")
@@ -87,8 +103,12 @@ def _verdict(explained: Explained) -> Iterator[str]:
     if is_help(row):
         yield from paragraph(_cost(explained, row), "  ", "  ")
     if not (row["members"] == 0 or str(row["scale_verdict"]).startswith(("NO_MEMBERS", "UNKNOWN"))):
-        capacity = UNKNOWN if row["capacity"] is None else quantity("capacity_rate", row["capacity"])
-        members = f"members {known(row['members'])}; can get a partition {known(row['members_ceiling'])}"
+        capacity = (
+            UNKNOWN if row["capacity"] is None else quantity("capacity_rate", row["capacity"])
+        )
+        members = (
+            f"members {known(row['members'])}; can get a partition {known(row['members_ceiling'])}"
+        )
         yield from paragraph(f"{members}; capacity of one {capacity}", "  ", "  ")
 
 
@@ -97,7 +117,10 @@ def _window_age(diagnosis: Diagnosis) -> str:
     if not diagnosis.windows_behind or diagnosis.evaluated_to is None:
         return ""
     behind = count(diagnosis.windows_behind, "window")
-    return f" This verdict, the trend and the forecast are of {moment(diagnosis.evaluated_to)}, {behind} ago."
+    return (
+        f" This verdict, the trend and the forecast are of {moment(diagnosis.evaluated_to)}, "
+        f"{behind} ago."
+    )
 
 
 def _cost(explained: Explained, row: Row) -> str:
@@ -105,8 +128,16 @@ def _cost(explained: Explained, row: Row) -> str:
     moved = (row["scale_reason"] or {}).get("moved_partitions")
     moves = "an unknown number of partitions" if moved is None else count(round(moved), "partition")
     mode = explained.group["rebalance_mode"]
-    pauses = [each["pause_max_seconds"] for each in explained.rebalances or () if each["pause_max_seconds"] is not None]
-    last = f" The last one stopped a partition for up to {short_duration(pauses[0])}." if pauses else ""
+    pauses = [
+        each["pause_max_seconds"]
+        for each in explained.rebalances or ()
+        if each["pause_max_seconds"] is not None
+    ]
+    last = (
+        f" The last one stopped a partition for up to {short_duration(pauses[0])}."
+        if pauses
+        else ""
+    )
     return f"Cost: {'a' if mode is None else f'one {mode}'} rebalance that moves {moves}.{last}"
 
 
@@ -122,7 +153,10 @@ def _cause(diagnosis: Diagnosis) -> Iterator[str]:
         yield from paragraph(_UNSEEN[diagnosis.unseen[found["finding_id"]]], "  ", "  ")
     for text in _evidence(found, diagnosis):
         yield from paragraph(text, "  ", "    ")
-    for words, guards in (("Checked", checked(found)), ("Not checked, as not known", unchecked(found))):
+    for words, guards in (
+        ("Checked", checked(found)),
+        ("Not checked, as not known", unchecked(found)),
+    ):
         if guards:
             yield from paragraph(f"{words}: {', '.join(guards)}.", "  ", "    ")
     if found["falsifier"]:
@@ -130,15 +164,23 @@ def _cause(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def _without_finding(diagnosis: Diagnosis) -> str:
-    """Name where the verdict points, if it does; a finding opens only after its condition has lasted."""
+    """Name the cause that the verdict points at, if it does.
+
+    A finding opens only after its condition has lasted.
+    """
     points = pointed_at(diagnosis)
     if not points:
         return "Unknown: no finding explains the lag yet."
-    return f"{points[0].upper()}{points[1:]}; no finding of it is open yet, as its condition has to last first."
+    return (
+        f"{points[0].upper()}{points[1:]}; no finding of it is open yet, as its condition has to "
+        "last first."
+    )
 
 
 def _evidence(found: Row, diagnosis: Diagnosis) -> Iterator[str]:
-    """Yield the numbers of the window if it shows the finding, and what is only recorded of an earlier moment.
+    """Yield the window's numbers if it shows the finding, and older recorded evidence.
+
+    The older evidence is recorded only of an earlier moment.
 
     The page gives the lag once, as of its own moment.
     """
@@ -146,7 +188,10 @@ def _evidence(found: Row, diagnosis: Diagnosis) -> Iterator[str]:
     is_own = found["group"] is not None and found["role"] == "primary" and bool(diagnosis.windows)
     current = diagnosis.windows[0]["primary_evidence"] if is_own else None
     if not current or not age:
-        yield f"Evidence{age and f' of {age}'}: {_evidence_words(found['evidence'], found['evidence_text']) or 'none'}."
+        yield (
+            f"Evidence{age and f' of {age}'}: "
+            f"{_evidence_words(found['evidence'], found['evidence_text']) or 'none'}."
+        )
         return
     yield f"Evidence: {_evidence_words(current, {}) or 'none'}."
     names = _evidence_words({}, found["evidence_text"])
@@ -161,7 +206,10 @@ def _evidence_words(numbers: Mapping[str, float], names: Mapping[str, str]) -> s
 
 
 def _age(found: Row, diagnosis: Diagnosis) -> str:
-    """Return the time of a finding's row, and how long before the verdict that was; "" if it was not."""
+    """Return the time of a finding's row and its age before the verdict.
+
+    Return "" if the row is not older than the verdict.
+    """
     if diagnosis.evaluated_to is None or found["at"] >= diagnosis.evaluated_to:
         return ""
     age = duration((diagnosis.evaluated_to - found["at"]).total_seconds())
@@ -202,10 +250,15 @@ def _listed(findings: Sequence[Row], diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def _forecast(explained: Explained) -> Iterator[str]:
-    """Say when each topic drains, loses records and breaks its service level; nothing of one that has drained."""
+    """Say when each topic drains, loses records and breaks its service level.
+
+    Say nothing of a topic that has drained.
+    """
     for row in explained.diagnosis.windows:
         if is_behind(row) and not lag_of_topic(explained, row["topic"]).is_none:
-            yield from paragraph(f"{short(row['topic'])}: {'; '.join(_forecasts(row))}", "  ", "    ")
+            yield from paragraph(
+                f"{short(row['topic'])}: {'; '.join(_forecasts(row))}", "  ", "    "
+            )
 
 
 def _forecasts(row: Row) -> Iterator[str]:
@@ -214,7 +267,9 @@ def _forecasts(row: Row) -> Iterator[str]:
     # the sum of what members can do says nothing of lag that lies with few of them
     if row["drain_at_capacity_seconds"] is not None and row["shape"] == "spread":
         never = "not even with every member at its capacity"
-        yield _when(row["drain_at_capacity_seconds"], "with every member at its capacity in {}", never, "")
+        yield _when(
+            row["drain_at_capacity_seconds"], "with every member at its capacity in {}", never, ""
+        )
     yield _when(
         row["loss_seconds"],
         "records lost to retention in {}",
@@ -223,24 +278,43 @@ def _forecasts(row: Row) -> Iterator[str]:
     )
     if row["slo_breach_seconds"] is not None:
         yield _when(
-            row["slo_breach_seconds"], "service level broken in {}", "service level kept at the current rate", ""
+            row["slo_breach_seconds"],
+            "service level broken in {}",
+            "service level kept at the current rate",
+            "",
         )
 
 
 def _drain(row: Row) -> str:
     """Return the drain time at the newest rates, and say so if the ten-minute trend disagrees."""
     drain, low, high = row["drain_seconds"], row["drain_low_seconds"], row["drain_high_seconds"]
-    text = _when(drain, "drains in {}", "does not drain at the current rate", "whether it drains is unknown")
+    text = _when(
+        drain, "drains in {}", "does not drain at the current rate", "whether it drains is unknown"
+    )
     if drain is None or math.isinf(drain):
-        turned = " though it fell over the last ten minutes" if drain and row["trend"] == "draining" else ""
+        turned = (
+            " though it fell over the last ten minutes"
+            if drain and row["trend"] == "draining"
+            else ""
+        )
         return text + turned
     if row["trend"] == "growing":
         return f"{text} at the newest rates, though it grew over the last ten minutes"
-    return text + (f" ({_time(low)} to {_time(high)})" if low is not None and high is not None and low != high else "")
+    return text + (
+        f" ({_time(low)} to {_time(high)})"
+        if low is not None and high is not None and low != high
+        else ""
+    )
 
 
 def _when(seconds: float | None, at: str, never: str, unknown: str) -> str:
-    return unknown if seconds is None else never if math.isinf(seconds) else at.format(duration(seconds))
+    return (
+        unknown
+        if seconds is None
+        else never
+        if math.isinf(seconds)
+        else at.format(duration(seconds))
+    )
 
 
 def _time(seconds: float) -> str:

@@ -16,7 +16,10 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class MemberLine:
-    """A member with the lag on its partitions; what is not exact is a lower bound, None is unknown."""
+    """A member with the lag on its partitions.
+
+    A value that is not exact is a lower bound; None is unknown.
+    """
 
     row: Row
     partitions: list[Place] | None
@@ -36,11 +39,18 @@ def member_lines(explained: Explained) -> list[MemberLine]:
     rows = sorted(explained.partitions, key=lambda row: row["status"] != "topic_recreated")
     now = {(row["topic"], row["partition"]): row for row in rows}
     lines = [_line(row, now) for row in _asked_for(explained)]
-    return sorted(lines, key=lambda line: (-(line.time_lag_seconds or 0.0), -(line.lag or 0), line.row["member_id"]))
+    return sorted(
+        lines,
+        key=lambda line: (-(line.time_lag_seconds or 0.0), -(line.lag or 0), line.row["member_id"]),
+    )
 
 
 def _asked_for(explained: Explained) -> Iterator[Row]:
-    """Give the members; of one topic those that have its partitions, with these alone, and those that may have some."""
+    """Yield the members.
+
+    For one topic, yield the members that have its partitions, with these partitions alone, and
+    the members that may have some.
+    """
     for row in explained.members or ():
         if explained.topic is None or row["assigned"] is None:
             yield row
@@ -49,21 +59,37 @@ def _asked_for(explained: Explained) -> Iterator[Row]:
 
 
 def no_reader(explained: Explained, topic: str) -> str:
-    """Return words for an unknown reader: "nobody" if no member subscribes to the topic, else "nobody known"."""
+    """Return words for an unknown reader: "nobody" or "nobody known".
+
+    The word is "nobody" if no member subscribes to the topic.
+    """
     subscribed = explained.group["topics"]
-    return "nobody" if explained.group["members"] == 0 or (subscribed and topic not in subscribed) else "nobody known"
+    return (
+        "nobody"
+        if explained.group["members"] == 0 or (subscribed and topic not in subscribed)
+        else "nobody known"
+    )
 
 
 def readers(explained: Explained) -> dict[Place, Row]:
-    """Return a dict from partition to the member that owns it; none for a share group, in which several may own it."""
+    """Return a dict from partition to the member that owns it.
+
+    It is empty for a share group, in which several members may own a partition.
+    """
     if explained.group["group_type"] == "share":
         return {}
-    return {place: row for row in explained.members or () for place in places(row["assigned"]) or ()}
+    return {
+        place: row for row in explained.members or () for place in places(row["assigned"]) or ()
+    }
 
 
 def places(held: list[Row] | None) -> list[Place] | None:
     """Return the partitions by topic name, without those whose topic name is unknown."""
-    return None if held is None else sorted((each["topic"], each["partition"]) for each in held if each["topic"])
+    return (
+        None
+        if held is None
+        else sorted((each["topic"], each["partition"]) for each in held if each["topic"])
+    )
 
 
 def ranges(held: Iterable[Place]) -> str:
@@ -77,7 +103,9 @@ def ranges(held: Iterable[Place]) -> str:
 def time_lag_is_exact(rows: Iterable[Row]) -> bool:
     """Return True if the largest time lag of these partitions is known and not a lower bound."""
     return all(
-        row["status"] == "ok" and row["time_lag_seconds"] is not None and not row["time_lag_censored"]
+        row["status"] == "ok"
+        and row["time_lag_seconds"] is not None
+        and not row["time_lag_censored"]
         for row in rows
         if row["status"] != "no_commit"
     )

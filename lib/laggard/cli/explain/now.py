@@ -1,4 +1,7 @@
-"""The lag of now on the page of `laggard explain`: every number is of the page's one tick, never of a window."""
+"""The present lag on the page of `laggard explain`.
+
+Every number is of the page's one tick, never of a window.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +45,17 @@ def lag_of_topic(explained: Explained, topic: str) -> LagNow:
     """Sum and maximum over the partitions of a topic."""
     rows = [row for row in explained.partitions if row["topic"] == topic]
     found = lag_of(rows)
-    seconds = [row["time_lag_seconds"] for row in rows if row["status"] == "ok" and row["time_lag_seconds"] is not None]
-    return LagNow(found["lag_known"], found["lag"] is not None, max(seconds, default=None), time_lag_is_exact(rows))
+    seconds = [
+        row["time_lag_seconds"]
+        for row in rows
+        if row["status"] == "ok" and row["time_lag_seconds"] is not None
+    ]
+    return LagNow(
+        found["lag_known"],
+        found["lag"] is not None,
+        max(seconds, default=None),
+        time_lag_is_exact(rows),
+    )
 
 
 def lag_of(partitions: Sequence[Row]) -> Row:

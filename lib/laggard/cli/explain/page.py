@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from laggard.cli.explain.diagnosis import diagnosis_sections
 from laggard.cli.explain.headline import headline
-from laggard.cli.explain.members import MemberLine, Place, member_lines, no_reader, ranges, readers, time_lag_is_exact
+from laggard.cli.explain.members import (
+    MemberLine,
+    Place,
+    member_lines,
+    no_reader,
+    ranges,
+    readers,
+    time_lag_is_exact,
+)
 from laggard.cli.explain.rebalance import CAUSE_WORDS, events_and_cost
 from laggard.cli.explain.rows import Explained
 from laggard.cli.explain.since import since_section
@@ -50,7 +58,12 @@ def page_lines(explained: Explained) -> list[str]:
     batch, name = explained.batch, short(explained.group["group"])
     lines = paragraph(headline(explained), "", "")
     topic = "" if explained.topic is None else f", topic {short(explained.topic)}"
-    lines += [f"{name} on {short(batch.cluster)}{topic}: batch {batch.batch_id}, {moment(batch.polled_at)}"]
+    lines += [
+        (
+            f"{name} on {short(batch.cluster)}{topic}: batch {batch.batch_id}, "
+            f"{moment(batch.polled_at)}"
+        )
+    ]
     for title, body in sections:
         found = list(body)
         lines += ["", title, *found] if found else []
@@ -65,11 +78,17 @@ def _state(explained: Explained) -> Iterator[str]:
     else:
         yield f"  {_kind(group)}, {_number(group)}, {_member_count(group)}"
     broker = UNKNOWN if group["coordinator"] is None else f"broker {group['coordinator']}"
-    yield f"  coordinator {broker}, partition {known(group['offsets_partition'])} of the offsets topic"
+    yield (
+        f"  coordinator {broker}, partition {known(group['offsets_partition'])} of the offsets "
+        "topic"
+    )
     if group["members"] and group["group_type"] != "share":
         mode = group["rebalance_mode"]
         words = f", {mode}: {MODE_WORDS.get(mode, mode)}" if mode else ""
-        yield f"  assignor {UNKNOWN if group['assignor'] is None else short(group['assignor'])}{words}"
+        yield (
+            "  assignor "
+            f"{UNKNOWN if group['assignor'] is None else short(group['assignor'])}{words}"
+        )
 
 
 def _since(explained: Explained) -> str:
@@ -78,7 +97,9 @@ def _since(explained: Explained) -> str:
         return ", since when is not known"
     # the first tick of a group shows its state, not when it got into it
     word = "since at least" if watched is None or since <= watched else "since"
-    return f" {word} {moment(since)} ({duration((explained.batch.polled_at - since).total_seconds())})"
+    return (
+        f" {word} {moment(since)} ({duration((explained.batch.polled_at - since).total_seconds())})"
+    )
 
 
 def _kind(group: Row) -> str:
@@ -86,12 +107,16 @@ def _kind(group: Row) -> str:
     if kind is None:
         return "group of unknown type"
     protocol = group["protocol_type"]
-    return f"{kind} group" + (f" of {short(protocol)}" if protocol not in {None, "", "consumer", kind} else "")
+    return f"{kind} group" + (
+        f" of {short(protocol)}" if protocol not in {None, "", "consumer", kind} else ""
+    )
 
 
 def _number(group: Row) -> str:
     return (
-        f"generation {known(group['generation'])}" if group["group_epoch"] is None else f"epoch {group['group_epoch']}"
+        f"generation {known(group['generation'])}"
+        if group["group_epoch"] is None
+        else f"epoch {group['group_epoch']}"
     )
 
 
@@ -119,7 +144,10 @@ def _lag(explained: Explained) -> Iterator[str]:
     unknown = "" if is_exact else f", {len(explained.bad_partitions)} of them not known"
     yield f"  {records(lag, is_exact=is_exact)} records in {partitions}{unknown}"
     is_timed = time_lag_is_exact(explained.partitions)
-    yield f"  oldest unread record: {known_duration(group['max_time_lag_seconds'], is_exact=is_timed)} old"
+    yield (
+        "  oldest unread record: "
+        f"{known_duration(group['max_time_lag_seconds'], is_exact=is_timed)} old"
+    )
     yield from _worst_partitions(explained)
 
 
@@ -128,7 +156,10 @@ def _worst_partitions(explained: Explained) -> Iterator[str]:
     reader = readers(explained)
     yield from _table(
         ("WORST PARTITIONS", "LAG", "TIME LAG", "READ BY"),
-        [_partition_cells(row, reader, no_reader(explained, row["topic"])) for row in behind[:_WORST]],
+        [
+            _partition_cells(row, reader, no_reader(explained, row["topic"]))
+            for row in behind[:_WORST]
+        ],
         {"LAG", "TIME LAG"},
     )
     if len(behind) > _WORST:
@@ -143,7 +174,9 @@ def _members(explained: Explained) -> Iterator[str]:
         return
     lines = member_lines(explained)
     titles = ("CLIENT", "HOST", "INSTANCE", "PARTITIONS", "LAG", "TIME LAG")
-    yield from _table(titles, [_member_cells(line) for line in lines if not line.is_idle], {"LAG", "TIME LAG"})
+    yield from _table(
+        titles, [_member_cells(line) for line in lines if not line.is_idle], {"LAG", "TIME LAG"}
+    )
     idle = [_who(line.row) for line in lines if line.is_idle]
     if idle:
         yield f"  {count(len(idle), 'idle member')}, without any partition: {listed(idle)}"
@@ -218,8 +251,12 @@ def _totals(group: Row) -> Iterator[str]:
     yield f"  members: {changed}; static restarts without a rebalance: {restarts}"
     moved, avoidable = group["partitions_moved_total"], group["partitions_moved_avoidable_total"]
     yield f"  partitions moved: {known(moved)}, of these without need: {known(avoidable)}"
-    yield f"  rounds that never got to an assignment: {known(group['interrupted_generations_total'])}"
-    yield f"  time in rebalance over the last 10 minutes: {percent(group['time_in_rebalance_ratio'])}"
+    yield (
+        f"  rounds that never got to an assignment: {known(group['interrupted_generations_total'])}"
+    )
+    yield (
+        f"  time in rebalance over the last 10 minutes: {percent(group['time_in_rebalance_ratio'])}"
+    )
 
 
 def _unknown(explained: Explained) -> Iterator[str]:

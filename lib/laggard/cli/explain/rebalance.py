@@ -6,7 +6,16 @@ from collections.abc import Iterator, Mapping
 from decimal import ROUND_DOWN, Decimal
 
 from laggard.cli.published import Row
-from laggard.cli.words import NOTHING, UNKNOWN, count, listed, moment, records, short, short_duration
+from laggard.cli.words import (
+    NOTHING,
+    UNKNOWN,
+    count,
+    listed,
+    moment,
+    records,
+    short,
+    short_duration,
+)
 from laggard.rebalance.parameters import DEFAULTS, RebalanceParameters
 from laggard.rebalance.posterior import claim_reason, two_best
 from laggard.rebalance.times import seconds_between
@@ -34,7 +43,9 @@ REASON_WORDS = {
 }
 
 
-def events_and_cost(row: Row, names: Mapping[str, str], limits: RebalanceParameters = DEFAULTS) -> tuple[str, str]:
+def events_and_cost(
+    row: Row, names: Mapping[str, str], limits: RebalanceParameters = DEFAULTS
+) -> tuple[str, str]:
     """Return a row of `rebalances` as two paragraphs; unknown values are stated, never left out.
 
     `names`: what to call a slot that is only an id.
@@ -44,8 +55,13 @@ def events_and_cost(row: Row, names: Mapping[str, str], limits: RebalanceParamet
 
 
 def how_long(row: Row) -> str:
-    """Return the duration of a rebalance as text: exact, or an estimate with bounds if the records tell no more."""
-    est, low, high = (seconds_between(row["ended_at"], row[f"started_{name}"]) for name in ("est", "low", "high"))
+    """Return the duration of a rebalance as text.
+
+    It is exact, or an estimate with bounds if the records do not have the exact value.
+    """
+    est, low, high = (
+        seconds_between(row["ended_at"], row[f"started_{name}"]) for name in ("est", "low", "high")
+    )
     if est is None or high is None or est < 0:
         return "after a time that is not known"
     if low == high or (low is not None and low < NOTHING):
@@ -54,7 +70,10 @@ def how_long(row: Row) -> str:
 
 
 def _estimate(est: float, low: float | None, high: float) -> str:
-    """Give the estimate, and its bounds unless they read like it; `high` is that of the latest begin."""
+    """Give the estimate, and its bounds unless they read like it.
+
+    `high` belongs to the latest begin.
+    """
     least = "" if high < NOTHING else f"at least {short_duration(high)}"
     most = "" if low is None else f"at most {short_duration(low)}"
     bounds = ", ".join(filter(None, (least, most)))
@@ -88,7 +107,10 @@ def _why_unknown(row: Row) -> str:
 
 def _members(row: Row, names: Mapping[str, str]) -> Iterator[str]:
     if row["joined"] is None or row["left"] is None:
-        yield f"Which members joined and left is not known; {count(row['members_after'], 'member')} after."
+        yield (
+            "Which members joined and left is not known; "
+            f"{count(row['members_after'], 'member')} after."
+        )
         return
     shown = _changes(row, names)
     before = "unknown" if row["members_before"] is None else row["members_before"]
@@ -105,12 +127,23 @@ def _members(row: Row, names: Mapping[str, str]) -> Iterator[str]:
 
 def _changes(row: Row, names: Mapping[str, str]) -> list[str]:
     gone = [slot for slot in row["left"] if slot not in (row["replaced"] or ())]
-    changes = (("joined", row["joined"]), ("left", gone), ("restarted or replaced", row["replaced"]))
-    return [f"{word}: {listed(names.get(slot, slot) for slot in slots)}" for word, slots in changes if slots]
+    changes = (
+        ("joined", row["joined"]),
+        ("left", gone),
+        ("restarted or replaced", row["replaced"]),
+    )
+    return [
+        f"{word}: {listed(names.get(slot, slot) for slot in slots)}"
+        for word, slots in changes
+        if slots
+    ]
 
 
 def _reason(row: Row, limits: RebalanceParameters) -> Iterator[str]:
-    """Yield why a member left, which is not recorded: a reason is claimed only if its posterior is high enough."""
+    """Yield the reason for which a member left, if its posterior is high enough.
+
+    The reason is not recorded.
+    """
     posterior = row["cause_posterior"]
     if not posterior:
         return
@@ -119,7 +152,10 @@ def _reason(row: Row, limits: RebalanceParameters) -> Iterator[str]:
         yield f"Why it left: most likely {_reason_words(claimed, posterior)}."
         return
     first, second = two_best(posterior)
-    yield f"Why it left: unknown, perhaps {_reason_words(first, posterior)} or {_reason_words(second, posterior)}."
+    yield (
+        f"Why it left: unknown, perhaps {_reason_words(first, posterior)} or "
+        f"{_reason_words(second, posterior)}."
+    )
 
 
 def _reason_words(reason: str, posterior: dict[str, float]) -> str:
@@ -134,7 +170,9 @@ def _movement(row: Row) -> str:
     if not row["moved"]:
         return "No partition moved."
     state = ", and state with them" if row["stateful"] else ""
-    needless = f"{row['avoidable']} of them needlessly" if row["avoidable"] else "all of them needed"
+    needless = (
+        f"{row['avoidable']} of them needlessly" if row["avoidable"] else "all of them needed"
+    )
     return f"{row['moved']} of {count(row['partitions'], 'partition')} moved{state}, {needless}."
 
 
@@ -166,7 +204,11 @@ def _why_no_pause(row: Row) -> str:
 def _records(row: Row) -> Iterator[str]:
     if not row["paused_partitions"]:
         return
-    delayed, replayed, bound = (row[name] for name in ("records_delayed", "records_replayed", "replay_bound"))
-    again = records(replayed) if replayed is not None or bound is None else f"at most {records(bound)}"
+    delayed, replayed, bound = (
+        row[name] for name in ("records_delayed", "records_replayed", "replay_bound")
+    )
+    again = (
+        records(replayed) if replayed is not None or bound is None else f"at most {records(bound)}"
+    )
     lag = f"lag before and after it: {records(row['lag_before'])} → {records(row['lag_after'])}"
     yield f"Records that had to wait: {records(delayed)}; read again: {again}; {lag}."

@@ -1,4 +1,4 @@
-"""The rows that `laggard explain` stands on: of one group, from the tables of one published batch."""
+"""Rows behind `laggard explain`: of one group, from the tables of one published batch."""
 
 from __future__ import annotations
 
@@ -25,25 +25,36 @@ from laggard.tables.published import Batch
 from laggard.tables.schemas import GROUP_MEMBERS, GROUP_STATUS, PARTITION_STATUS, REBALANCES
 
 GROUP_COLUMNS = (
-    "group", "status", "group_type", "protocol_type", "group_state", "state_source", "state_since", "empty_since",
-    "generation", "group_epoch", "coordinator", "offsets_partition", "assignor", "rebalance_mode", "members",
-    "static_members", "idle_members", "assignment_imbalance", "topics", "lag", "lag_known", "max_time_lag_seconds",
-    "partitions_total", "partitions_ok", "partitions_no_commit", "partitions_unknown", "rebalances_total",
-    "member_changes_total", "interrupted_generations_total", "static_restarts_absorbed_total", "partitions_moved_total",
+    "group", "status", "group_type", "protocol_type", "group_state", "state_source", "state_since",
+    "empty_since",
+    "generation", "group_epoch", "coordinator", "offsets_partition", "assignor", "rebalance_mode",
+    "members",
+    "static_members", "idle_members", "assignment_imbalance", "topics", "lag", "lag_known",
+    "max_time_lag_seconds",
+    "partitions_total", "partitions_ok", "partitions_no_commit", "partitions_unknown",
+    "rebalances_total",
+    "member_changes_total", "interrupted_generations_total", "static_restarts_absorbed_total",
+    "partitions_moved_total",
     "partitions_moved_avoidable_total", "time_in_rebalance_ratio", "ping_pong", "last_rebalance_at",
     "rebalancing_since", "watched_since", "is_held",
 )  # fmt: skip
 PARTITION_COLUMNS = (
-    "topic", "partition", "status", "lag", "time_lag_seconds", "time_lag_error_seconds", "time_lag_censored",
-    "committed_offset", "log_end_offset", "log_start_offset", "commit_timestamp", "lost_records", "readable_records",
+    "topic", "partition", "status", "lag", "time_lag_seconds", "time_lag_error_seconds",
+    "time_lag_censored",
+    "committed_offset", "log_end_offset", "log_start_offset", "commit_timestamp", "lost_records",
+    "readable_records",
     "verdict",
 )  # fmt: skip
 MEMBER_COLUMNS = (
-    "generation_kind", "generation", "record_timestamp", "source_offset", "batch_id", "member_id", "slot",
-    "client_id", "client_host", "group_instance_id", "replaced_member_id", "is_leader", "member_epoch", "member_state",
+    "generation_kind", "generation", "record_timestamp", "source_offset", "batch_id", "member_id",
+    "slot",
+    "client_id", "client_host", "group_instance_id", "replaced_member_id", "is_leader",
+    "member_epoch", "member_state",
     "assigned", "pending_revocation",
 )  # fmt: skip
-REBALANCE_COLUMNS = tuple(name for name in REBALANCES.names if name not in {"date", "cluster", "group", "batch_id"})
+REBALANCE_COLUMNS = tuple(
+    name for name in REBALANCES.names if name not in {"date", "cluster", "group", "batch_id"}
+)
 _NEAR = 5
 _FIRST = datetime.min.replace(tzinfo=timezone.utc)
 
@@ -60,7 +71,8 @@ class Explained:
     partitions: list[Row]  # worst first
     members: list[Row] | None  # of the newest generation or epoch that has rows
     rebalances: list[Row] | None  # newest first
-    names: Mapping[str, str]  # client and host of slots that are only an id, as far as rows were read
+    # client and host of slots that are only an id, as far as rows were read
+    names: Mapping[str, str]
     diagnosis: Diagnosis
     topic: str | None = None  # the one that is shown; None: all
     since: datetime | None = None  # from when on rebalances and findings are shown
@@ -82,20 +94,33 @@ def read_group(
     since: When | None = None,
     of: Batch | None = None,
 ) -> Explained:
-    """Return a group's rows now or at a moment, from the newest batch or another; `name` may be as `status` prints it.
+    """Return a group's rows now or at a moment, from the newest batch or another.
+
+    `name` may be as `status` prints it.
 
     At most `limit` rebalances, none that ended before `since`.
     """
     batch = of or published_batch(root)
     if when is None:
-        found = _named(name, lambda only: read_where(root, batch, GROUP_STATUS.name, GROUP_COLUMNS, only), batch)
+        found = _named(
+            name,
+            lambda only: read_where(root, batch, GROUP_STATUS.name, GROUP_COLUMNS, only),
+            batch,
+        )
         only = field("group") == found["group"]
         partitions = read_where(root, batch, PARTITION_STATUS.name, PARTITION_COLUMNS, only)
     else:
         at = when(batch.polled_at)
         found = _named(name, lambda only: group_then(root, batch, at, only), batch)
         partitions = partitions_then(root, batch, found, PARTITION_COLUMNS)
-        batch = replace(batch, values={**batch.values, "batch_id": found["batch_id"], "polled_at": found["window_end"]})
+        batch = replace(
+            batch,
+            values={
+                **batch.values,
+                "batch_id": found["batch_id"],
+                "polled_at": found["window_end"],
+            },
+        )
         found = group_of_then(found, partitions, GROUP_COLUMNS)
     until = None if when is None else batch.polled_at
     members = _read_members(root, batch, found, until)
@@ -125,15 +150,23 @@ def _named(name: str, read: Callable[[Expression | None], list[Row]], batch: Bat
 
 
 def _read_members(root: str, batch: Batch, group: Row, until: datetime | None) -> list[Row] | None:
-    """Return the rows of the dates up to the newest one with rows; None if the tables cannot have any."""
+    """Return the rows of the dates up to the newest date with rows.
+
+    Return None if the tables cannot have any rows.
+    """
     if group["members"] is None or GROUP_MEMBERS.name not in batch.table_versions:
         return None
-    rows = read_newest_of(root, batch, GROUP_MEMBERS.name, MEMBER_COLUMNS, group["group"], bool, until)
+    rows = read_newest_of(
+        root, batch, GROUP_MEMBERS.name, MEMBER_COLUMNS, group["group"], bool, until
+    )
     return [row for row in rows if until is None or row["batch_id"] <= batch.batch_id]
 
 
 def _newest_members(rows: list[Row] | None, group: Row) -> list[Row] | None:
-    """Return the newest row of each member, without members that another one took over from within the epoch."""
+    """Return the newest row of each member.
+
+    Members that another member took over from within the epoch are left out.
+    """
     if not rows or not group["members"]:
         return rows and []
     last = _last_rows(rows)
@@ -149,20 +182,33 @@ def _last_rows(rows: list[Row]) -> dict[str, Row]:
     # the offset tells a group from an earlier one of its name, whose numbers began at 1 as well
     age = itemgetter("record_timestamp", "source_offset")
     newest = max(map(age, rows))
-    return {row["member_id"]: row for row in sorted(rows, key=itemgetter("batch_id")) if age(row) == newest}
+    return {
+        row["member_id"]: row
+        for row in sorted(rows, key=itemgetter("batch_id"))
+        if age(row) == newest
+    }
 
 
 def _names(rows: Iterable[Row]) -> dict[str, str]:
-    """Return names for members whose slot is the member id, with the id's end, as several may share a host."""
+    """Return names for members whose slot is the member id, with the id's end.
+
+    The end is added because several members may share a host.
+    """
     return {
-        row["slot"]: f"{row['client_id']} on {(row['client_host'] or UNKNOWN).removeprefix('/')} (…{row['slot'][-6:]})"
+        row["slot"]: f"{row['client_id']} on {(row['client_host'] or UNKNOWN).removeprefix('/')} "
+        f"(…{row['slot'][-6:]})"
         for row in rows
         if row["slot"] == row["member_id"] and row["client_id"] is not None
     }
 
 
 def read_rebalances(
-    root: str, batch: Batch, group: Row, limit: int, until: datetime | None = None, since: datetime | None = None
+    root: str,
+    batch: Batch,
+    group: Row,
+    limit: int,
+    until: datetime | None = None,
+    since: datetime | None = None,
 ) -> list[Row] | None:
     """Return the newest rebalances of a group; None if the tables cannot have any."""
     if REBALANCES.name not in batch.table_versions:
@@ -177,7 +223,9 @@ def read_rebalances(
     def is_enough(rows: list[Row]) -> bool:
         return len(rows) >= wanted or any(row["ended_at"] < begin for row in rows)
 
-    rows = read_newest_of(root, batch, REBALANCES.name, REBALANCE_COLUMNS, group["group"], is_enough, until)
+    rows = read_newest_of(
+        root, batch, REBALANCES.name, REBALANCE_COLUMNS, group["group"], is_enough, until
+    )
     # beyond what the group counts are those of an earlier group of its name
     newest = sorted(rows, key=itemgetter("ended_at"), reverse=True)[:wanted]
     return [row for row in newest if row["ended_at"] >= begin]
@@ -185,7 +233,12 @@ def read_rebalances(
 
 def _badness(row: Row) -> tuple[float, int, str, int]:
     seconds, lag = row["time_lag_seconds"], row["lag"]
-    return (-(-1.0 if seconds is None else seconds), -(-1 if lag is None else lag), row["topic"], row["partition"])
+    return (
+        -(-1.0 if seconds is None else seconds),
+        -(-1 if lag is None else lag),
+        row["topic"],
+        row["partition"],
+    )
 
 
 def _no_such_group(name: str, names: list[str], batch: Batch) -> LaggardError:

@@ -17,7 +17,10 @@ from laggard.errors import USAGE, LaggardError
 
 
 def read_past(root: str, group: str, since: datetime, until: datetime) -> list[Row]:
-    """Return the newest row of each finding opened or ended in the range, suppressed ones too, by time of opening."""
+    """Return the newest row of each finding that opened or ended in the range.
+
+    Suppressed findings are included; the order is by time of opening.
+    """
     if since > until:
         raise LaggardError(
             f"nothing lies between {moment(since)} and {moment(until)}",
@@ -44,6 +47,8 @@ def _lines(findings: list[Row]) -> Iterator[str]:
         yield "  nothing was found"
     for row in shown:
         ended = f"ended {moment(row['closed_at'])}: " if row["event"] == "closed" else ""
-        yield from paragraph(f"{moment(row['opened_at'])}, {ended or 'open: '}{says(row)} {title(row)}")
+        yield from paragraph(
+            f"{moment(row['opened_at'])}, {ended or 'open: '}{says(row)} {title(row)}"
+        )
     if len(shown) < len(findings):
         yield f"  - {len(findings) - len(shown)} more, explained by these: laggard findings --all"

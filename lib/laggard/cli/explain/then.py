@@ -22,10 +22,17 @@ _COLUMNS = tuple(name for name in GROUP_HISTORY.names if name not in {"date", "c
 
 
 def group_then(root: str, batch: Batch, at: datetime, only: Expression | None) -> list[Row]:
-    """Return rows of `group_history` of the windows that ended in the 24 hours up to a moment, the newest first."""
-    ended = (field("window_end") <= pa.scalar(at, _TIME)) & (field("window_end") > pa.scalar(at - _BACK, _TIME))
+    """Return rows of `group_history` of the last 24 hours up to a moment, newest first.
+
+    The windows of these rows ended in those hours.
+    """
+    ended = (field("window_end") <= pa.scalar(at, _TIME)) & (
+        field("window_end") > pa.scalar(at - _BACK, _TIME)
+    )
     dates = {str(day.date()) for day in (at - _BACK, at)}
-    rows = read_dates(root, batch, GROUP_HISTORY.name, _COLUMNS, dates, ended if only is None else ended & only)
+    rows = read_dates(
+        root, batch, GROUP_HISTORY.name, _COLUMNS, dates, ended if only is None else ended & only
+    )
     if only is None and not rows:
         raise _nothing_before(at)
     return sorted(rows, key=lambda row: row["window_end"], reverse=True)
@@ -33,7 +40,9 @@ def group_then(root: str, batch: Batch, at: datetime, only: Expression | None) -
 
 def window_end_then(root: str, batch: Batch, at: datetime) -> datetime:
     """Return the end of the newest window that had ended by a moment."""
-    ended = (field("window_end") <= pa.scalar(at, _TIME)) & (field("window_end") > pa.scalar(at - _BACK, _TIME))
+    ended = (field("window_end") <= pa.scalar(at, _TIME)) & (
+        field("window_end") > pa.scalar(at - _BACK, _TIME)
+    )
     name = GROUP_HISTORY.name
     files = f"date >= '{(at - _BACK).date()}' AND date <= '{at.date()}'"
     table = open_table(root, name, batch.table_versions.get(name))
@@ -62,6 +71,13 @@ def partitions_then(root: str, batch: Batch, group: Row, columns: Sequence[str])
 
 
 def group_of_then(row: Row, partitions: Sequence[Row], columns: Sequence[str]) -> Row:
-    """Return a row of `group_history` as a row of group_status, with the largest time lag of the partitions."""
-    seconds = [each["time_lag_seconds"] for each in partitions if each["time_lag_seconds"] is not None]
-    return {name: row.get(name) for name in columns} | {"max_time_lag_seconds": max(seconds, default=None)}
+    """Return a row of `group_history` as a row of group_status.
+
+    Its time lag is the largest of the partitions.
+    """
+    seconds = [
+        each["time_lag_seconds"] for each in partitions if each["time_lag_seconds"] is not None
+    ]
+    return {name: row.get(name) for name in columns} | {
+        "max_time_lag_seconds": max(seconds, default=None)
+    }

@@ -18,41 +18,64 @@ from laggard.rebalance.groups import generation_or_epoch
 
 Gap = tuple[str, str]  # code and sentence
 SENTENCES = {
-    "not_evaluated": "Verdict, shape and cause: the rules have not evaluated the group at this moment.",
-    "overtaken": "Verdict, shape and cause: members joined or left since the rules evaluated the group.",
+    "not_evaluated": "Verdict, shape and cause: the rules have not evaluated the group at this "
+    "moment.",
+    "overtaken": "Verdict, shape and cause: members joined or left since the rules evaluated the "
+    "group.",
     "verdict": "If adding consumers would help: {missing}.",
     "cause": "Cause: no finding explains the lag yet.",
     "guards": "{finding}: not checked, as not known: {guards}.",
     "unseen": "{finding}: not seen in the newest window, which lacks an input.",
     "trend": "If the lag grows ({topics}): too few commits since it changed.",
-    "capacity": "Capacity of one member: not known. It is what a member does in {windows} in which it is busy,"
+    "capacity": "Capacity of one member: not known. It is what a member does in {windows} in "
+    "which it is "
+    "busy,"
     " unless half of the members do more without being busy.",
-    "loss": "When retention takes unread records ({topics}): retention, log start or rates are not known.",
-    "share_group": "Lag: a share group commits no offsets, so it has none here. It may still be behind.",
-    "offsets_only": "Members: this group only stores offsets and never joined, so by construction it has no members,"
+    "loss": "When retention takes unread records ({topics}): retention, log start or rates are not "
+    "known.",
+    "share_group": "Lag: a share group commits no offsets, so it has none here. It may still be "
+    "behind.",
+    "offsets_only": "Members: this group only stores offsets and never joined, so by construction "
+    "it has no "
+    "members,"
     " assignment or rebalances. Who commits is not recorded.",
     "no_group_record": "Members: no record of the group was read, only its offsets.",
-    "connect": "Assignment: Connect workers share connectors and tasks, not partitions, so it is not shown.",
+    "connect": "Assignment: Connect workers share connectors and tasks, not partitions, so it is "
+    "not "
+    "shown.",
     "state": "State: neither the broker nor a record has it.",
-    "coordinator": "Coordinator: the leader of the group's partition of the offsets topic is not known.",
+    "coordinator": "Coordinator: the leader of the group's partition of the offsets topic is not "
+    "known.",
     "assignor": "Assignor: no record names it; the broker's default may be in use.",
     "held": "The newest records end inside an operation: members and state are those before it.",
     "no_commit": "{partitions}: no committed offset, so its unread records are not counted.",
-    "censored": "Time lag is a lower bound: the oldest unread record is older than what was watched.",
+    "censored": "Time lag is a lower bound: the oldest unread record is older than what was "
+    "watched.",
     "untimed": "Time lag of some partitions: not watched for long enough.",
     "no_member_rows": "Members: how many there are is known, but no row says who.",
-    "older_assignment": "Members and assignment are those of {shown}, the newest that is complete; now is {number}.",
-    "unknown_assignment": "Members and assignment are those of {shown}; the number of the one now is unknown, as the"
+    "older_assignment": "Members and assignment are those of {shown}, the newest that is complete;"
+    " now is "
+    "{number}.",
+    "unknown_assignment": "Members and assignment are those of {shown}; the number of the one now "
+    "is unknown, as "
+    "the"
     " group is polled.",
     "some_members": "Members: {rows} of {members} have a row.",
-    "assignment": "Assignment: that of some members is not decodable, or they have not received one yet.",
+    "assignment": "Assignment: that of some members is not decodable, or they have not received "
+    "one yet.",
     "topic_names": "Assignment: some partitions are of a topic whose name is not known.",
-    "share_rebalances": "Rebalances: not followed for share groups, whose partitions have several owners.",
+    "share_rebalances": "Rebalances: not followed for share groups, whose partitions have several "
+    "owners.",
     "older_job": "Rebalances: the job that wrote these rows does not follow them.",
-    "under_way": "A rebalance that began {since} has no row yet: it gets one when every partition has committed again,"
+    "under_way": "A rebalance that began {since} has no row yet: it gets one when every partition "
+    "has "
+    "committed again,"
     " at the latest 10 minutes after its end.",
-    "ratio": "Time in rebalance: not watched for long enough, or the begin of a rebalance is not known.",
-    "reasons": "Kafka does not record why a member left; the reason above is inferred from commits and returns.",
+    "ratio": "Time in rebalance: not watched for long enough, or the begin of a rebalance is not "
+    "known.",
+    "reasons": "Kafka does not record why a member left; the reason above is inferred from "
+    "commits and "
+    "returns.",
 }
 STATUSES = {
     "stale": "not read up to now",
@@ -65,18 +88,26 @@ STATUSES = {
 }
 IMPOSSIBLE = "its row holds an impossible value"
 FLAGS = {
-    "bootstrap": "read from history, where records may be missing: cause, members, moves and pauses are not evaluated",
+    "bootstrap": "read from history, where records may be missing: cause, members, moves and "
+    "pauses are "
+    "not evaluated",
     "old_record": "an old broker states no time of the join phase: begin and duration are unknown",
-    "skew": "the broker states a time before the previous generation: begin and duration are unknown",
+    "skew": "the broker states a time before the previous generation: begin and duration are "
+    "unknown",
     "partial": "an assignment before or after it is not known, so moves are not counted",
-    "pause_unknown": "a partition had no commit afterwards, or its commit interval or traffic is not known, so pauses"
+    "pause_unknown": "a partition had no commit afterwards, or its commit interval or traffic is "
+    "not known, "
+    "so pauses"
     " are unknown",
     "merge_limit": "the group did not come to rest, so the row ends in the middle",
 }
 MISSING = {  # of a rebalance: column and words
     "cause": ("cause", "the cause is not known"),
     "members": ("joined", "members before or after it are not known"),
-    "moves": ("moved", "an assignment before or after it is not comparable, so moves are not counted"),
+    "moves": (
+        "moved",
+        "an assignment before or after it is not comparable, so moves are not counted",
+    ),
 }
 LIMITS = {
     "partial": "the lag of more than a tenth of the committed partitions is not known",
@@ -93,7 +124,15 @@ _SHOWN = 3
 
 def not_known(explained: Explained) -> list[Gap]:
     """Return every gap once: of the group, its lag, its members and its rebalances."""
-    parts = (_of_diagnosis, _of_group, _of_lag, _of_members, _of_rebalances, _without_flag, _of_flags)
+    parts = (
+        _of_diagnosis,
+        _of_group,
+        _of_lag,
+        _of_members,
+        _of_rebalances,
+        _without_flag,
+        _of_flags,
+    )
     return [each for part in parts for each in part(explained)]
 
 
@@ -111,7 +150,11 @@ def _of_diagnosis(explained: Explained) -> Iterator[Gap]:
         yield _gap("overtaken")
         return
     verdict = diagnosis.windows[0]["scale_verdict"] if diagnosis.windows else "UNKNOWN_INPUT"
-    lacking = [row["code"] for row in diagnosis.findings if diagnosis.unseen.get(row["finding_id"]) == LACKING]
+    lacking = [
+        row["code"]
+        for row in diagnosis.findings
+        if diagnosis.unseen.get(row["finding_id"]) == LACKING
+    ]
     if lacking:
         yield _gap("unseen", finding=listed(dict.fromkeys(lacking)))
     if has_trouble(diagnosis) or verdict == "UNKNOWN_INPUT":
@@ -122,7 +165,10 @@ def _of_diagnosis(explained: Explained) -> Iterator[Gap]:
 def _of_verdict(diagnosis: Diagnosis, verdict: str) -> Iterator[Gap]:
     if str(verdict).startswith("UNKNOWN"):
         reason = diagnosis.windows[0]["scale_reason"] or {} if diagnosis.windows else {}
-        yield _gap("verdict", missing=" and ".join(missing(reason)) or "too little of the group's lag is known")
+        yield _gap(
+            "verdict",
+            missing=" and ".join(missing(reason)) or "too little of the group's lag is known",
+        )
     found = leading(diagnosis)
     if found is not None and (guards := unchecked(found)):
         yield _gap("guards", finding=found["code"], guards=", ".join(guards))
@@ -142,7 +188,11 @@ def _of_windows(diagnosis: Diagnosis) -> Iterator[Gap]:
     ):
         found = [row for row in rows if row[column] == lacking]
         if found:
-            yield _gap(code, topics=listed(map(itemgetter("topic"), found)), windows=_busy_windows_needed(found))
+            yield _gap(
+                code,
+                topics=listed(map(itemgetter("topic"), found)),
+                windows=_busy_windows_needed(found),
+            )
 
 
 def _busy_windows_needed(rows: Sequence[Row]) -> str:
@@ -165,7 +215,9 @@ def _of_group(explained: Explained) -> Iterator[Gap]:
         "connect": group["protocol_type"] == "connect",
         "state": group["group_state"] == "Unknown",
         "coordinator": group["coordinator"] is None,
-        "assignor": bool(group["members"]) and group["assignor"] is None and group["group_type"] != "share",
+        "assignor": bool(group["members"])
+        and group["assignor"] is None
+        and group["group_type"] != "share",
         "held": bool(group["is_held"]),
     }
     yield from (_gap(code) for code, is_so in facts.items() if is_so)
@@ -188,7 +240,9 @@ def _of_lag(explained: Explained) -> Iterator[Gap]:
 
 
 def _partitions(explained: Explained, status: str | None) -> str:
-    held = [(row["topic"], row["partition"]) for row in explained.partitions if row["status"] == status]
+    held = [
+        (row["topic"], row["partition"]) for row in explained.partitions if row["status"] == status
+    ]
     return f"{count(len(held), 'partition')} ({listed([ranges(held)])})"
 
 

@@ -1,4 +1,4 @@
-"""`laggard explain GROUP`: what a group is doing, who reads what, and why it rebalanced, in plain words."""
+"""`laggard explain GROUP`: a group's activity, readers, and rebalance reasons in plain words."""
 
 from __future__ import annotations
 
@@ -28,20 +28,32 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "explain",
         help="one group in plain words: state, lag, members, rebalances and what is not known",
-        description="One group in plain words: diagnosis, state, lag, members, rebalances and what is not known.",
+        description="One group in plain words: diagnosis, state, lag, members, rebalances and "
+        "what is "
+        "not known.",
     )
     accept_spans(parser)
     parser.add_argument("group", help="name of the group, as `laggard status` prints it")
     parser.add_argument(
-        "--limit", type=_positive, metavar="N", help="show at most N rebalances (default: 5, with --since all)"
+        "--limit",
+        type=_positive,
+        metavar="N",
+        help="show at most N rebalances (default: 5, with --since all)",
     )
     parser.add_argument("--topic", metavar="TOPIC", help="only this topic of the group")
     parser.add_argument(
-        "--since", type=when, metavar="TIME", help="also what was found since then, and only rebalances since"
+        "--since",
+        type=when,
+        metavar="TIME",
+        help="also what was found since then, and only rebalances since",
     )
-    parser.add_argument("--at", type=when, metavar="TIME", help=f"show the group at this time: {HELP}")
     parser.add_argument(
-        "--fail-on", choices=FAIL_ON, help="exit with 1 if a finding of this severity or a higher one is open"
+        "--at", type=when, metavar="TIME", help=f"show the group at this time: {HELP}"
+    )
+    parser.add_argument(
+        "--fail-on",
+        choices=FAIL_ON,
+        help="exit with 1 if a finding of this severity or a higher one is open",
     )
     add_options(parser)
 
@@ -54,17 +66,28 @@ def run(args: argparse.Namespace, config: Config) -> int:
         return remote.explain(args)
     with naming_odd_rows(args.group):
         with waiting(is_quiet=args.quiet):
-            asked = Asked(args.group, config.diagnosis.of_rebalances(), args.limit, args.topic, args.at, args.since)
+            asked = Asked(
+                args.group,
+                config.diagnosis.of_rebalances(),
+                args.limit,
+                args.topic,
+                args.at,
+                args.since,
+            )
             explained = asked.read(config.job.tables, config.job.window_seconds)
         page = (
-            printable_json({"v": 1, "ok": True, "data": finite(to_data(explained))}, datetime.isoformat)
+            printable_json(
+                {"v": 1, "ok": True, "data": finite(to_data(explained))}, datetime.isoformat
+            )
             if args.json
             else "\n".join(page_lines(explained))
         )
     if args.at is None:
         warn_if_old(explained.batch, config)
     print(page)
-    return exit_code(explained.diagnosis.findings, args.fail_on, is_known=explained.diagnosis.is_known)
+    return exit_code(
+        explained.diagnosis.findings, args.fail_on, is_known=explained.diagnosis.is_known
+    )
 
 
 @contextmanager
@@ -76,7 +99,8 @@ def naming_odd_rows(group: str) -> Iterator[None]:
         raise LaggardError(
             f'the rows of group "{escape_label(group)}" hold values that no job writes',
             cause=f"{type(error).__name__}: {first_line(error)}",
-            fix="laggard query shows the rows; if these are as they should be, report it with the traceback of -v",
+            fix="laggard query shows the rows; if these are as they should be, report it with "
+            "the traceback of -v",
             exit_code=DAMAGED,
         ) from error
 

@@ -1,1 +1,1 @@
-"""`laggard plan`: what another number of members, assignor, rate or number of partitions would bring."""
+"""`laggard plan`: the effect of other numbers of members, assignors, rates or partitions."""

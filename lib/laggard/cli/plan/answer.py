@@ -1,4 +1,4 @@
-"""The answer to a question: the group as it is, as it would be, the way there, and what is not known."""
+"""The answer to a question: the present group, the changed group, the way there, the unknowns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ _SLOW = 0.9  # of the median member's capacity
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A plan of one group; `verdict` is the newest row of group_windows, as `laggard explain` reads it."""
+    """A plan of one group.
+
+    `verdict` is the newest row of group_windows, as `laggard explain` reads it.
+    """
 
     explained: Explained
     verdict: Row
@@ -40,7 +43,10 @@ class Answer:
 
     @property
     def desired(self) -> int | None:
-        """Members to have: by explain as the group is, by the sizing if load, partitions or assignor change."""
+        """Desired number of members, by explain for the group as it is, else by the sizing.
+
+        The sizing counts if load, partitions or assignor change.
+        """
         is_same_load = self.change.keeps_owners and self.change.rate == 1
         if is_same_load:
             found: int | None = self.verdict["members_desired"]
@@ -49,11 +55,18 @@ class Answer:
 
     @property
     def is_undecided(self) -> bool:
-        """True if no number of members can be the answer: a partition is hot, or the rules know too little."""
-        return bool(self.plan.hot()) or str(self.verdict["scale_verdict"]).startswith("UNKNOWN_INPUT")
+        """True if no number of members can be the answer.
+
+        Then a partition is hot, or the rules know too little.
+        """
+        return bool(self.plan.hot()) or str(self.verdict["scale_verdict"]).startswith(
+            "UNKNOWN_INPUT"
+        )
 
 
-def answer(explained: Explained, verdict: Row, recorded: Recorded, change: Change, *, is_sweep: bool) -> Answer:
+def answer(
+    explained: Explained, verdict: Row, recorded: Recorded, change: Change, *, is_sweep: bool
+) -> Answer:
     """Work out the plan; without a number of members it is for the present ones."""
     signals = recorded.signals
     rates = rates_of(signals, recorded.busy_rates)
@@ -73,7 +86,11 @@ def answer(explained: Explained, verdict: Row, recorded: Recorded, change: Chang
         return found if other is None else _wider(found, other.outcome(number))
 
     sizing = size(changed)
-    counts = _counts(changed.ceiling, filter(None, (now, members, sizing.members_desired))) if is_sweep else []
+    counts = (
+        _counts(changed.ceiling, filter(None, (now, members, sizing.members_desired)))
+        if is_sweep
+        else []
+    )
     return Answer(
         explained,
         verdict,
@@ -90,15 +107,23 @@ def answer(explained: Explained, verdict: Row, recorded: Recorded, change: Chang
 
 
 def _wider(found: Outcome, other: Outcome) -> Outcome:
-    """Return `found` with the later drain end of both outcomes, as how keys fall on partitions is not recorded."""
+    """Return `found` with the later drain end of both outcomes.
+
+    The assignment of keys to partitions is not recorded.
+    """
     if not is_known(found.drain):
         return found
-    high = max(each for each in (found.drain.high, other.drain.high, other.drain.value) if not isnan(each))
+    high = max(
+        each for each in (found.drain.high, other.drain.high, other.drain.value) if not isnan(each)
+    )
     return replace(found, drain=Span(found.drain.value, found.drain.low, high))
 
 
 def _counts(ceiling: int, named: Iterable[int]) -> list[int]:
-    """Return member counts for a sweep: all up to the ceiling and one that idles, or some of them evenly spread."""
+    """Return member counts for a sweep.
+
+    They are all counts up to the ceiling and one that idles, or some of them evenly spread.
+    """
     step = max(1, -(-ceiling // _ROWS))
     return sorted({*range(step, ceiling + 1, step), 1, ceiling, ceiling + 1, *named} - {0})
 
@@ -111,24 +136,35 @@ def not_known(found: Answer) -> Iterator[tuple[str, str]]:
     yield from _of_way(found)
     if not found.plan.replay.is_own:
         name = signals.frame.fact.get("assignor") or "unknown"
-        text = f"the assignor ({name}) is none of {listed(ASSIGNORS, 9)}: partitions are dealt out one by one instead"
+        text = (
+            f"the assignor ({name}) is none of {listed(ASSIGNORS, 9)}: partitions are dealt out "
+            "one by one instead"
+        )
         yield "assignor_unknown", text
     if found.change.partitions is not None:
         text = (
-            "how keys are distributed over the new partitions is not recorded: the drain time is for an even share, its"
-            " upper bound also for one key that makes a partition as busy as the busiest is now; keys that move lose"
+            "how keys are distributed over the new partitions is not recorded: the drain time is "
+            "for an even share, its"
+            " upper bound also for one key that makes a partition as busy as the busiest is now; "
+            "keys that move lose"
             " their order"
         )
         yield "keys_unknown", text
     elasticity = None if signals.scaled is None else signals.scaled.elasticity
     if elasticity is not None and elasticity < signals.parameters.elasticity_min:
         text = f"the last members that were added brought {elasticity:.1f} of what they should have"
-        yield ("capacity_shared", f"{text}: what members write to may be the limit, and more of them would bring less")
+        yield (
+            "capacity_shared",
+            f"{text}: what members write to may be the limit, and more of them would bring less",
+        )
 
 
 def _of_owners(found: Answer) -> Iterator[tuple[str, str]]:
     if found.signals.member_count is None:
-        yield ("members_unknown", "who reads is not recorded: the load of each member of now is unknown")
+        yield (
+            "members_unknown",
+            "who reads is not recorded: the load of each member of now is unknown",
+        )
     if found.now is not None and found.now.unowned:
         places = listed(f"{topic}-{number}" for topic, number in sorted(found.now.unowned))
         text = f"no owner of {count(len(found.now.unowned), 'partition')} is recorded ({places})"
@@ -137,24 +173,41 @@ def _of_owners(found: Answer) -> Iterator[tuple[str, str]]:
     slow = [slot for slot in sorted(own) if own[slot] < _SLOW * found.rates.capacity.value]
     if slow:
         named = listed(f"{short(slot)} {own[slot]:,.0f}/s" for slot in slow)
-        text = f"members are not equal ({named}): those that keep their partitions are counted with their own rate"
+        text = (
+            f"members are not equal ({named}): those that keep their partitions are counted with "
+            "their own rate"
+        )
         yield "members_differ", f"{text}, all others with the median"
 
 
 def _of_rates(found: Answer) -> Iterator[tuple[str, str]]:
     if not found.plan.loads:
-        yield ("load_unknown", "the lag or the arrival rate of a whole topic is unknown, and with it all loads")
+        yield (
+            "load_unknown",
+            "the lag or the arrival rate of a whole topic is unknown, and with it all loads",
+        )
     if isnan(found.rates.capacity.value):
         windows = count(found.signals.parameters.busy_min_windows, "window")
         shown = found.signals.best_capacity
-        seen = "" if isnan(shown) else f"; the best has shown {shown:,.0f} records/s, which is less than it can do"
-        text = f"no member was busy for {windows} in the last 24 h, so the capacity of one is unknown"
+        seen = (
+            ""
+            if isnan(shown)
+            else f"; the best has shown {shown:,.0f} records/s, which is less than it can do"
+        )
+        text = (
+            f"no member was busy for {windows} in the last 24 h, so the capacity of one is unknown"
+        )
         yield "capacity_unknown", f"{text}, and with it every drain time{seen}"
     if found.plan.estimated:
-        text = f"the load of {count(found.plan.estimated, 'partition')} is unknown and taken as the median of its topic"
+        text = (
+            f"the load of {count(found.plan.estimated, 'partition')} is unknown and taken as the "
+            "median of its topic"
+        )
         yield "partitions_estimated", text
     if isnan(found.rates.arrival.low):
-        text = "nothing arrives now, or too few windows are recorded to say how much arrivals change"
+        text = (
+            "nothing arrives now, or too few windows are recorded to say how much arrivals change"
+        )
         yield "arrival_spread_unknown", text
 
 
@@ -162,25 +215,36 @@ def _of_way(found: Answer) -> Iterator[tuple[str, str]]:
     if found.cost.rebalances == 0:
         return
     if not found.cost.recorded:
-        yield ("pauses_unknown", "no rebalance of the group with a known pause is recorded: the cost of one is unknown")
+        yield (
+            "pauses_unknown",
+            "no rebalance of the group with a known pause is recorded: the cost of one is unknown",
+        )
     elif isnan(found.cost.paused):
-        yield ("mode_unknown", "how the group rebalances is not recorded: which partitions are paused is unknown")
+        yield (
+            "mode_unknown",
+            "how the group rebalances is not recorded: which partitions are paused is unknown",
+        )
     is_uneven = len({len(each.partitions) for each in found.then.shares}) > 1
     if found.plan.is_sticky and is_uneven:
         text = (
-            "which partitions come together on a member with more than the others is decided by member ids: if two busy"
+            "which partitions come together on a member with more than the others is decided by "
+            "member ids: if two busy"
             " ones do, it takes longer than its interval says"
         )
         yield "pairing_unknown", text
     if found.change.assignor is not None:
-        text = "another assignor is a restart of every member with the new setting; each restart may be a rebalance"
+        text = (
+            "another assignor is a restart of every member with the new setting; each restart "
+            "may be a rebalance"
+        )
         yield "restart_needed", text
 
 
 def to_data(found: Answer) -> dict[str, Any]:
     """Return the facts of the page with exact numbers, as `laggard plan --json` gives them.
 
-    All keys are always there; null is not known, and no number of seconds is infinite but as the text Infinity.
+    All keys are always there; null is not known, and no number of seconds is infinite but as the
+    text Infinity.
     """
     row, rates, cost = found.verdict, found.rates, found.cost
     return {
@@ -200,7 +264,9 @@ def to_data(found: Answer) -> dict[str, Any]:
         "members_ceiling": found.plan.signals.ceiling,
         "capacity_rate": _span(rates.capacity),
         "arrival_ratio": _span(rates.arrival),
-        "hot_partitions": [{"topic": topic, "partition": number} for topic, number in found.plan.hot()],
+        "hot_partitions": [
+            {"topic": topic, "partition": number} for topic, number in found.plan.hot()
+        ],
         "least_drain_seconds": _number(found.plan.least_drain()[1]),
         "now": None if found.now is None else _outcome(found.now),
         "then": _outcome(found.then),

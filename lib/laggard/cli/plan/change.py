@@ -1,4 +1,4 @@
-"""The change that is asked about, applied to the signals of a group, and the rebalances that lead to it.
+"""The change in question, applied to the signals of a group, and the rebalances that lead to it.
 
 All that sizes a group then sizes it changed.
 """
@@ -47,16 +47,20 @@ class Change:
 def apply(signals: Signals, change: Change, *, is_one_key: bool = False) -> Signals:
     """Return the group as if the change had been made.
 
-    Records that are unread stay where they are. More partitions share evenly what arrives; or, if the busiest one gets
-    all its records by one key, that one keeps its rate and the others share the rest.
+    Records that are unread stay where they are. More partitions share evenly what arrives; or, if
+    the busiest one gets all its records by one key, that one keeps its rate and the others share
+    the rest.
     """
     fact = dict(signals.frame.fact)
     topics = list(signals.topics)
     if change.partitions is not None:
         topics = [
-            _repartitioned(each, change, partition_count(signals, each), is_one_key=is_one_key) for each in topics
+            _repartitioned(each, change, partition_count(signals, each), is_one_key=is_one_key)
+            for each in topics
         ]
-        counts = {each.frame.topic: int(each.frame.partitions.max(initial=-1)) + 1 for each in topics}
+        counts = {
+            each.frame.topic: int(each.frame.partitions.max(initial=-1)) + 1 for each in topics
+        }
         fact["topic_partitions"] = dict(fact.get("topic_partitions") or {}) | counts
     if change.assignor is not None:
         fact["assignor"] = change.assignor
@@ -75,13 +79,20 @@ def partition_count(signals: Signals, topic: TopicSignals) -> int:
     return max(int(recorded), int(topic.frame.partitions.max(initial=-1)) + 1)
 
 
-def _repartitioned(topic: TopicSignals, change: Change, before: int, *, is_one_key: bool) -> TopicSignals:
-    """Return the topic with partitions added, numbered after the present ones; partitions without rows get none."""
+def _repartitioned(
+    topic: TopicSignals, change: Change, before: int, *, is_one_key: bool
+) -> TopicSignals:
+    """Return the topic with partitions added, numbered after the present partitions.
+
+    Partitions without rows get none.
+    """
     if topic.frame.topic != change.topic or (change.partitions or 0) <= before:
         return topic
     added = np.arange(before, change.partitions)
     more, count = len(added), len(topic.frame.partitions) + len(added)
-    known = np.where(np.isnan(topic.arriving), lower_median(topic.arriving.tolist()), topic.arriving)
+    known = np.where(
+        np.isnan(topic.arriving), lower_median(topic.arriving.tolist()), topic.arriving
+    )
     total = known_sum(known) if not np.isnan(known).any() else nan
     arrival = np.full(count, total / count)
     if is_one_key and count > 1:
@@ -105,14 +116,20 @@ class Cost:
     rebalances: int | None  # at least; None: not known how many members there are
     rebalances_most: int | None  # if members join, leave or restart one by one
     moved: Span  # partitions that change their owner
-    paused: float  # partitions that each rebalance pauses: all of an eager group, else those that move
+    # partitions that each rebalance pauses: all of an eager group, else those that move
+    paused: float
     pause: Span  # seconds, of the longest pause of a partition in each recorded rebalance
     recorded: int  # rebalances with a known pause
     delayed: Span  # records that arrive in the pauses of one rebalance
 
 
-def cost_of(now: Signals, plan: Plan, change: Change, members: int, rebalances: Sequence[dict[str, Any]]) -> Cost:
-    """Return the cost of going from the group as it is to `members`; `rebalances` are recorded rows of any age."""
+def cost_of(
+    now: Signals, plan: Plan, change: Change, members: int, rebalances: Sequence[dict[str, Any]]
+) -> Cost:
+    """Return the cost of going from the group as it is to `members`.
+
+    `rebalances` are recorded rows of any age.
+    """
     pause, recorded = pauses_of(rebalances)
     if now.member_count is None:
         return Cost(None, None, Span(nan), nan, pause, recorded, Span(nan))
@@ -126,7 +143,8 @@ def cost_of(now: Signals, plan: Plan, change: Change, members: int, rebalances: 
     if change.assignor is not None:  # each member is restarted and loses what it has
         most_moved = max(moved.value, whole)
         moved = Span(most_moved, most_moved, most_moved)
-    if change.assignor in _EAGER and mode != "incremental":  # it is the eager one of both that all can do
+    # it is the eager one of both that all can do
+    if change.assignor in _EAGER and mode != "incremental":
         mode = "eager"
     paused = float(whole) if mode == "eager" else nan if mode is None else moved.value
     return Cost(1, most, moved, paused, pause, recorded, _delayed(plan, pause, paused, whole))
@@ -140,7 +158,10 @@ def _delayed(plan: Plan, pause: Span, paused: float, whole: int) -> Span:
 
 
 def _restarts(now: Signals, change: Change, members: int) -> int:
-    """Return the number of restarts to change the assignor: two per member towards cooperative-sticky (KIP-429)."""
+    """Return the number of restarts to change the assignor.
+
+    It is two per member towards cooperative-sticky (KIP-429).
+    """
     if change.assignor is None:
         return 0
     is_leaving = now.frame.fact.get("assignor") != change.assignor == "cooperative-sticky"
@@ -148,13 +169,23 @@ def _restarts(now: Signals, change: Change, members: int) -> int:
 
 
 def pauses_of(rebalances: Sequence[dict[str, Any]]) -> tuple[Span, int]:
-    """Return the longest pause of a partition per rebalance, in seconds, and in how many rebalances it is known."""
-    pauses = [row["pause_max_seconds"] for row in rebalances if row["pause_max_seconds"] is not None]
-    return Span(lower_median(pauses), percentile(pauses, LOW), percentile(pauses, HIGH)), len(pauses)
+    """Return the longest pause of a partition per rebalance and the number of known pauses.
+
+    The pause is in seconds; the number counts the rebalances in which it is known.
+    """
+    pauses = [
+        row["pause_max_seconds"] for row in rebalances if row["pause_max_seconds"] is not None
+    ]
+    return Span(lower_median(pauses), percentile(pauses, LOW), percentile(pauses, HIGH)), len(
+        pauses
+    )
 
 
 def _moved(now: Signals, plan: Plan, members: int) -> Span:
-    """Return the number of partitions that move, with bounds over the orders of members, whose ids are random."""
+    """Return the number of partitions that move, with bounds over the orders of members.
+
+    The members' ids are random.
+    """
     value = plan.replay.moved(members)
     if value is None:
         return Span(nan)
@@ -173,7 +204,10 @@ def _drawn_moves(now: Signals, plan: Plan, members: int, assignor: str) -> list[
     """Count partitions that move in each of some orders of members."""
     chance = np.random.default_rng(0)  # the same answer each time
     # as range deals them out: the first partitions are with the first member
-    held = sorted((each.partitions for each in now.members.values()), key=lambda each: min(each, default=("", 0)))
+    held = sorted(
+        (each.partitions for each in now.members.values()),
+        key=lambda each: min(each, default=("", 0)),
+    )
     topics, counts = frozenset(plan.replay.counts), plan.replay.counts
     everybody = [Member(f"{number:05}", topics) for number in range(members)]
     given = [set(places) for places in assign(assignor, everybody, counts).values()]
@@ -182,7 +216,9 @@ def _drawn_moves(now: Signals, plan: Plan, members: int, assignor: str) -> list[
         stay = min(len(held), members)
         old = np.sort(chance.choice(len(held), stay, replace=False))
         new = np.sort(chance.choice(members, stay, replace=False))
-        kept = sum(len(given[there].intersection(held[here])) for here, there in zip(old, new, strict=True))
+        kept = sum(
+            len(given[there].intersection(held[here])) for here, there in zip(old, new, strict=True)
+        )
         moves.append(float(sum(map(len, held)) - kept))
     return moves
 

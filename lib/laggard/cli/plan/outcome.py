@@ -1,4 +1,7 @@
-"""The load of each member and the drain time, with any number of members: by the functions that size a group."""
+"""The load of each member and the drain time, with any number of members.
+
+The functions are those that size a group.
+"""
 
 from __future__ import annotations
 
@@ -64,13 +67,18 @@ class Rates:
     arrival: Span  # times the rate of now
     busy_windows: int = 0  # of all members, that `capacity` is taken from
     windows: int = 0  # that the spread of `arrival` is taken from
-    own: Mapping[str, Span] = field(default_factory=dict)  # capacity of each member that has shown one
+    # capacity of each member that has shown one
+    own: Mapping[str, Span] = field(default_factory=dict)
     unread: Mapping[TopicPartition, float] = field(default_factory=dict)  # records, now
-    commit_seconds: float = 0.0  # between commits: by so much what is unread and the end of a drain are uncertain
+    # between commits: by so much what is unread and the end of a drain are uncertain
+    commit_seconds: float = 0.0
 
 
 def rates_of(signals: Signals, busy: Mapping[str, Sequence[float]]) -> Rates:
-    """Take the spread of both from p10 and p90 of the recorded windows; `busy` has records/s by member."""
+    """Take the spread of capacity and arrivals from p10 and p90 of the recorded windows.
+
+    `busy` has records/s by member.
+    """
     capacity = signals.capacity if signals.capacity > 0 else nan
     everyone = [rate for rates in busy.values() for rate in rates]
     known = {slot: each.capacity for slot, each in signals.members.items() if each.capacity > 0}
@@ -98,7 +106,10 @@ def _spread(value: float, seen: Sequence[float]) -> Span:
 
 
 def _level(signals: Signals) -> list[float]:
-    """Return the arrivals of each window over the present rate, back to the newest window with another rate."""
+    """Return the arrivals of each window over the present rate.
+
+    The windows go back to the newest window with another rate.
+    """
     now = sum(known_sum(each.arriving) for each in signals.topics)
     if not now > 0:
         return []
@@ -112,12 +123,15 @@ def _level(signals: Signals) -> list[float]:
 def _unread(topics: Sequence[TopicSignals]) -> dict[TopicPartition, float]:
     """Return the records unread now: the lag without what was consumed since the newest commit.
 
-    The lag at that commit, by which the rules go, is up to a tick of arrivals too low: it says how lag develops.
+    The lag at that commit, by which the rules go, is up to a tick of arrivals too low: it says how
+    lag develops.
     """
     found: dict[TopicPartition, float] = {}
     for topic in topics:
         since = np.nan_to_num(topic.consume * topic.frame["frozen"][:, -1])
-        left: Floats = np.where(np.isnan(topic.lag), np.nan, np.fmax(topic.envelope, topic.lag - since))
+        left: Floats = np.where(
+            np.isnan(topic.lag), np.nan, np.fmax(topic.envelope, topic.lag - since)
+        )
         for place in np.flatnonzero(~np.isnan(left)):
             found[topic.frame.topic, int(topic.frame.partitions[place])] = float(left[place])
     return found
@@ -133,19 +147,32 @@ class Plan:
     """Outcomes of a group, as changed, by the number of members."""
 
     def __init__(
-        self, signals: Signals, rates: Rates, *, now: int | None, keeps_owners: bool, pause: float = nan
+        self,
+        signals: Signals,
+        rates: Rates,
+        *,
+        now: int | None,
+        keeps_owners: bool,
+        pause: float = nan,
     ) -> None:
-        """Build the plan; `pause` is the longest time that a rebalance is expected to take, in seconds."""
+        """Build the plan; `pause` is the longest expected time of a rebalance, in seconds."""
         self.signals, self.rates = signals, rates
         loads, self.estimated = partition_loads(signals)
-        self.loads = {place: replace(load, lag=rates.unread.get(place, load.lag)) for place, load in loads.items()}
+        self.loads = {
+            place: replace(load, lag=rates.unread.get(place, load.lag))
+            for place, load in loads.items()
+        }
         self.replay = Replay(signals, self.loads)
         self._now = now if keeps_owners else None
         self._pause = 0.0 if isnan(pause) else pause
         best = max(rates.capacity.value, signals.best_capacity)  # NaN if the first is
         hot = [place for place, load in self.loads.items() if load.arrival > best]
         self._hot = sorted(hot, key=lambda place: -self.loads[place].arrival)
-        self.is_sticky = signals.frame.fact.get("assignor") in {"sticky", "cooperative-sticky", "uniform"}
+        self.is_sticky = signals.frame.fact.get("assignor") in {
+            "sticky",
+            "cooperative-sticky",
+            "uniform",
+        }
 
     def outcome(self, members: int) -> Outcome:
         """Return loads and drain time with so many members; those of today as they are."""
@@ -153,7 +180,11 @@ class Plan:
         if members != self._now:
             seconds += self._pause
         held = self._held(members)
-        shares = [self._share(*each, seconds) for each in held.items() if not self.loads.keys().isdisjoint(each[1])]
+        shares = [
+            self._share(*each, seconds)
+            for each in held.items()
+            if not self.loads.keys().isdisjoint(each[1])
+        ]
         unowned = tuple(self.loads.keys() - {place for each in shares for place in each.partitions})
         left, drain = (nan, Span(nan)) if unowned else self._end(shares)
         return Outcome(
@@ -166,27 +197,42 @@ class Plan:
         )
 
     def _end(self, shares: Sequence[Share]) -> tuple[float, Span]:
-        """Give the records that are unread after the drain target, and seconds until the slowest member has drained."""
+        """Give unread records after the drain target, and drain seconds of the slowest member."""
         if not self.loads or isnan(self.rates.capacity.value):
             return nan, Span(nan)
         target = self.signals.policy.drain_target_seconds
         spare = [(self.capacity(each.name).value - each.arrival) * target for each in shares]
         left = sum(max(0.0, each.lag - most) for each, most in zip(shares, spare, strict=True))
-        return left, Span(*(_latest(each) for each in zip(*(share.drain for share in shares), strict=True)))
+        return left, Span(
+            *(_latest(each) for each in zip(*(share.drain for share in shares), strict=True))
+        )
 
     def capacity(self, name: str) -> Span:
-        """Return the records/s that a member can consume: its own if it is a present one, else that of the others."""
+        """Return the records/s that a member can consume.
+
+        A present member has its own number; else it is that of the others.
+        """
         return self.rates.own.get(name, self.rates.capacity)
 
     def hot(self) -> list[TopicPartition]:
-        """Return partitions that get more than any member has shown to consume, busiest first: they are never split."""
+        """Return partitions with more arrivals than any member has consumed, busiest first.
+
+        A partition is never split.
+        """
         return list(self._hot)
 
     def least_drain(self) -> tuple[TopicPartition | None, float]:
-        """Return the partition that takes longest when it has a member to itself, and its seconds."""
-        drains = {place: drain_seconds(load, self.rates.capacity.value) for place, load in self.loads.items()}
+        """Return the partition with the longest drain by a member of its own, and its seconds."""
+        drains = {
+            place: drain_seconds(load, self.rates.capacity.value)
+            for place, load in self.loads.items()
+        }
         place = max(drains, key=drains.__getitem__, default=None)
-        return (None, nan) if place is None or isnan(self.rates.capacity.value) else (place, drains[place])
+        return (
+            (None, nan)
+            if place is None or isnan(self.rates.capacity.value)
+            else (place, drains[place])
+        )
 
     def _held(self, members: int) -> Mapping[str, Sequence[TopicPartition]]:
         slots = sorted(self.signals.members)
@@ -210,7 +256,10 @@ class Plan:
         return Share(name, places, arrival, lag, drain)
 
     def _drain(self, load: Load, capacity: Span, seconds: float) -> Span:
-        """Return one member's drain time in seconds; its interval allows for `seconds` of work more or less."""
+        """Return one member's drain time in seconds.
+
+        Its interval allows for `seconds` of work more or less.
+        """
         times = self.rates.arrival
         if isnan(capacity.value):
             return Span(nan)
@@ -218,7 +267,11 @@ class Plan:
         if isnan(capacity.low + times.low):
             return Span(worst)
         doubt = capacity.value * seconds if load.lag > 0 else 0.0
-        early = Load(load.arrival * times.low, max(0.0, load.lag - capacity.value * self.rates.commit_seconds), nan)
+        early = Load(
+            load.arrival * times.low,
+            max(0.0, load.lag - capacity.value * self.rates.commit_seconds),
+            nan,
+        )
         late = Load(load.arrival * times.high, load.lag + doubt, nan)
         return Span(worst, drain_seconds(early, capacity.high), drain_seconds(late, capacity.low))
 
@@ -229,5 +282,8 @@ def _latest(ends: Sequence[float]) -> float:
 
 
 def drain_seconds(load: Load, capacity: float) -> float:
-    """Return seconds until a member has drained; inf also if one without lag gets more than it can do."""
+    """Return seconds until a member has drained.
+
+    The result is inf also if a member without lag gets more than it can process.
+    """
     return inf if load.arrival > capacity else slowest_drain([[load]], capacity)

@@ -1,4 +1,4 @@
-"""The page of `laggard plan`: today, the question, loads, drain, the way there, the sweep, what is not known."""
+"""The page of `laggard plan`: today, the question, loads, drain, the way there, sweep, unknowns."""
 
 from __future__ import annotations
 
@@ -58,11 +58,14 @@ def _question(found: Answer) -> str:
 
 def _now(found: Answer) -> Iterator[str]:
     row = found.verdict
-    yield from paragraph(f"{verdict_sentence(row)} This is of {moment(row['window_end'])}.", "  ", "  ")
+    yield from paragraph(
+        f"{verdict_sentence(row)} This is of {moment(row['window_end'])}.", "  ", "  "
+    )
     is_yes = str(row["scale_verdict"]).startswith("YES")
     if is_yes and (row["scale_reason"] or {}).get("drain_at_desired_seconds") is not None:
         text = (
-            "The verdict's drain time begins with what was unread at the newest commits, those below with what is"
+            "The verdict's drain time begins with what was unread at the newest commits, those "
+            "below with what is"
             " unread now: they are a little longer."
         )
         yield from paragraph(text, "  ", "  ")
@@ -85,7 +88,9 @@ def _load(found: Answer) -> Iterator[str]:
     if not then.shares:
         return
     rows = [_cells(each, capacity) for each in then.shares[:_MEMBERS]]
-    yield from (f"  {line}" for line in aligned([_LOADS, *rows], [name != "MEMBER" for name in _LOADS]))
+    yield from (
+        f"  {line}" for line in aligned([_LOADS, *rows], [name != "MEMBER" for name in _LOADS])
+    )
     if len(then.shares) > _MEMBERS:
         yield f"  and {count(len(then.shares) - _MEMBERS, 'member')} with as much or less"
     if then.idle is None:
@@ -118,7 +123,10 @@ def _drain(found: Answer) -> Iterator[str]:
     if isnan(then.drain.value):
         yield "  Unknown."
         return
-    text = f"Drains in {_time(then.drain)}, if each member reads at its capacity; the rebalance adds to that."
+    text = (
+        f"Drains in {_time(then.drain)}, if each member reads at its capacity; the rebalance "
+        "adds to that."
+    )
     if isinf(then.drain.value):
         short_ones = [each for each in then.shares if isinf(each.drain.value)]
         text = f"Does not drain: {count(len(short_ones), 'member')} would get more than one does."
@@ -137,12 +145,20 @@ def _limits(found: Answer) -> Iterator[str]:
         names = listed(f"{topic}-{number}" for topic, number in hot)
         most = found.plan.loads[hot[0]].arrival
         one = "partition gets" if len(hot) == 1 else "partitions get up to"
-        text = f"{len(hot)} {one} {most:,.0f} records/s, more than any member was seen to read: {names}."
-        yield from paragraph(f"{text} No number of members and no assignor drains that.", "  ", "  ")
+        text = (
+            f"{len(hot)} {one} {most:,.0f} records/s, more than any member was seen to read: "
+            f"{names}."
+        )
+        yield from paragraph(
+            f"{text} No number of members and no assignor drains that.", "  ", "  "
+        )
         return
     place, seconds = found.plan.least_drain()
     if place is not None and seconds >= 1:
-        text = f"No number of members makes it less than {_seconds(seconds)}: partition {short(place[0])}-{place[1]}"
+        text = (
+            f"No number of members makes it less than {_seconds(seconds)}: partition "
+            f"{short(place[0])}-{place[1]}"
+        )
         yield from paragraph(f"{text} takes that with a member of its own.", "  ", "  ")
 
 
@@ -159,8 +175,10 @@ def _way(found: Answer) -> Iterator[str]:
     lines = [f"{times}; partitions that move: {_number(cost.moved)}"]
     if cost.recorded and not isnan(cost.paused):
         lines.append(
-            f"each pauses {count(round(cost.paused), 'partition')} for up to {_pause(cost.pause)}, as"
-            f" {count(cost.recorded, 'recorded rebalance')} did, and delays {_number(cost.delayed)} records"
+            f"each pauses {count(round(cost.paused), 'partition')} for up to "
+            f"{_pause(cost.pause)}, as"
+            f" {count(cost.recorded, 'recorded rebalance')} did, and delays "
+            f"{_number(cost.delayed)} records"
         )
     else:
         lines.append("how long each pauses partitions is unknown")
@@ -179,12 +197,19 @@ def _sweep(found: Answer) -> Iterator[str]:
     for line, each in zip(lines[1:], found.sweep, strict=True):
         bar = "" if isnan(each.left) or not most else "#" * round(_BAR * each.left / most)
         left = UNKNOWN if isnan(each.left) else f"{each.left:,.0f}"
-        yield f"  {line.ljust(width)}  {' '.join(filter(None, (bar, left, _marks(found, each.members))))}"
+        yield (
+            f"  {line.ljust(width)}  "
+            f"{' '.join(filter(None, (bar, left, _marks(found, each.members))))}"
+        )
 
 
 def _step(each: Outcome, capacity: float) -> tuple[str, ...]:
     share = UNKNOWN if isnan(capacity + each.largest) else percent(each.largest / capacity)
-    between = UNKNOWN if isnan(each.drain.low) else f"{_seconds(each.drain.low)} to {_seconds(each.drain.high)}"
+    between = (
+        UNKNOWN
+        if isnan(each.drain.low)
+        else f"{_seconds(each.drain.low)} to {_seconds(each.drain.high)}"
+    )
     load = UNKNOWN if isnan(each.largest) else f"{each.largest:,.0f}/s"
     return (f"{each.members}", load, share, _seconds(each.drain.value), between)
 
@@ -224,7 +249,9 @@ def _drains(span: Span) -> str:
     if isinf(span.low) or (isinf(span.value) and isnan(span.low)):
         return "does not drain"
     between = "" if isnan(span.low) else f" ({_seconds(span.low)} to {_seconds(span.high)})"
-    return f"{'does not drain' if isinf(span.value) else f'drains in {_seconds(span.value)}'}{between}"
+    return (
+        f"{'does not drain' if isinf(span.value) else f'drains in {_seconds(span.value)}'}{between}"
+    )
 
 
 def _seconds(seconds: float) -> str:
@@ -232,11 +259,17 @@ def _seconds(seconds: float) -> str:
 
 
 def _pause(span: Span) -> str:
-    return f"{short_duration(span.value)} ({short_duration(span.low)} to {short_duration(span.high)})"
+    return (
+        f"{short_duration(span.value)} ({short_duration(span.low)} to {short_duration(span.high)})"
+    )
 
 
 def _number(span: Span) -> str:
     if isnan(span.value):
         return UNKNOWN
     text = f"{span.value:,.0f}"
-    return text if isnan(span.low) or span.low == span.high else f"{text} ({span.low:,.0f} to {span.high:,.0f})"
+    return (
+        text
+        if isnan(span.low) or span.low == span.high
+        else f"{text} ({span.low:,.0f} to {span.high:,.0f})"
+    )

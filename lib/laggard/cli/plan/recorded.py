@@ -1,4 +1,4 @@
-"""Read what the rules saw of one group in one window, with the functions of their own evaluation."""
+"""Read the rules' data of one group in one window, with their own evaluation functions."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ from laggard.stream.replay import memory_before
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Signals of a group at the end of a window, and the records/s of each member's busy windows."""
+    """Signals of a group at the end of a window, and records/s of each member's busy windows."""
 
     signals: Signals
     busy_rates: dict[str, tuple[float, ...]]  # by slot
 
 
 def read_recorded(root: str, group: str, window_ms: int, options: Options) -> Recorded | None:
-    """Read a group as of an evaluated window, by its begin; None if the tables hold nothing of it."""
+    """Read a group as of an evaluated window, by the window's begin.
+
+    Return None if the tables hold nothing of the group.
+    """
     remembered = memory_before(root, window_ms, group).memories.get(group, Memory())
     tables = read_history(root, {}, window_ms, window_ms, options, group)
     return recorded_of(tables, group, window_ms, remembered, options)
@@ -52,9 +55,13 @@ def recorded_of(
     if frame is None:
         return None
     signals, after = signals_of(frame, memory, options.parameters)
-    return Recorded(signals, {slot: tuple(rate for _, rate in samples) for slot, samples in after.busy.items()})
+    return Recorded(
+        signals, {slot: tuple(rate for _, rate in samples) for slot, samples in after.busy.items()}
+    )
 
 
 def _is(names: pa.Array, group: str) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = pc.fill_null(pc.equal(names, group), False).to_numpy(zero_copy_only=False)
+    found: npt.NDArray[np.bool_] = pc.fill_null(pc.equal(names, group), False).to_numpy(
+        zero_copy_only=False
+    )
     return found.astype(bool)

@@ -1,4 +1,7 @@
-"""`laggard plan GROUP`: load, drain time and cost with other members, assignor, rate or partitions."""
+"""`laggard plan GROUP`: load, drain time and cost after a change of the group.
+
+The change is in members, assignor, rate or partitions.
+"""
 
 from __future__ import annotations
 
@@ -29,20 +32,35 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "plan",
         help="what if: load, drain time and cost with other members, assignor, rate or partitions",
-        description="Forecast load of each member, drain time and cost of a change, from recorded history. Nothing is"
+        description="Forecast load of each member, drain time and cost of a change, from recorded "
+        "history. Nothing is"
         " changed.",
     )
     accept_spans(parser)
     parser.add_argument("group", help="name of the group, as `laggard status` prints it")
-    parser.add_argument("--members", type=_positive, metavar="N", help="number of members (default: as many as now)")
-    parser.add_argument("--assignor", choices=sorted(ASSIGNORS), help="another assignor")
-    parser.add_argument("--partitions", type=_positive, metavar="P", help="number of partitions, more than now")
-    parser.add_argument("--topic", metavar="TOPIC", help="the topic that gets them, if the group reads several")
     parser.add_argument(
-        "--rate", type=_times, default=1.0, metavar="X", help="factor on the arrival rate, as 1.5 or x1.5"
+        "--members", type=_positive, metavar="N", help="number of members (default: as many as now)"
     )
-    parser.add_argument("--sweep", action="store_true", help="also load and drain time for each number of members")
-    parser.add_argument("--at", type=when, metavar="TIME", help=f"start from the group at this time: {HELP}")
+    parser.add_argument("--assignor", choices=sorted(ASSIGNORS), help="another assignor")
+    parser.add_argument(
+        "--partitions", type=_positive, metavar="P", help="number of partitions, more than now"
+    )
+    parser.add_argument(
+        "--topic", metavar="TOPIC", help="the topic that gets them, if the group reads several"
+    )
+    parser.add_argument(
+        "--rate",
+        type=_times,
+        default=1.0,
+        metavar="X",
+        help="factor on the arrival rate, as 1.5 or x1.5",
+    )
+    parser.add_argument(
+        "--sweep", action="store_true", help="also load and drain time for each number of members"
+    )
+    parser.add_argument(
+        "--at", type=when, metavar="TIME", help=f"start from the group at this time: {HELP}"
+    )
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
@@ -84,7 +102,10 @@ def _answer(args: argparse.Namespace, config: Config) -> Answer:
     recorded = read_recorded(root, explained.group["group"], begin_ms, options)
     if recorded is None or not recorded.signals.topics:
         raise _not_evaluated(explained, seconds, is_past=args.at is not None)
-    counts = {each.frame.topic: partition_count(recorded.signals, each) for each in recorded.signals.topics}
+    counts = {
+        each.frame.topic: partition_count(recorded.signals, each)
+        for each in recorded.signals.topics
+    }
     change = _change(args, counts)
     if change.members is None and not recorded.signals.member_count:
         raise _no_members(explained, recorded.signals.member_count)
@@ -109,11 +130,18 @@ def _change(args: argparse.Namespace, counts: dict[str, int]) -> Change:
 
 
 def _topic_with_more(topic: str | None, partitions: int, counts: dict[str, int]) -> str:
-    """Find the topic that gets so many partitions: the one that is asked for, or the only one of the group."""
+    """Find the topic that gets so many partitions.
+
+    It is the requested topic, or the only topic of the group.
+    """
     if topic is None and len(counts) == 1:
         topic = next(iter(counts))
     if topic is None or topic not in counts:
-        named = "of which topic is not said" if topic is None else f'the group reads no topic "{escape_label(topic)}"'
+        named = (
+            "of which topic is not said"
+            if topic is None
+            else f'the group reads no topic "{escape_label(topic)}"'
+        )
         names = ", ".join(map(escape_label, sorted(counts)))
         raise LaggardError(
             f"--partitions {partitions}: {named}",
@@ -141,10 +169,17 @@ def _no_members(explained: Explained, count: int | None) -> LaggardError:
 
 
 def _check_assignor(assignor: str | None, group_type: str | None) -> None:
-    """Check that the protocol has the assignor: KIP-848 groups have range and uniform, classic ones no uniform."""
+    """Check that the protocol has the assignor.
+
+    KIP-848 groups have range and uniform, classic groups no uniform.
+    """
     if assignor is None or group_type not in {"classic", "consumer"}:
         return
-    possible = ("range", "uniform") if group_type == "consumer" else tuple(sorted(set(ASSIGNORS) - {"uniform"}))
+    possible = (
+        ("range", "uniform")
+        if group_type == "consumer"
+        else tuple(sorted(set(ASSIGNORS) - {"uniform"}))
+    )
     if assignor not in possible:
         raise LaggardError(
             f"--assignor {assignor}: the group's protocol ({group_type}) has none of that name",
@@ -159,7 +194,10 @@ def _not_evaluated(explained: Explained, window_seconds: int, *, is_past: bool) 
 
     evaluated_to = explained.diagnosis.evaluated_to
     # the window that is open may have begun before the group was seen: the next one is whole
-    fix = f"ask again in {short_duration(2 * window_seconds)} or a little more: the rules evaluate whole windows only"
+    fix = (
+        f"ask again in {short_duration(2 * window_seconds)} or a little more: the rules evaluate "
+        "whole windows only"
+    )
     if is_past:
         fix = "ask for a later moment, or leave --at out"
     elif explained.diagnosis.windows and explained.diagnosis.is_old:
@@ -170,7 +208,8 @@ def _not_evaluated(explained: Explained, window_seconds: int, *, is_past: bool) 
         else f"the rules have evaluated to {evaluated_to}"
     )
     return LaggardError(
-        f'nothing can be planned for group "{escape_label(explained.group["group"])}" as of this moment',
+        f'nothing can be planned for group "{escape_label(explained.group["group"])}" as of this '
+        "moment",
         cause=f"{newest}, and no window of this group near it",
         fix=fix,
         exit_code=TEMPORARY,
@@ -180,7 +219,9 @@ def _not_evaluated(explained: Explained, window_seconds: int, *, is_past: bool) 
 def _positive(text: str) -> int:
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
     if not 1 <= number <= _MOST:
-        raise argparse.ArgumentTypeError(f"expected a number from 1 to {_MOST:,}, got {text[:20]!r}")
+        raise argparse.ArgumentTypeError(
+            f"expected a number from 1 to {_MOST:,}, got {text[:20]!r}"
+        )
     return number
 
 

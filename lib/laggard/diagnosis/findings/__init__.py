@@ -1,1 +1,1 @@
-"""From observations to rows: when a finding opens and closes, which one is the cause, and the rows of a window."""
+"""From observations to rows: opening and closing of findings, the cause, a window's rows."""

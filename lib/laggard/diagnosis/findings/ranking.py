@@ -12,7 +12,13 @@ from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.registry import BY_CODE, EDGES, Edge
 from laggard.diagnosis.rules.rule import CAUSE, INFO, META, PAGE, SYMPTOM, WARN
 
-PRIMARY, CONTRIBUTING, SUPPRESSED, SYMPTOM_ROLE, NOTE = "primary", "contributing", "suppressed", "symptom", "note"
+PRIMARY, CONTRIBUTING, SUPPRESSED, SYMPTOM_ROLE, NOTE = (
+    "primary",
+    "contributing",
+    "suppressed",
+    "symptom",
+    "note",
+)
 
 _SEVERITY = {name: place for place, name in enumerate((PAGE, WARN, INFO))}
 # so much more explained decides before the order of strength
@@ -36,12 +42,14 @@ class Open:
 
 
 def roles(
-    findings: Sequence[Open], conditions: Collection[str], shared: Mapping[str, str] = NOTHING_SHARED
+    findings: Sequence[Open],
+    conditions: Collection[str],
+    shared: Mapping[str, str] = NOTHING_SHARED,
 ) -> tuple[dict[str, str], str | None]:
     """Return the role of each finding by id, and the id of the primary one.
 
-    `shared` are open findings of the cluster that reach the group, code to id: where one of them explains all that is
-    open, it is the primary one.
+    `shared` are open findings of the cluster that reach the group, code to id: where one of them
+    explains all that is open, it is the primary one.
     """
     found: dict[str, str] = {}
     of_role = defaultdict[str, list[Open]](list)
@@ -53,7 +61,9 @@ def roles(
         of_role[role].append(each)
     if not of_role[PRIMARY] and reaching:
         return found, shared[min(reaching, key=_weakness)]
-    symptoms = sorted(of_role[SYMPTOM_ROLE], key=lambda each: (_SEVERITY[each.severity], each.finding_id))
+    symptoms = sorted(
+        of_role[SYMPTOM_ROLE], key=lambda each: (_SEVERITY[each.severity], each.finding_id)
+    )
     causes = of_role[PRIMARY] or of_role[CONTRIBUTING] or symptoms[:1]
     if not causes:
         return found, None
@@ -64,7 +74,10 @@ def roles(
 
 
 def _role(finding: Open, edges: Sequence[Edge]) -> str:
-    """Return the role of a finding by the edges that apply to it, before the primary one is chosen among the causes."""
+    """Return the role of a finding by the edges that apply to it.
+
+    The primary finding is chosen among the causes only later.
+    """
     if any(edge.inhibition.hides for edge in edges):
         return SUPPRESSED
     if finding.kind in (CAUSE, META):
@@ -73,7 +86,10 @@ def _role(finding: Open, edges: Sequence[Edge]) -> str:
 
 
 def strongest(causes: Sequence[Open]) -> Open:
-    """Return the cause that explains clearly more of the lag, else the first in the order, else the most certain."""
+    """Return the cause that explains clearly more of the lag.
+
+    If there is none, return the first in the order, else the most certain.
+    """
     most = max(each.explained for each in causes)
     clear = [each for each in causes if not each.explained or each.explained > most - _CLEARLY_MORE]
     return min(clear, key=lambda each: (_weakness(each.code), -each.confidence, each.finding_id))

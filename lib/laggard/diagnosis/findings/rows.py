@@ -38,12 +38,18 @@ def finding_rows(
     rules: Mapping[str, Rule],
     shared: Mapping[str, str] = NOTHING_SHARED,
 ) -> tuple[list[Row], list[Track], Row]:
-    """Return the rows to append, the tracks after the window, and the columns of `group_windows` about findings.
+    """Return the rows to append, the tracks after the window, and columns of `group_windows`.
+
+    These columns are about findings.
 
     `shared` are open findings of the cluster that reach the group, code to id.
     """
     named = [(step.track.finding_id(evaluation.cluster, evaluation.group), step) for step in steps]
-    still = [_open(*each, rules) for each in named if each[1].track.opened_ms is not None and not each[1].closed]
+    still = [
+        _open(*each, rules)
+        for each in named
+        if each[1].track.opened_ms is not None and not each[1].closed
+    ]
     role_of, primary = roles(still, conditions, shared)
     codes: dict[str | None, str] = {each.finding_id: each.code for each in still}
     codes |= {finding_id: code for code, finding_id in shared.items()}
@@ -61,7 +67,9 @@ def finding_rows(
         "primary_code": codes.get(primary),
         "primary_evidence": None if seen is None else dict(seen.evidence),
         "unseen_findings": {
-            finding_id: step.unseen for finding_id, step in named if step.unseen and step.track.opened_ms is not None
+            finding_id: step.unseen
+            for finding_id, step in named
+            if step.unseen and step.track.opened_ms is not None
         },
     }
     return rows, tracks, columns
@@ -70,7 +78,7 @@ def finding_rows(
 def _reported(
     evaluation: Evaluation, step: Step, finding_id: str, role: str, primary: str | None, rule: Rule
 ) -> tuple[list[Row], Track]:
-    """Return the row of a finding, none if there is nothing new to report, and its track after that."""
+    """Return the row of a finding and its track after that; no row without news."""
     track, observed = step.track, step.observed
     above = primary if primary != finding_id and role not in ("note", "primary") else None
     severity = track.severity if observed is None else observed.severity
@@ -79,9 +87,13 @@ def _reported(
     event = _event(step, role, above or "", severity, evaluation.now_ms)
     if not event:
         return [], track
-    row = _row(evaluation, replace(step, track=track), finding_id, event, role, above, severity, rule)
+    row = _row(
+        evaluation, replace(step, track=track), finding_id, event, role, above, severity, rule
+    )
     told_ms = evaluation.now_ms
-    return [row], replace(track, seq=track.seq + 1, told_ms=told_ms, role=role, primary=above or "", severity=severity)
+    return [row], replace(
+        track, seq=track.seq + 1, told_ms=told_ms, role=role, primary=above or "", severity=severity
+    )
 
 
 def _open(finding_id: str, step: Step, rules: Mapping[str, Rule]) -> Open:
@@ -157,7 +169,10 @@ def _row(
 
 
 def _episode_id(evaluation: Evaluation, role: str) -> str | None:
-    """Return hash of the group and the begin of its period of trouble; None outside one, and for a note."""
+    """Return hash of the group and the begin of its period of trouble.
+
+    Return None outside a period of trouble, and for a note.
+    """
     if evaluation.episode_ms is None or role == "note":
         return None
     return digest(evaluation.cluster, evaluation.group, "episode", str(evaluation.episode_ms))

@@ -1,4 +1,8 @@
-"""Tracks of findings: a condition opens a finding after some windows in a row, and closes it after some without."""
+"""Tracks of findings: conditions open and close findings.
+
+A condition opens a finding after some windows in a row, and closes it after some without the
+condition.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +17,17 @@ from laggard.diagnosis.rules.rule import ABSTAINS, HOLDS, Observation, Rule
 CLEARED, FALSIFIED, RETIRED, UNKNOWN = "cleared", "falsified", "retired", "unknown"
 # why a window does not show an open finding: its condition does not hold, or an input is missing
 GONE, LACKING = "gone", "unknown"
-_FALSIFIED_WINDOWS = fixed("falsified_windows", 2, "windows in a row in which the falsifier was true")
+_FALSIFIED_WINDOWS = fixed(
+    "falsified_windows", 2, "windows in a row in which the falsifier was true"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Change of a track in a window: the track after it, what was observed, and why it closed, if it did."""
+    """Change of a track in a window: the track after it, the observation, the reason of closing.
+
+    The reason is there only if the track closed.
+    """
 
     track: Track
     observed: Observation | None
@@ -34,7 +43,7 @@ def advance_tracks(
     end_ms: int,
     parameters: Parameters,
 ) -> list[Step]:
-    """Return all tracks after the window from `window_ms` to `end_ms`, those that ended in it included."""
+    """Return all tracks after the window from `window_ms` to `end_ms`, ended tracks included."""
     holding = sorted((each for each in observations if each.state == HOLDS), key=_scope_of)
     abstaining = [each for each in observations if each.state == ABSTAINS]
     steps = []
@@ -45,11 +54,15 @@ def advance_tracks(
         if found is not None:
             holding.remove(found)
         is_abstaining = any(_is_unknown(track, each) for each in abstaining)
-        step = _step(track, found, rules[track.code], parameters, end_ms, is_abstaining=is_abstaining)
+        step = _step(
+            track, found, rules[track.code], parameters, end_ms, is_abstaining=is_abstaining
+        )
         if step is not None:
             steps.append(step)
     for each in holding:
-        track = Track(each.code, each.topic, tuple(sorted(each.partitions)), each.subject, window_ms)
+        track = Track(
+            each.code, each.topic, tuple(sorted(each.partitions)), each.subject, window_ms
+        )
         step = _step(track, each, rules[each.code], parameters, end_ms, is_abstaining=False)
         if step is not None:
             steps.append(step)
@@ -65,12 +78,19 @@ def _step(
     *,
     is_abstaining: bool,
 ) -> Step | None:
-    """Return the track after the window; None when a condition that never became a finding is forgotten."""
+    """Return the track after the window.
+
+    Return None when a condition that never became a finding is forgotten.
+    """
     if found is not None:
         falsified = track.falsified + 1 if found.is_falsified else 0
         track = replace(track, held=track.held + 1, missed=0, abstained=0, falsified=falsified)
         is_false = falsified >= _FALSIFIED_WINDOWS
-        if track.opened_ms is None and track.held >= (rule.open_after or parameters.open_after) and not is_false:
+        if (
+            track.opened_ms is None
+            and track.held >= (rule.open_after or parameters.open_after)
+            and not is_false
+        ):
             track = replace(track, opened_ms=end_ms)
         if is_false:
             return Step(track, found, FALSIFIED) if track.opened_ms is not None else None
@@ -89,7 +109,10 @@ def _step(
 
 
 def _is_of(track: Track, each: Observation) -> bool:
-    """Return True if an observation is of the track's condition: its partitions may change as long as one stays."""
+    """Return True if an observation is of the track's condition.
+
+    Its partitions may change as long as one partition stays.
+    """
     if (track.code, track.topic, track.subject) != (each.code, each.topic, each.subject):
         return False
     if bool(track.partitions) != bool(each.partitions):
@@ -98,7 +121,10 @@ def _is_of(track: Track, each: Observation) -> bool:
 
 
 def _is_unknown(track: Track, each: Observation) -> bool:
-    """Return True if an abstention is about this condition; one without a scope is about all of its rule."""
+    """Return True if an abstention is about this condition.
+
+    An abstention without a scope is about all of its rule.
+    """
     is_of_all = not (each.topic or each.partitions or each.subject)
     return _is_of(track, each) or (is_of_all and track.code == each.code)
 

@@ -1,4 +1,7 @@
-"""Rows of a window: signals as columns of `group_windows`, and `deploys` and `scale_events` that it completes."""
+"""Rows of a window: signals as columns of `group_windows`, and completed deploys and scalings.
+
+These are `deploys` and `scale_events`.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,9 @@ def _topic_columns(signals: Signals, each: TopicSignals) -> Row:
     trend, loss = each.trend, signals.losses.get(frame.topic, Loss(math.nan))
     drain = forecast.topic_drain_seconds(signals, each)
     backlog = math.nan if math.isnan(drain) else forecast.backlog(signals, each)
-    soonest, latest = forecast.drain_range(backlog, arrival, trend.slope_low, trend.slope_high, signals.parameters)
+    soonest, latest = forecast.drain_range(
+        backlog, arrival, trend.slope_low, trend.slope_high, signals.parameters
+    )
     return {
         "date": _time(int(signals.frame.windows[-1])).date(),
         "cluster": signals.frame.cluster,
@@ -121,7 +126,10 @@ def _shape_columns(shape: Shape) -> Row:
 
 
 def _is_censored(each: TopicSignals) -> bool | None:
-    """Return True if the largest time lag is only a lower bound, which has no error bound; None if none is known."""
+    """Return True if the largest time lag is only a lower bound, without an error bound.
+
+    Return None if no time lag is known.
+    """
     ages = np.where(each.is_ok, each.frame["time_lag"][:, -1], np.nan)
     if np.isnan(ages).all():
         return None
@@ -153,7 +161,10 @@ def _sum_known(values: Floats) -> int | None:
 
 def _known(row: Row) -> Row:
     """Return the row with None for each number that is NaN."""
-    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
+    return {
+        name: None if isinstance(value, float) and math.isnan(value) else value
+        for name, value in row.items()
+    }
 
 
 def _integer(value: float) -> int | None:
@@ -177,7 +188,9 @@ def completed(signals: Signals) -> dict[str, list[Row]]:
         if each.state == OVER and _is_now(signals, max(each.quiet_at, each.ended_at + _AFTER))
     ]
     events = [
-        scale_row(signals, each) for each in signals.membership.scale_events if _is_now(signals, each.at + _AFTER)
+        scale_row(signals, each)
+        for each in signals.membership.scale_events
+        if _is_now(signals, each.at + _AFTER)
     ]
     return {
         "deploys": [row | {"date": row["started_at"].date(), "status": "ok"} for row in deploys],

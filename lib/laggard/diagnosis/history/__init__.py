@@ -1,1 +1,4 @@
-"""Recorded rows of a group as arrays, one frame per window; nothing in a frame is newer than its window."""
+"""Recorded rows of a group as arrays, one frame per window.
+
+Nothing in a frame is newer than its window.
+"""

@@ -1,7 +1,7 @@
-"""Frames that a rule may look at: the history of one group up to the end of a window, as plain arrays and rows.
+"""Frames for rules: the history of one group up to the end of a window, as arrays and rows.
 
-Arrays of a topic have the shape [partitions, windows], the newest window last; NaN is unknown, "" an unknown name.
-Beside the history there is only what the windows before left in `finding_state`.
+Arrays of a topic have the shape [partitions, windows], the newest window last; NaN is unknown, ""
+an unknown name. Beside the history there is only what the windows before left in `finding_state`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,13 @@ NUMBERS = {
     "late": "late_records",
     "broker": "leader_broker",
 }
-NAMES = {"status": "status", "owner": "owner", "slot": "slot", "client_id": "client_id", "host": "client_host"}
+NAMES = {
+    "status": "status",
+    "owner": "owner",
+    "slot": "slot",
+    "client_id": "client_id",
+    "host": "client_host",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +82,12 @@ class TopicFrame:
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """Commits that were made and could not be read at the end of each window; [windows] seconds, NaN unknown.
+    """Commits that existed but could not be read at the end of each window.
 
-    They are hidden for `least`, and may be for `most`: in between lies the poll that would have shown.
+    The unit is seconds by window, [windows], NaN unknown.
+
+    They are hidden for `least`, and may be for `most`: in between lies the poll that would have
+    shown.
     """
 
     least: Floats
@@ -95,7 +104,8 @@ class GroupFrame:
     cluster: str
     group: str
     window_seconds: int
-    windows: npt.NDArray[np.int64]  # [windows] begin in ms since the epoch, evenly spaced, the evaluated one last
+    # [windows] begin in ms since the epoch, evenly spaced, the evaluated one last
+    windows: npt.NDArray[np.int64]
     topics: Sequence[TopicFrame]
     facts: Sequence[Row | None]  # [windows] rows of group_history, None if there is none
     rebalances: Sequence[Row]  # of the last 24 h, oldest first; likewise the next three
@@ -103,9 +113,11 @@ class GroupFrame:
     members: Sequence[Row]  # rows of group_members of these generations
     events: Sequence[Row]
     policy: Policy = field(default_factory=Policy)
-    baseline: Callable[[], Mapping[str, Sequence[Row]]] = dict  # topic -> group_windows of the last 24 h, read if asked
+    # topic -> group_windows of the last 24 h, read if asked
+    baseline: Callable[[], Mapping[str, Sequence[Row]]] = dict
     deploys: Sequence[Row] = ()  # rows of deploys of the last 7 d
-    offsets_retention_minutes: float | None = None  # of the brokers, as observed; None: not reported to us
+    # of the brokers, as observed; None: not reported to us
+    offsets_retention_minutes: float | None = None
     hidden: Hidden | None = None  # None: where its commits lie is not known
 
     @property
@@ -156,7 +168,7 @@ class Track:
     confidence: float = 0.0
 
     def finding_id(self, cluster: str, group: str) -> str:
-        """Return a hash of the finding's scope and start; replays and restarts give the same one."""
+        """Return a hash of the finding's scope and start, the same in replays and restarts."""
         scope = "|".join((self.topic, ",".join(map(str, self.partitions)), self.subject))
         return digest(cluster, group, self.code, scope, str(self.since_ms))
 
@@ -173,10 +185,13 @@ class Scaled(NamedTuple):
 class Memory:
     """All that a window's evaluation takes from the windows before, beside the recorded history."""
 
-    trends: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # topic -> name, weak windows since
-    busy: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)  # slot -> (window, records/s)
+    # topic -> name, weak windows since
+    trends: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    # slot -> (window, records/s)
+    busy: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)
     scaled: Scaled | None = None
-    costly: tuple[tuple[str, int], ...] = ()  # topic, partition: proven to take longer than others, whoever owns it
+    # topic, partition: proven to take longer than others, whoever owns it
+    costly: tuple[tuple[str, int], ...] = ()
     capacity: float = nan  # of a member, records/s, as it was published last
     sizes: tuple[int, ...] = ()  # members to have as published last, and what was found since
     tracks: tuple[Track, ...] = ()
@@ -216,7 +231,10 @@ def digest(*parts: str) -> str:
 
 
 def from_json(text: str | None) -> Memory:
-    """Return the memory that `to_json` wrote; an empty one for None, and for unreadable text, with the error."""
+    """Return the memory that `to_json` wrote; an empty memory for None.
+
+    Unreadable text also gives an empty memory, with the error.
+    """
     if text is None:
         return Memory()
     try:
@@ -230,12 +248,18 @@ def _read(text: str) -> Memory:
     scaled = found.get("scaled")
     return Memory(
         {topic: (name, weak) for topic, (name, weak) in found.get("trends", {}).items()},
-        {slot: tuple((at, rate) for at, rate in each) for slot, each in found.get("busy", {}).items()},
+        {
+            slot: tuple((at, rate) for at, rate in each)
+            for slot, each in found.get("busy", {}).items()
+        },
         None if scaled is None else Scaled(*scaled),
         tuple((topic, partition) for topic, partition in found.get("costly", [])),
         found.get("capacity", nan),
         tuple(found.get("sizes", ())),
-        tuple(Track(**(each | {"partitions": tuple(each["partitions"])})) for each in found.get("tracks", [])),
+        tuple(
+            Track(**(each | {"partitions": tuple(each["partitions"])}))
+            for each in found.get("tracks", [])
+        ),
         found.get("episode_ms"),
         found.get("quiet", 0),
     )
@@ -246,4 +270,8 @@ _ALWAYS = ("code", "topic", "partitions", "subject", "since_ms")
 
 
 def _without_defaults(track: Track) -> dict[str, Any]:
-    return {name: value for name, value in asdict(track).items() if name in _ALWAYS or value != _NEW[name]}
+    return {
+        name: value
+        for name, value in asdict(track).items()
+        if name in _ALWAYS or value != _NEW[name]
+    }

@@ -1,4 +1,7 @@
-"""Columns of Arrow tables as numpy arrays, and rows by partition and window, laid out once for all windows."""
+"""Columns of Arrow tables as numpy arrays, and rows by partition and window.
+
+The layout is computed once for all windows.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ Piece = TypeVar("Piece", bound=pa.Table | pa.RecordBatch)
 
 
 def kept(rows: Piece, condition: pa.Array | pa.ChunkedArray) -> Piece:
-    """Return the rows that meet a condition, without a copy if they are adjacent, as those of a time range are."""
+    """Return the rows that meet a condition, without a copy if they are adjacent.
+
+    Rows of a time range are adjacent.
+    """
     is_kept = pc.fill_null(condition, False).to_numpy(zero_copy_only=False)
     count, first = int(np.count_nonzero(is_kept)), int(np.argmax(is_kept)) if len(is_kept) else 0
     is_run = bool(is_kept[first : first + count].all())
@@ -33,7 +39,10 @@ def milliseconds(column: pa.ChunkedArray) -> Ints:
 
 
 def coded(column: pa.Array | pa.ChunkedArray) -> tuple[Ints, list[Any]]:
-    """Return values as indices into a list of the distinct ones, -1 if null; None in the list is undecodable text."""
+    """Return values as indices into a list of the distinct values, -1 if null.
+
+    None in the list is undecodable text.
+    """
     whole = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     if isinstance(whole, pa.ChunkedArray):
         whole = whole.unify_dictionaries().combine_chunks()
@@ -55,7 +64,10 @@ def _text(value: pa.Scalar) -> Any:
 
 
 def listed(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """Return the values as `to_pylist` does, several times as fast if values repeat: each is made once."""
+    """Return the values as `to_pylist` does, several times as fast if values repeat.
+
+    Each distinct value is made once.
+    """
     if not len(column):
         return []  # Arrow makes no empty dictionary of times
     codes, values = coded(column)
@@ -70,7 +82,9 @@ def places_of(column: pa.ChunkedArray) -> dict[str, Ints]:
     codes, texts = coded(column)
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(texts) + 1))
-    return {text: order[low:high] for text, low, high in zip(texts, bounds, bounds[1:], strict=False)}
+    return {
+        text: order[low:high] for text, low, high in zip(texts, bounds, bounds[1:], strict=False)
+    }
 
 
 def ranked(column: pa.ChunkedArray) -> tuple[list[str], Ints]:
@@ -87,7 +101,10 @@ def ranked(column: pa.ChunkedArray) -> tuple[list[str], Ints]:
 
 
 def distinct(keys: Ints) -> tuple[Ints, Ints]:
-    """Return unique keys and the inverse as np.unique does, by hashes: there are many more rows than keys."""
+    """Return unique keys and the inverse as np.unique does, by hashes.
+
+    There are many more rows than keys.
+    """
     encoded = pa.array(keys).dictionary_encode()
     found = encoded.dictionary.to_numpy()
     order = np.argsort(found)
@@ -100,7 +117,10 @@ _NO_ROW = np.iinfo(np.int64).max  # published later than any batch
 
 
 class Rows(Protocol):
-    """A table, or one that is read in pieces and never there as a whole: in the same order each time."""
+    """A table, or rows read in pieces that are never in memory as a whole.
+
+    The order is the same each time.
+    """
 
     column_names: Sequence[str]
     schema: pa.Schema
@@ -127,7 +147,8 @@ class Part:
 class Grid:
     """All partitions of all keys, such as group and topic; a part is cut out for each window.
 
-    `windows` are begins in ms, evenly spaced; `numbers` and `names` columns by the names of the arrays.
+    `windows` are begins in ms, evenly spaced; `numbers` and `names` columns by the names of the
+    arrays.
     """
 
     def __init__(
@@ -139,7 +160,9 @@ class Grid:
         windows: Ints,
         is_own: IsOwn | None = None,
     ) -> None:
-        table, own = _placed(rows.select([*keys, "partition", "window_start", "batch_id"]), keys[0], is_own)
+        table, own = _placed(
+            rows.select([*keys, "partition", "window_start", "batch_id"]), keys[0], is_own
+        )
         self._parts, self._partitions, series = _series(table, keys)
         step = windows[1] - windows[0] if len(windows) > 1 else 1
         at = (milliseconds(table["window_start"]) - windows[0]) // step
@@ -149,7 +172,10 @@ class Grid:
         self._batches = np.full(size, _NO_ROW)
         self._batches.ravel()[cells] = table["batch_id"].to_numpy()
         self._numbers, self._names = list(numbers), list(names)
-        self._values, self._codes = np.full((len(numbers), *size), np.nan), np.zeros((len(names), *size), np.int32)
+        self._values, self._codes = (
+            np.full((len(numbers), *size), np.nan),
+            np.zeros((len(names), *size), np.int32),
+        )
         self._fill(rows, cells, own, numbers, names)
 
     def _fill(
@@ -175,7 +201,8 @@ class Grid:
                 if name in known:
                     codes, texts = coded(batch[name])
                     numbered = np.array(
-                        [*(of_text.setdefault(text or "", len(of_text)) for text in texts), 0], np.int32
+                        [*(of_text.setdefault(text or "", len(of_text)) for text in texts), 0],
+                        np.int32,
                     )
                     whole.ravel()[to] = numbered[codes[chosen]]  # -1 is the last one
         self._texts = [np.array([*each], object) for each in places]
@@ -186,7 +213,10 @@ class Grid:
         return self._parts.keys()
 
     def parts(self, leader: str, first: int, last: int, batch_id: int) -> Iterator[Part]:
-        """Yield a part per key with a row in the windows `first` to `last` - 1, as published up to a batch."""
+        """Yield a part per key with a row in the windows `first` to `last` - 1.
+
+        Rows are those published up to a batch.
+        """
         for key, low, high in self._parts.get(leader, ()):
             batches = self._batches[first:last, low:high].T
             is_known = batches <= batch_id
@@ -206,12 +236,20 @@ class Grid:
                 self._partitions[low:high][has_row],
                 is_known[has_row],
                 dict(zip(self._numbers, values, strict=True)),
-                {name: texts[own] for name, texts, own in zip(self._names, self._texts, codes, strict=True)},
+                {
+                    name: texts[own]
+                    for name, texts, own in zip(self._names, self._texts, codes, strict=True)
+                },
             )
 
 
-def _placed(rows: Rows, leader: str, is_own: IsOwn | None) -> tuple[pa.Table, npt.NDArray[np.bool_]]:
-    """Return the own rows, and a mask of them among all rows; the others are never in memory all at once."""
+def _placed(
+    rows: Rows, leader: str, is_own: IsOwn | None
+) -> tuple[pa.Table, npt.NDArray[np.bool_]]:
+    """Return the own rows, and a mask of them among all rows.
+
+    The other rows are never in memory all at once.
+    """
     pieces, flags, known = [], [np.empty(0, np.bool_)], dict[str, bool]()
     for batch in rows.to_batches():
         if is_own is None:
@@ -239,7 +277,10 @@ def _is_keyed(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
 def _series(
     rows: pa.Table, keys: Sequence[str]
 ) -> tuple[dict[str, list[tuple[tuple[str, ...], int, int]]], Ints, Ints]:
-    """Return keys in order with begin and end of their series, each series' partition, and each row's series."""
+    """Return keys with begin and end of their series, and partition and row indices of series.
+
+    The keys are in order; the indices are each series' partition, and each row's series.
+    """
     if not rows.num_rows:
         return {}, np.empty(0, np.int64), np.empty(0, np.int64)
     texts, ranks = zip(*(ranked(rows[name]) for name in keys), strict=True)

@@ -1,4 +1,7 @@
-"""Rows of the tables to the frames that rules look at: one frame per group, nothing in it newer than the window."""
+"""Rows of the tables to the frames for rules: one frame per group.
+
+Nothing in a frame is newer than the window.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.diagnosis.history.frames import NAMES, NUMBERS, Floats, GroupFrame, Hidden, Row, TopicFrame
+from laggard.diagnosis.history.frames import (
+    NAMES,
+    NUMBERS,
+    Floats,
+    GroupFrame,
+    Hidden,
+    Row,
+    TopicFrame,
+)
 from laggard.diagnosis.history.grid import Grid, Ints, IsOwn, Part, kept, listed, milliseconds
 from laggard.diagnosis.parameters import Policy
 
@@ -23,7 +34,10 @@ COLUMNS = ("polled_at", "source_to", "source_high_watermark")
 def hidden_commits(
     batches: pa.Table | None, windows: npt.NDArray[np.int64], window_seconds: int
 ) -> Callable[[int | None], Hidden | None]:
-    """Return the hidden commits of the groups of an offsets partition; None if the partition is not known."""
+    """Return the hidden commits of the groups of an offsets partition.
+
+    Return None if the partition is not known.
+    """
     if batches is None or not batches.num_rows:
         return lambda _: None
     rows = batches.sort_by([("polled_at", "ascending"), ("batch_id", "ascending")])
@@ -41,7 +55,10 @@ def hidden_commits(
         to = read[partition][last]
         is_recorded = recorded & ~np.isnan(to) & ~np.isnan(written[last])
         # the newest tick by which nothing had been written that is not read by now
-        seen = np.minimum(np.searchsorted(np.where(np.isnan(written), -np.inf, written), to, side="right") - 1, last)
+        seen = np.minimum(
+            np.searchsorted(np.where(np.isnan(written), -np.inf, written), to, side="right") - 1,
+            last,
+        )
         least = np.where(seen < last, at[last] - at[np.minimum(seen + 1, last)], 0.0)
         most = at[last] - at[np.maximum(seen, 0)]
         return Hidden(np.where(is_recorded, least, np.nan), np.where(is_recorded, most, np.nan))
@@ -50,13 +67,18 @@ def hidden_commits(
 
 
 def _by_partition(column: pa.ChunkedArray) -> dict[int, Floats]:
-    """Return a column of maps as one array per key with a value for each row, NaN if a row has none."""
+    """Return a column of maps as one array per key with a value for each row.
+
+    The value is NaN if a row has none.
+    """
     found: dict[int, Floats] = {}
     place = 0
     for chunk in column.chunks:
         begins = chunk.offsets.to_numpy()
         rows = place + np.repeat(np.arange(len(chunk)), np.diff(begins))
-        keys, values = (each.to_numpy()[begins[0] : begins[-1]] for each in (chunk.keys, chunk.items))
+        keys, values = (
+            each.to_numpy()[begins[0] : begins[-1]] for each in (chunk.keys, chunk.items)
+        )
         for key in np.unique(keys).tolist():
             mine = keys == key
             found.setdefault(key, np.full(len(column), np.nan))[rows[mine]] = values[mine]
@@ -64,9 +86,11 @@ def _by_partition(column: pa.ChunkedArray) -> dict[int, Floats]:
     return found
 
 
-LISTS = ("rebalances", "generations", "group_members", "group_events")  # rows of 24 h, and a generation of before
+# rows of 24 h, and a generation of before
+LISTS = ("rebalances", "generations", "group_members", "group_events")
 LOOKED_BACK_AT = (  # of group_history
-    "group_state", "members", "idle_members", "generation", "group_epoch", "commit_gaps_total", "commit_gap_ms_total",
+    "group_state", "members", "idle_members", "generation", "group_epoch", "commit_gaps_total",
+    "commit_gap_ms_total",
     "commit_gap_squares_total",
 )  # fmt: skip
 CONFIGURED = ("retention_seconds", "retention_bytes", "cleanup_policy", "config_known")
@@ -76,10 +100,12 @@ Rows = Mapping[str, Sequence[Row]]  # of LISTS and of deploys, those known in a 
 
 
 class History:
-    """Rows of the tables, laid out once for all windows from `begin_ms` to `end_ms` that are evaluated by it.
+    """Rows of the tables, laid out once for all windows from `begin_ms` to `end_ms`.
 
-    The tables hold rows of these windows and of `look_back` - 1 before the first, `lag_windows` also of other groups
-    than one's own.
+    These are the windows that the object evaluates.
+
+    The tables hold rows of these windows and of `look_back` - 1 before the first, `lag_windows`
+    also of other groups than one's own.
     """
 
     def __init__(
@@ -94,17 +120,32 @@ class History:
     ) -> None:
         self._seconds, self._look_back = window_seconds, look_back
         step = 1000 * window_seconds
-        self._windows = np.arange(begin_ms - (look_back - 1) * step, end_ms + 1, step, dtype=np.int64)
-        self._lags = Grid(tables["lag_windows"], ("group", "topic", "topic_id"), NUMBERS, NAMES, self._windows, is_own)
+        self._windows = np.arange(
+            begin_ms - (look_back - 1) * step, end_ms + 1, step, dtype=np.int64
+        )
+        self._lags = Grid(
+            tables["lag_windows"],
+            ("group", "topic", "topic_id"),
+            NUMBERS,
+            NAMES,
+            self._windows,
+            is_own,
+        )
         topics = tables["topic_windows"]
-        self._configured = topics.select([name for name in CONFIGURED if name in topics.column_names])
+        self._configured = topics.select(
+            [name for name in CONFIGURED if name in topics.column_names]
+        )
         topics = topics.append_column("row", pa.array(np.arange(topics.num_rows)))
-        self._topics = Grid(topics, ("topic", "topic_id"), {**LOG_ENDS, "row": "row"}, {}, self._windows)
+        self._topics = Grid(
+            topics, ("topic", "topic_id"), {**LOG_ENDS, "row": "row"}, {}, self._windows
+        )
         self._facts = _Facts(tables["group_history"], self._windows, look_back)
         batches = tables.get("batches")
         self._hidden_of = hidden_commits(batches, self._windows, window_seconds)
         wanted = ["batch_id", "offsets_retention_minutes"]
-        self._retentions = [] if batches is None else batches.select(wanted).sort_by("batch_id").to_pylist()
+        self._retentions = (
+            [] if batches is None else batches.select(wanted).sort_by("batch_id").to_pylist()
+        )
 
     def frames(
         self,
@@ -116,10 +157,12 @@ class History:
         policy: Callable[[str, datetime], Policy] = lambda *_: Policy(),
         baseline: Callable[[str], Baseline] = lambda _: dict,
     ) -> Iterator[GroupFrame]:
-        """Yield frames of all groups with a row of `lag_windows` or `group_history` in the window from `window_ms`.
+        """Yield frames of all groups with a row in the window from `window_ms`.
 
-        A group that was deleted in the window has no such row any more, and a frame a last time. Rows of the tables
-        are those that were published up to a batch.
+        The row is one of `lag_windows` or `group_history`.
+
+        A group that was deleted in the window has no such row any more, and a frame a last time.
+        Rows of the tables are those that were published up to a batch.
         """
         last = int(np.searchsorted(self._windows, window_ms)) + 1
         first = last - self._look_back
@@ -156,8 +199,15 @@ class History:
             )
 
     def _retention_minutes(self, batch_id: int) -> float | None:
-        """Return the brokers' retention of offsets by the newest batch that reports it; None if none does."""
-        recorded = [each["offsets_retention_minutes"] for each in self._retentions if each["batch_id"] <= batch_id]
+        """Return the brokers' retention of offsets by the newest batch that reports it.
+
+        Return None if no batch reports it.
+        """
+        recorded = [
+            each["offsets_retention_minutes"]
+            for each in self._retentions
+            if each["batch_id"] <= batch_id
+        ]
         return next((float(each) for each in reversed(recorded) if each is not None), None)
 
     def _hidden(self, fact: Row, first: int, last: int) -> Hidden | None:
@@ -165,10 +215,19 @@ class History:
         return None if hidden is None else Hidden(hidden.least[first:last], hidden.most[first:last])
 
     def _topic_facts(self, first: int, last: int, batch_id: int) -> dict[tuple[str, ...], Row]:
-        """Return each topic's newest configuration, and under "windows" what `_held_back` returns."""
+        """Return each topic's newest configuration, and the result of `_held_back`.
+
+        That result is under "windows".
+        """
         grid = self._topics
-        parts = [part for topic in grid.leaders for part in grid.parts(topic, first, last, batch_id)]
-        configured = self._configured.take([_newest_row(part) for part in parts]).to_pylist() if parts else []
+        parts = [
+            part for topic in grid.leaders for part in grid.parts(topic, first, last, batch_id)
+        ]
+        configured = (
+            self._configured.take([_newest_row(part) for part in parts]).to_pylist()
+            if parts
+            else []
+        )
         return {
             part.key: dict.fromkeys(CONFIGURED) | facts | {"windows": _held_back(part)}
             for part, facts in zip(parts, configured, strict=True)
@@ -176,7 +235,10 @@ class History:
 
 
 class _Facts:
-    """Rows of `group_history`: of windows that are evaluated whole, of those before what rules look back at."""
+    """Rows of `group_history`: of evaluated windows whole, of earlier windows only some.
+
+    Of the earlier windows it has the columns that rules look back at.
+    """
 
     def __init__(self, rows: pa.Table, windows: Ints, look_back: int) -> None:
         begins = milliseconds(rows["window_start"])
@@ -184,7 +246,8 @@ class _Facts:
         rows, begins = kept(rows, pa.array(is_within)), begins[is_within]
         self._rows: dict[str, list[tuple[int, Row | None]]] = {}
         places = np.searchsorted(windows, begins).tolist()
-        wanted = [name for name in LOOKED_BACK_AT if name in rows.column_names]  # tables of an older job lack some
+        # tables of an older job lack some
+        wanted = [name for name in LOOKED_BACK_AT if name in rows.column_names]
         names = ("window_start", *wanted)
         short = zip(*(listed(rows[name]) for name in names), strict=True)
         for group, at, batch_id, cells in zip(
@@ -197,7 +260,10 @@ class _Facts:
         self._whole = {(row["group"], row["window_start"]): row for row in rows_of(evaluated)}
 
     def of(self, first: int, last: int, batch_id: int) -> dict[str, list[Row | None]]:
-        """Return by group its rows of these windows that were published up to a batch; None if there is none."""
+        """Return by group its rows of these windows; None if there is none.
+
+        Rows are those published up to a batch.
+        """
         found = {}
         for group, cells in self._rows.items():
             known = [row if batch <= batch_id else None for batch, row in cells[first:last]]
@@ -210,7 +276,8 @@ class _Facts:
 
 def rows_of(table: pa.Table) -> list[Row]:
     """Return rows with maps as dicts, which Arrow gives as lists of pairs."""
-    found: list[Row] = table.to_pylist(maps_as_pydicts="strict") if table.num_rows else []  # none cost a millisecond
+    # none cost a millisecond
+    found: list[Row] = table.to_pylist(maps_as_pydicts="strict") if table.num_rows else []
     return found
 
 
@@ -218,21 +285,36 @@ def _topic_frame(part: Part, facts: Mapping[tuple[str, ...], Row]) -> TopicFrame
     _, topic, topic_id = part.key
     numbers = part.numbers
     is_uncounted = np.isnan(numbers["commits"])
-    if (is_uncounted & np.isfinite(numbers["lag_min"])).any():  # commits are polled: lag at one is not known
-        numbers = {**numbers, "envelope": np.where(is_uncounted, numbers["lag_min"], numbers["envelope"])}
+    # commits are polled: lag at one is not known
+    if (is_uncounted & np.isfinite(numbers["lag_min"])).any():
+        numbers = {
+            **numbers,
+            "envelope": np.where(is_uncounted, numbers["lag_min"], numbers["envelope"]),
+        }
     # a share is late of matured: both count only where both are known
-    numbers = {**numbers, "matured": np.where(np.isnan(numbers["late"]), np.nan, numbers["matured"])}
-    return TopicFrame(topic, topic_id, part.partitions, numbers, part.names, facts.get((topic, topic_id), {}))
+    numbers = {
+        **numbers,
+        "matured": np.where(np.isnan(numbers["late"]), np.nan, numbers["matured"]),
+    }
+    return TopicFrame(
+        topic, topic_id, part.partitions, numbers, part.names, facts.get((topic, topic_id), {})
+    )
 
 
 def _newest_row(part: Part) -> int:
-    """Return the table index of a row of the newest window that has one; each of them has the topic's configuration."""
+    """Return the table index of a row of the newest window that has a row.
+
+    Each row of that window has the topic's configuration.
+    """
     window = int(np.nonzero(part.is_known)[1].max())
     return int(np.fmax.reduce(part.numbers["row"][:, window]))
 
 
 def _held_back(part: Part) -> dict[int, list[Row]]:
-    """Return by partition the last stable offset and log end of each known window, if they differ in any window."""
+    """Return the last stable offset and log end of each known window by partition.
+
+    They are returned if they differ in any window.
+    """
     stable, end = part.numbers["stable"], part.numbers["end"]
     return {
         int(part.partitions[row]): [
@@ -258,11 +340,17 @@ def _deleted(events: Mapping[str, Sequence[Row]], window_ms: int) -> set[str]:
     """Return groups that were deleted in the window, by the events of each."""
     window = datetime.fromtimestamp(window_ms / 1000, timezone.utc)
     newest = ((group, row) for group, rows in events.items() for row in rows[-3:])
-    return {group for group, row in newest if row["kind"] == "group_deleted" and row["event_at"] >= window}
+    return {
+        group
+        for group, row in newest
+        if row["kind"] == "group_deleted" and row["event_at"] >= window
+    }
 
 
 def _living(topics: Sequence[TopicFrame]) -> list[TopicFrame]:
-    """Return topics with a row in the newest window, each once: of a topic recreated in it, the one that is read.
+    """Return topics with a row in the newest window, each once.
+
+    Of a topic recreated in that window, it is the one that is read.
 
     A topic that the group had under another id before says so in its facts.
     """
@@ -277,6 +365,8 @@ def _living(topics: Sequence[TopicFrame]) -> list[TopicFrame]:
         if other is None or (status == "ok").sum() >= (other.named("status")[:, -1] == "ok").sum():
             chosen[each.topic] = each
     return [
-        replace(each, facts=each.facts | {"former_topic_id": former[name]}) if name in former else each
+        replace(each, facts=each.facts | {"former_topic_id": former[name]})
+        if name in former
+        else each
         for name, each in chosen.items()
     ]

@@ -30,7 +30,9 @@ _BLIND_SHARE = fixed("blind_share", 0.5, "share of the committed partitions of a
 _LONG_BLOCKED_WINDOWS = fixed("long_blocked_windows", 15, "windows, after which it is a page")
 _SINK_GROUPS = fixed("sink_groups", 3, "groups")
 _SINK_CONFIDENCE = fixed("sink_confidence", 0.6, "confidence")
-OFFSETS_NEWS_WINDOWS = fixed("offsets_news_windows", 10, "windows in which a change of the offsets topic is news")
+OFFSETS_NEWS_WINDOWS = fixed(
+    "offsets_news_windows", 10, "windows in which a change of the offsets topic is news"
+)
 _COORDINATOR_GROUPS = fixed("coordinator_groups", 3, "groups")
 _OTHERS_SHARE = fixed("others_share", 0.1, "share of the groups of other coordinators")
 
@@ -46,10 +48,11 @@ class Correlated:
 
 
 def find_correlated(groups: Sequence[Row], parameters: Parameters) -> list[Correlated]:
-    """Find brokers whose groups rebalanced together, each with the minute in which most of its groups did.
+    """Find brokers with groups that rebalanced together, each with the minute of most groups.
 
-    `groups` are the signals of active groups, with the ends of their live rebalances of the time to look at. A group
-    counts at the broker that led it a minute before: members rejoin at the one that took over, which is not to blame.
+    `groups` are the signals of active groups, with the ends of their live rebalances of the time
+    to look at. A group counts at the broker that led it a minute before: members rejoin at the one
+    that took over, which is not to blame.
     """
     best: dict[int, Correlated] = {}
     for found in _by_minute(groups, parameters):
@@ -59,11 +62,18 @@ def find_correlated(groups: Sequence[Row], parameters: Parameters) -> list[Corre
 
 
 def _by_minute(groups: Sequence[Row], parameters: Parameters) -> Iterator[Correlated]:
-    """Yield brokers of which enough groups rebalanced, for each minute that begins with the end of a rebalance."""
+    """Yield brokers with enough rebalanced groups, for each minute.
+
+    Each minute begins with the end of a rebalance.
+    """
     moved = [each for each in groups if each["led_before"]]
-    lasting = _by_broker((each["coordinator"], each["group"]) for each in groups if not each["led_before"])
+    lasting = _by_broker(
+        (each["coordinator"], each["group"]) for each in groups if not each["led_before"]
+    )
     for at in sorted({at for each in groups for at in each["rebalanced_at"]}):
-        led_by = _by_broker((_coordinator_before(each, at, parameters), each["group"]) for each in moved)
+        led_by = _by_broker(
+            (_coordinator_before(each, at, parameters), each["group"]) for each in moved
+        )
         for broker, own in lasting.items():
             led_by[broker] |= own
         yield from _hit_brokers(led_by, _hit(groups, at, parameters), at, parameters)
@@ -72,7 +82,9 @@ def _by_minute(groups: Sequence[Row], parameters: Parameters) -> Iterator[Correl
 def _hit(groups: Sequence[Row], begin: datetime, parameters: Parameters) -> set[str]:
     """Return groups that rebalanced within the minute that begins then."""
     end = begin + timedelta(seconds=parameters.coordinator_seconds)
-    return {each["group"] for each in groups if any(begin <= at <= end for at in each["rebalanced_at"])}
+    return {
+        each["group"] for each in groups if any(begin <= at <= end for at in each["rebalanced_at"])
+    }
 
 
 def _by_broker(led: Iterable[tuple[int | None, str]]) -> defaultdict[int, set[str]]:
@@ -87,7 +99,10 @@ def _by_broker(led: Iterable[tuple[int | None, str]]) -> defaultdict[int, set[st
 def _hit_brokers(
     led_by: Mapping[int, set[str]], hit: set[str], at: datetime, parameters: Parameters
 ) -> Iterator[Correlated]:
-    """Yield brokers of whose groups enough rebalanced in the minute from `at`, and hardly any group of the others."""
+    """Yield brokers with enough groups that rebalanced in the minute from `at`.
+
+    Hardly any group of the other brokers rebalanced in it.
+    """
     everybody = set[str]().union(*led_by.values())
     for broker, own in led_by.items():
         mine, others = own & hit, everybody - own
@@ -98,9 +113,14 @@ def _hit_brokers(
 
 
 def _coordinator_before(group: Row, at: datetime, parameters: Parameters) -> int | None:
-    """Return the broker that led a group's offsets partition `coordinator_seconds` before a time; None if unknown."""
+    """Return the former leader of a group's offsets partition; None if unknown.
+
+    It is the broker that led it `coordinator_seconds` before a time.
+    """
     since = at - timedelta(seconds=parameters.coordinator_seconds)
-    found: int | None = next((broker for seen, broker in group["led_before"] if seen > since), group["coordinator"])
+    found: int | None = next(
+        (broker for seen, broker in group["led_before"] if seen > since), group["coordinator"]
+    )
     return found
 
 
@@ -110,11 +130,14 @@ RULE_FAILED = Rule(
     "RULE_FAILED",
     META,
     says=(
-        "A rule, or a step of the diagnosis, failed with an error: what it would have found about the group is unknown."
+        "A rule, or a step of the diagnosis, failed with an error: what it would have found "
+        "about the group is unknown."
     ),
     how=(
-        "The engine catches the error. The subject is the rule, or the step: layout (recorded rows to arrays),"
-        " evaluation, findings (rows to write) or memory. Other rules and groups are evaluated as usual, and the"
+        "The engine catches the error. The subject is the rule, or the step: layout (recorded "
+        "rows to arrays),"
+        " evaluation, findings (rows to write) or memory. Other rules and groups are evaluated "
+        "as usual, and the"
         " next window tries again."
     ),
     is_not="a fault of the group: the fault is in laggard.",
@@ -132,7 +155,8 @@ def _named(groups: Sequence[str]) -> dict[str, str]:
     "D01",
     "MONITOR_BLIND",
     META,
-    says="laggard does not see the log ends or the commits of these groups: nothing else about them can be trusted.",
+    says="laggard does not see the log ends or the commits of these groups: nothing else about "
+    "them can be trusted.",
     is_not="an outage of the groups it names: they may be healthy, but laggard cannot see them.",
     advice=(
         "look at the errors of the poll: laggard doctor, table batches",
@@ -155,7 +179,8 @@ def monitor_blind(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> Ite
     "D79",
     "GROUP_QUARANTINED",
     META,
-    says="The ticks of these groups fail: their rows are stale, and all other groups are published.",
+    says="The ticks of these groups fail: their rows are stale, and all other groups are "
+    "published.",
     is_not="a fault of these groups or of Kafka: an error in laggard makes their ticks fail.",
     advice=(
         "report the exception as a bug of laggard: the job's log and the event quarantined name it",
@@ -166,8 +191,13 @@ def monitor_blind(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> Ite
     open_after=1,
     close_after=1,
 ).over_all
-def group_quarantined(cluster: ClusterFrame, _: Sequence[Row], __: Parameters) -> Iterator[Observation]:
-    """The columns quarantined_groups and quarantined of batches, at the tick that closed the window."""
+def group_quarantined(
+    cluster: ClusterFrame, _: Sequence[Row], __: Parameters
+) -> Iterator[Observation]:
+    """The columns quarantined_groups and quarantined of batches.
+
+    They are read at the tick that closed the window.
+    """
     if cluster.quarantined_groups:
         exceptions = ", ".join(sorted(set(cluster.quarantined.values())))
         text = _named(list(cluster.quarantined)) | {"exceptions": exceptions}
@@ -181,10 +211,13 @@ def group_quarantined(cluster: ClusterFrame, _: Sequence[Row], __: Parameters) -
     META,
     says="A transaction that hangs hides the newest commits of these groups.",
     is_not=(
-        "stopped consumers: they may still commit, but their commits are hidden. A short transaction ends by itself."
+        "stopped consumers: they may still commit, but their commits are hidden. A short "
+        "transaction ends by itself."
     ),
     advice=("find it on the coordinator: kafka-transactions.sh find-hanging",),
-    falsifier="every commit that appears after the transaction has ended also has a timestamp after its end",
+    falsifier="every commit that appears after the transaction has ended also has a timestamp "
+    "after "
+    "its end",
     inhibits=(suppresses(LAG_CAUSE, "PARTITION_STALLED", "COMMITS_STOPPED", "EMPTY_WITH_LAG"),),
     rank=30,
     open_after=1,
@@ -215,7 +248,8 @@ def source_blocked(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> It
     "COORDINATOR_CORRELATED",
     CAUSE,
     says="Most groups of one coordinator rebalanced within a minute.",
-    is_not="a rebalance storm in each of the groups. A mass deploy also affects groups of other coordinators.",
+    is_not="a rebalance storm in each of the groups. A mass deploy also affects groups of other "
+    "coordinators.",
     advice=("look for a restart or a fault of that broker",),
     falsifier="groups of other coordinators rebalance as well",
     thresholds=("coordinator_share", "coordinator_seconds"),
@@ -223,11 +257,13 @@ def source_blocked(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> It
     rank=50,
     open_after=1,
 ).over_all
-def coordinator_correlated(_: ClusterFrame, groups: Sequence[Row], parameters: Parameters) -> Iterator[Observation]:
+def coordinator_correlated(
+    _: ClusterFrame, groups: Sequence[Row], parameters: Parameters
+) -> Iterator[Observation]:
     """Most active groups of one coordinator, at least three, rebalanced within a minute.
 
-    At most a tenth of the other groups did. The coordinator is the broker that led them before the rebalance: after a
-    restart of that broker another one leads them.
+    At most a tenth of the other groups did. The coordinator is the broker that led them before the
+    rebalance: after a restart of that broker another one leads them.
     """
     for each in find_correlated([each for each in groups if each["is_active"]], parameters):
         yield Observation(
@@ -243,7 +279,10 @@ def coordinator_correlated(_: ClusterFrame, groups: Sequence[Row], parameters: P
     "SHARED_SINK",
     CAUSE,
     says="Several groups became slower on all partitions at the same time.",
-    is_not=("a shortage in each of the groups: they slowed down together. Two groups are too few for this conclusion."),
+    is_not=(
+        "a shortage in each of the groups: they slowed down together. Two groups are too few for "
+        "this conclusion."
+    ),
     advice=("look for a database or an API that they share",),
     not_more=("do not add consumers: they would use the same sink",),
     falsifier="one of the groups recovers alone",
@@ -254,7 +293,10 @@ def coordinator_correlated(_: ClusterFrame, groups: Sequence[Row], parameters: P
 def shared_sink(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> Iterator[Observation]:
     """Three or more groups whose lag is spread lost capacity at the same time."""
     hit = [each for each in groups if each["spread_down"]]
-    if len(hit) >= _SINK_GROUPS and len({each["coordinator"] for each in hit if each["brokers"]}) != 1:
+    if (
+        len(hit) >= _SINK_GROUPS
+        and len({each["coordinator"] for each in hit if each["brokers"]}) != 1
+    ):
         yield Observation(
             "SHARED_SINK",
             confidence=_SINK_CONFIDENCE,
@@ -267,18 +309,26 @@ def shared_sink(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> Itera
     "D78",
     "OFFSETS_TOPIC_CHANGED",
     EVENT,
-    says="The offsets topic was recreated or has another number of partitions: groups now belong to other partitions.",
+    says="The offsets topic was recreated or has another number of partitions: groups now belong "
+    "to other partitions.",
     is_not="a loss of lag history. The first start of laggard does not count.",
     advice=(
         "expect the states of groups to be stale until the groups commit again",
-        "a group whose offsets its broker does not find starts by auto.offset.reset: compare committed offsets",
+        (
+            "a group whose offsets its broker does not find starts by auto.offset.reset: compare "
+            "committed offsets"
+        ),
     ),
-    avoid=("do not change the number of partitions of the offsets topic in a cluster that has groups",),
+    avoid=(
+        "do not change the number of partitions of the offsets topic in a cluster that has groups",
+    ),
     falsifier="the polls before and after name the same topic id and the same number of partitions",
     open_after=1,
     close_after=1,
 ).over_all
-def offsets_topic_changed(cluster: ClusterFrame, _: Sequence[Row], __: Parameters) -> Iterator[Observation]:
+def offsets_topic_changed(
+    cluster: ClusterFrame, _: Sequence[Row], __: Parameters
+) -> Iterator[Observation]:
     """The event offsets_topic_changed, from the topic id and the number of partitions at each poll.
 
     It holds for 10 windows, because no window closes while the new records are read.
@@ -287,11 +337,18 @@ def offsets_topic_changed(cluster: ClusterFrame, _: Sequence[Row], __: Parameter
     rows = [
         row
         for row in cluster.events
-        if row["kind"] == "offsets_topic_changed" and begin_ms <= row["event_at"].timestamp() * 1000 < cluster.now_ms
+        if row["kind"] == "offsets_topic_changed"
+        and begin_ms <= row["event_at"].timestamp() * 1000 < cluster.now_ms
     ]
     if rows:
-        detail = dict(max(rows, key=lambda row: float(row["event_at"].timestamp())).get("detail") or {})
-        counts = {name: float(detail.pop(name)) for name in ("partitions_from", "partitions_to") if name in detail}
+        detail = dict(
+            max(rows, key=lambda row: float(row["event_at"].timestamp())).get("detail") or {}
+        )
+        counts = {
+            name: float(detail.pop(name))
+            for name in ("partitions_from", "partitions_to")
+            if name in detail
+        }
         yield Observation("OFFSETS_TOPIC_CHANGED", evidence=counts, evidence_text=detail)
 
 

@@ -1,4 +1,4 @@
-"""Rules D40 to D42: members that are evicted, by the poll interval or the session, or that die again and again."""
+"""Rules D40 to D42: evictions by the poll interval or the session, and repeated deaths."""
 
 from __future__ import annotations
 
@@ -25,12 +25,21 @@ from laggard.diagnosis.signals.rosters import CrashLoop, Eviction, pattern, slot
 from laggard.diagnosis.signals.statistics import is_most
 
 _MIN_EVICTIONS = fixed("min_evictions", 2, "departures")
-_NAMED_SHARE = fixed("named_share", 0.1, "of the departures of a series, from which a reason is named")
-_LIFE_SHORTEST = fixed("life_shortest", 0.9, "of the rebalance timeout: shortest membership that fits a poll timeout")
-_LIFE_LONGEST = fixed("life_longest", 2, "rebalance timeouts: longest membership that fits a poll timeout")
-_ELSEWHERE_SECONDS = fixed("elsewhere_seconds", 600.0, "s in which a member on another host counts as the successor")
+_NAMED_SHARE = fixed(
+    "named_share", 0.1, "of the departures of a series, from which a reason is named"
+)
+_LIFE_SHORTEST = fixed(
+    "life_shortest", 0.9, "of the rebalance timeout: shortest membership that fits a poll timeout"
+)
+_LIFE_LONGEST = fixed(
+    "life_longest", 2, "rebalance timeouts: longest membership that fits a poll timeout"
+)
+_ELSEWHERE_SECONDS = fixed(
+    "elsewhere_seconds", 600.0, "s in which a member on another host counts as the successor"
+)
 _LOG_LINES = (
-    "Java logs 'sending LeaveGroup request' with the poll timeout, and 'Attempt to heartbeat failed since group is"
+    "Java logs 'sending LeaveGroup request' with the poll timeout, and 'Attempt to heartbeat "
+    "failed since group is"
     " rebalancing'; Go clients log 'maybe rebalancing'"
 )
 
@@ -39,8 +48,10 @@ _LOG_LINES = (
     "D40",
     "POLL_TIMEOUT_EVICTION",
     CAUSE,
-    says="Members leave because a batch takes longer than max.poll.interval.ms; each departure makes the rest slower.",
-    is_not="a lost heartbeat: the client leaves by itself, so a longer session timeout changes nothing.",
+    says="Members leave because a batch takes longer than max.poll.interval.ms; each departure "
+    "makes the rest slower.",
+    is_not="a lost heartbeat: the client leaves by itself, so a longer session timeout changes "
+    "nothing.",
     advice=(
         f"check that heartbeats are fine: {_LOG_LINES}",
         "lower max.poll.records, so that a batch fits into the poll interval",
@@ -48,9 +59,13 @@ _LOG_LINES = (
         "repair the sink that makes batches slow",
     ),
     not_more=("do not add consumers while members keep leaving",),
-    falsifier="the next departure comes less than half a poll interval after the member's last commit",
+    falsifier="the next departure comes less than half a poll interval after the member's last "
+    "commit",
     thresholds=("cause_posterior", "deploy_horizon_seconds"),
-    inhibits=(outranks(REBALANCING, "CAPACITY_SHORTAGE", "AT_PARTITION_CEILING"), WHILE_REBALANCING),
+    inhibits=(
+        outranks(REBALANCING, "CAPACITY_SHORTAGE", "AT_PARTITION_CEILING"),
+        WHILE_REBALANCING,
+    ),
     rank=110,
     blocks_scaling=True,
 )
@@ -73,7 +88,10 @@ def poll_timeout_eviction(signals: Signals) -> Iterator[Observation]:
     "SESSION_EVICTION",
     CAUSE,
     says="The coordinator evicted members because their heartbeats stopped for a session timeout.",
-    is_not=("a slow batch: heartbeats have their own thread. Nor a pod that was killed: it restarts on another host."),
+    is_not=(
+        "a slow batch: heartbeats have their own thread. Nor a pod that was killed: it restarts "
+        "on another host."
+    ),
     advice=(
         "set the session timeout to at least 3 heartbeat intervals; 45 s is today's default",
         "if it is that long already, look for long garbage collections (GC) on these members",
@@ -83,18 +101,28 @@ def poll_timeout_eviction(signals: Signals) -> Iterator[Observation]:
     not_more=("do not add consumers while members keep leaving",),
     falsifier="the next departure was announced by the member",
     thresholds=("cause_posterior", "deploy_horizon_seconds"),
-    inhibits=(outranks(REBALANCING, "CAPACITY_SHORTAGE", "AT_PARTITION_CEILING"), WHILE_REBALANCING),
+    inhibits=(
+        outranks(REBALANCING, "CAPACITY_SHORTAGE", "AT_PARTITION_CEILING"),
+        WHILE_REBALANCING,
+    ),
     rank=130,
     blocks_scaling=True,
 )
 def session_eviction(signals: Signals) -> Iterator[Observation]:
     """The coordinator evicted members whose heartbeats stopped for a session timeout."""
     found = signals.membership.evicted("session_expiry") if has_members(signals) else []
-    # a static member says no word when it is restarted: it looks like one that was evicted, then and later
+    # a static member says no word when it is restarted: it looks like one that was evicted, then
+    # and later
     found = [each for each in found if not signals.membership.is_in_deploy(each.at)]
     if len({each.at for each in found}) < _MIN_EVICTIONS:
-        return  # members that are lost together are one loss: of their host, or of what they connect through
-    sessions = [row["session_timeout_ms"] / 1000 for row in signals.frame.members if row.get("session_timeout_ms")]
+        # members that are lost together are one loss: of their host, or of what they connect
+        # through
+        return
+    sessions = [
+        row["session_timeout_ms"] / 1000
+        for row in signals.frame.members
+        if row.get("session_timeout_ms")
+    ]
     elsewhere = sum(_is_elsewhere(signals, each) for each in found)
     places = {signals.membership.place(each.slot) for each in found}
     yield Observation(
@@ -103,7 +131,8 @@ def session_eviction(signals: Signals) -> Iterator[Observation]:
         evidence_text=_who(signals, found),
         guards={
             "deploy": no_deploy(signals),
-            "same_host": guard(is_most(elsewhere, len(found))),  # pods that are killed restart on other hosts
+            # pods that are killed restart on other hosts
+            "same_host": guard(is_most(elsewhere, len(found))),
             "several_members": guard(places <= signals.membership.looped),
         },
         is_falsified=_is_contradicted(signals, found, "session_expiry"),
@@ -114,18 +143,25 @@ def session_eviction(signals: Signals) -> Iterator[Observation]:
     "D42",
     "CRASH_LOOP",
     CAUSE,
-    says="One member, or all of them, leave again and again soon after they joined; each time the group rebalances.",
+    says="One member, or all of them, leave again and again soon after they joined; each time the "
+    "group rebalances.",
     is_not="a deploy that is repeated, nor a slow member: this one leaves soon after each join.",
     advice=(
         "read the application's log of that member from before each departure",
         "stop the member until it can start cleanly: each restart costs the group two rebalances",
     ),
-    avoid=("do not lengthen session timeouts: that only hides the problem, and the member's partitions wait longer",),
+    avoid=(
+        (
+            "do not lengthen session timeouts: that only hides the problem, and the member's "
+            "partitions wait longer"
+        ),
+    ),
     falsifier="without any change, the member next stays in the group longer than ever before",
     thresholds=("crash_times", "deploy_horizon_seconds"),
     inhibits=(
         outranks(REBALANCING, "CAPACITY_SHORTAGE", "AT_PARTITION_CEILING"),
-        # the others stop for its rebalances and take over its partitions: what they read shows no costly record
+        # the others stop for its rebalances and take over its partitions: what they read shows no
+        # costly record
         suppresses("COSTLY_PARTITION"),
         WHILE_REBALANCING,
     ),
@@ -133,12 +169,14 @@ def session_eviction(signals: Signals) -> Iterator[Observation]:
     blocks_scaling=True,
 )
 def crash_loop(signals: Signals) -> Iterator[Observation]:
-    """One member leaves three times in half an hour, each time soon after it joined, and not with most others.
+    """One member leaves three times in half an hour, each time soon after it joined.
 
-    Members that leave together count as one crash loop of the group, once they have left three times soon after they
-    joined. A group without members counts as stopped once that lasts three times as long as its longest absence before,
-    and at least two minutes. Until then a crash loop continues if members have rejoined since it was one; otherwise it
-    is unknown.
+    It does not leave with most others.
+
+    Members that leave together count as one crash loop of the group, once they have left three
+    times soon after they joined. A group without members counts as stopped once that lasts three
+    times as long as its longest absence before, and at least two minutes. Until then a crash loop
+    continues if members have rejoined since it was one; otherwise it is unknown.
     """
     membership, is_empty = signals.membership, signals.member_count == 0
     if not has_members(signals):
@@ -157,7 +195,9 @@ def crash_loop(signals: Signals) -> Iterator[Observation]:
             evidence={"departures": float(departures)} | numbers,
             guards={
                 "deploy": no_deploy(signals),
-                "poll_interval": guard(bool(each.places & late) or _lives_a_poll_interval(signals, each)),
+                "poll_interval": guard(
+                    bool(each.places & late) or _lives_a_poll_interval(signals, each)
+                ),
                 # what evicts all members in turn evicts one of them twice in a row now and then
                 "not_the_others": passes(is_most(departures - others, departures)),
             },
@@ -166,8 +206,13 @@ def crash_loop(signals: Signals) -> Iterator[Observation]:
 
 
 def _lives_a_poll_interval(signals: Signals, loop: CrashLoop) -> bool:
-    """Return True if the median life lasts about as long as a member that stops polling stays in the group."""
-    timeout = longest_rebalance_timeout(row for row in signals.frame.members if row["generation_kind"] == "classic")
+    """Return True if the median life lasts about the poll interval.
+
+    That is how long a member that stops polling stays in the group.
+    """
+    timeout = longest_rebalance_timeout(
+        row for row in signals.frame.members if row["generation_kind"] == "classic"
+    )
     if timeout is None:
         return False
     lives = sorted(loop.lifetimes_seconds)
@@ -175,7 +220,10 @@ def _lives_a_poll_interval(signals: Signals, loop: CrashLoop) -> bool:
 
 
 def _is_elsewhere(signals: Signals, eviction: Eviction) -> bool:
-    """Return True if another host took over in the same rebalance or within ten minutes, and was not away itself."""
+    """Return True if another host took over in the same rebalance or within ten minutes.
+
+    That host was not away itself.
+    """
     if eviction.is_elsewhere is not None:
         return eviction.is_elsewhere
     membership, away = signals.membership, set[str]()
@@ -198,13 +246,22 @@ def _numbers(found: Sequence[Eviction]) -> dict[str, float | None]:
 
 def _who(signals: Signals, found: Sequence[Eviction]) -> dict[str, str]:
     """Return who left, and the reasons that departures share which are not clear one by one."""
-    mixture = sorted(signals.membership.series.mixture.items(), key=lambda each: (-each[1], each[0]))
-    shares = ", ".join(f"{reason} {share:.0%}" for reason, share in mixture if share >= _NAMED_SHARE)
-    return {"slots": ", ".join(each.slot for each in found[-10:])} | ({"reasons": shares} if shares else {})
+    mixture = sorted(
+        signals.membership.series.mixture.items(), key=lambda each: (-each[1], each[0])
+    )
+    shares = ", ".join(
+        f"{reason} {share:.0%}" for reason, share in mixture if share >= _NAMED_SHARE
+    )
+    return {"slots": ", ".join(each.slot for each in found[-10:])} | (
+        {"reasons": shares} if shares else {}
+    )
 
 
 def _is_contradicted(signals: Signals, found: Sequence[Eviction], reason: str) -> bool:
-    """Return True if a later departure has another claimed reason: the cause of these evictions has ended."""
+    """Return True if a later departure has another claimed reason.
+
+    The cause of these evictions has then ended.
+    """
     newest = max(each.at for each in found)
     for row in signals.frame.live_rebalances:
         posterior = dict(row["cause_posterior"] or {})

@@ -28,11 +28,17 @@ _SLO_LONG_SECONDS = fixed("slo_long_seconds", 3600.0, "s over which the objectiv
 _SLO_SHORT_SECONDS = fixed("slo_short_seconds", 300.0, "s over which it must be missed as well")
 # offsets.retention.check.interval.ms: so much later than due offsets may still be there
 _EXPIRY_SWEEP_SECONDS = fixed("expiry_sweep_seconds", 600.0, "s")
-_ABANDONED_SECONDS = fixed("abandoned_seconds", 604_800.0, "s without members, after which a loss is no page")
-_RESUMED_GAPS = fixed(
-    "resumed_gaps", 2, "newest gaps between commits, by the faster of which a reader is not overtaken"
+_ABANDONED_SECONDS = fixed(
+    "abandoned_seconds", 604_800.0, "s without members, after which a loss is no page"
 )
-_FEW_JUMPS_CONFIDENCE = fixed("few_jumps_confidence", 0.5, "confidence if the log start was seen to jump too few times")
+_RESUMED_GAPS = fixed(
+    "resumed_gaps",
+    2,
+    "newest gaps between commits, by the faster of which a reader is not overtaken",
+)
+_FEW_JUMPS_CONFIDENCE = fixed(
+    "few_jumps_confidence", 0.5, "confidence if the log start was seen to jump too few times"
+)
 
 
 @Rule(
@@ -41,7 +47,8 @@ _FEW_JUMPS_CONFIDENCE = fixed("few_jumps_confidence", 0.5, "confidence if the lo
     SYMPTOM,
     says="More records are late than the service level allows.",
     is_not=(
-        "a cause: it only shows that users are affected. A group that commits less often than its level allows is not"
+        "a cause: it only shows that users are affected. A group that commits less often than "
+        "its level allows is not"
         " evaluated."
     ),
     advice=("act on the primary cause",),
@@ -56,14 +63,17 @@ def time_lag_slo_breach(signals: Signals) -> list[Observation]:
     allowed = 1.0 - signals.policy.slo_objective
     for each in signals.topics:
         ranges = [
-            max(1, round(seconds / signals.frame.window_seconds)) for seconds in (_SLO_LONG_SECONDS, _SLO_SHORT_SECONDS)
+            max(1, round(seconds / signals.frame.window_seconds))
+            for seconds in (_SLO_LONG_SECONDS, _SLO_SHORT_SECONDS)
         ]
         matured = [known_sum(each.frame["matured"][:, -windows:]) for windows in ranges]
         late = [known_sum(each.frame["late"][:, -windows:]) for windows in ranges]
         if min(matured) <= 0 or matured[0] < MIN_MATURED_RECORDS:
             continue
         if all(part > allowed * whole for part, whole in zip(late, matured, strict=True)):
-            worst = int(np.nanargmax(np.nan_to_num(each.frame["late"][:, -ranges[0] :]).sum(axis=1)))
+            worst = int(
+                np.nanargmax(np.nan_to_num(each.frame["late"][:, -ranges[0] :]).sum(axis=1))
+            )
             found.append(
                 Observation(
                     "TIME_LAG_SLO_BREACH",
@@ -85,22 +95,31 @@ def time_lag_slo_breach(signals: Signals) -> list[Observation]:
     SYMPTOM,
     says="Retention deleted records that the group had not read.",
     is_not=(
-        "lag: those records can never be read. After a jump past the log start, only records that the reader's pace"
-        " cannot explain count, so more may be lost. It is less serious on a compacted topic, or if somebody deleted"
+        "lag: those records can never be read. After a jump past the log start, only records "
+        "that the reader's pace"
+        " cannot explain count, so more may be lost. It is less serious on a compacted topic, or "
+        "if somebody deleted"
         " the records."
     ),
-    advice=("treat it as an incident: the records are gone for this group", "raise retention before anything else"),
+    advice=(
+        "treat it as an incident: the records are gone for this group",
+        "raise retention before anything else",
+    ),
     falsifier=(
-        "the next commit of the partition lies below the log start that was recorded; or, after a jump, the"
+        "the next commit of the partition lies below the log start that was recorded; or, after "
+        "a jump, the"
         " reader's own records show that it had read the deleted ones"
     ),
     open_after=1,
     close_after=15,  # a reader that is overtaken is so again with each segment that is deleted
 )
 def data_lost(signals: Signals) -> list[Observation]:
-    """A reader that is behind has its offset below the log start, or jumped over deleted records faster than it reads.
+    """A reader that is behind has its offset below the log start, or jumped over records.
 
-    One that keeps up and commits less often than retention deletes may have read on since its commit: not known.
+    The records were deleted, and the jumps are faster than it reads.
+
+    One that keeps up and commits less often than retention deletes may have read on since its
+    commit: not known.
     """
     found = []
     for each in signals.topics:
@@ -108,7 +127,9 @@ def data_lost(signals: Signals) -> list[Observation]:
         # a window whose loss is unknown is none without one: an open finding waits for the next
         unknown = tuple(int(number) for number in each.frame.partitions[np.isnan(lost)])
         if unknown:
-            found.append(Observation("DATA_LOST", topic=each.frame.topic, partitions=unknown, abstains=True))
+            found.append(
+                Observation("DATA_LOST", topic=each.frame.topic, partitions=unknown, abstains=True)
+            )
         rows = lost > 0
         if not rows.any():
             continue
@@ -116,7 +137,10 @@ def data_lost(signals: Signals) -> list[Observation]:
         if is_compacted(each):
             severity = WARN
         empty_since = signals.frame.fact.get("empty_since")
-        if empty_since and (signals.frame.now_ms / 1000 - empty_since.timestamp()) > _ABANDONED_SECONDS:
+        if (
+            empty_since
+            and (signals.frame.now_ms / 1000 - empty_since.timestamp()) > _ABANDONED_SECONDS
+        ):
             severity = INFO
         found.append(
             Observation(
@@ -136,7 +160,8 @@ def data_lost(signals: Signals) -> list[Observation]:
     SYMPTOM,
     says="Retention will delete records before the group reads them.",
     is_not=(
-        "a loss that has happened. It needs growing lag, a stall, or a log start that moves faster than the group."
+        "a loss that has happened. It needs growing lag, a stall, or a log start that moves "
+        "faster than the group."
     ),
     advice=("raise the topic's retention now", "act on the primary cause"),
     falsifier="the log start stops, or lag falls",
@@ -164,25 +189,40 @@ def data_loss_forecast(signals: Signals) -> list[Observation]:
                 "DATA_LOSS_FORECAST",
                 severity=_severity_of(signals, loss),
                 topic=each.frame.topic,
-                confidence=_FEW_JUMPS_CONFIDENCE if is_overtaken and loss.jumps < FEW_JUMPS else CONFIDENCE,
+                confidence=_FEW_JUMPS_CONFIDENCE
+                if is_overtaken and loss.jumps < FEW_JUMPS
+                else CONFIDENCE,
                 evidence={"loss_seconds": loss.seconds, "partition": float(loss.partition)},
-                guards={"log start seen to jump three times": PASS if loss.jumps >= FEW_JUMPS else UNKNOWN},
+                guards={
+                    "log start seen to jump three times": PASS
+                    if loss.jumps >= FEW_JUMPS
+                    else UNKNOWN
+                },
             )
         )
     return found
 
 
 def _grows(signals: Signals, topic: TopicSignals, row: int) -> bool:
-    """Return True if lag grows: retention overtakes nobody whose lag falls, though a trend outlasts what made it."""
+    """Return True if lag grows.
+
+    Retention overtakes no reader whose lag falls, though a trend outlasts its cause.
+    """
     newest = topic.frame["lag"][row, -2:]
-    is_falling = newest[-1] < newest[0] or forecast.paces(topic, signals.parameters)[row] > topic.arriving[row]
+    is_falling = (
+        newest[-1] < newest[0]
+        or forecast.paces(topic, signals.parameters)[row] > topic.arriving[row]
+    )
     return topic.trend.name == "growing" and not is_falling
 
 
 def _is_overtaken(topic: TopicSignals, row: int, loss: Loss) -> bool:
-    """Return True if the log start is faster than its reader was in any of its newest gaps, and the lag does not fall.
+    """Return True if the log start outran its reader in all newest gaps and lag does not fall.
 
-    A batch moves the start of a log that is full for a minute or two: what counts is the mean speed of the start.
+    The start is faster than the reader was in any of these gaps.
+
+    A batch moves the start of a log that is full for a minute or two: what counts is the mean
+    speed of the start.
     """
     newest = topic.frame["lag"][row, -2:]
     fastest = float(np.fmax.reduce([topic.consume, *topic.positions.gap_rates(_RESUMED_GAPS)])[row])
@@ -199,14 +239,18 @@ def _severity_of(signals: Signals, loss: Loss) -> str:
 def _is_open(signals: Signals, topic: str) -> bool:
     """Return True if a loss was forecast before it happened."""
     tracks = signals.memory.tracks
-    return any((t.code, t.topic) == ("DATA_LOSS_FORECAST", topic) and t.opened_ms is not None for t in tracks)
+    return any(
+        (t.code, t.topic) == ("DATA_LOSS_FORECAST", topic) and t.opened_ms is not None
+        for t in tracks
+    )
 
 
 @Rule(
     "D06",
     "OFFSETS_EXPIRY_FORECAST",
     SYMPTOM,
-    says="The broker will delete the offsets of a group without members; it would then start by its reset policy.",
+    says="The broker will delete the offsets of a group without members; it would then start by "
+    "its reset policy.",
     is_not="a loss of records: the log keeps them, only the committed offsets are lost.",
     advice=("start the consumers of the group, or raise offsets.retention.minutes",),
     falsifier="a member joins",
@@ -224,7 +268,11 @@ def offsets_expiry_forecast(signals: Signals) -> list[Observation]:
     retention = signals.parameters.offsets_retention_minutes if observed is None else observed
     expiry_ms = forecast.offsets_expiry_ms(empty_since.timestamp() * 1000, retention)
     left = (expiry_ms - signals.frame.now_ms) / 1000
-    if not -_EXPIRY_SWEEP_SECONDS - signals.frame.window_seconds < left <= signals.parameters.expiry_warn_hours * HOUR:
+    if (
+        not -_EXPIRY_SWEEP_SECONDS - signals.frame.window_seconds
+        < left
+        <= signals.parameters.expiry_warn_hours * HOUR
+    ):
         return []
     return [
         Observation(

@@ -1,4 +1,4 @@
-"""Rules about offsets that jump or do not fit their log, and events that are reported as they are."""
+"""Rules about offsets that jump or do not fit their log, and events reported unchanged."""
 
 from __future__ import annotations
 
@@ -9,14 +9,26 @@ import numpy as np
 
 from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.parameters import fixed
-from laggard.diagnosis.rules.rule import CAUSE, EVENT, INFO, WARN, Observation, Rule, known, share_of_lag, suppresses
+from laggard.diagnosis.rules.rule import (
+    CAUSE,
+    EVENT,
+    INFO,
+    WARN,
+    Observation,
+    Rule,
+    known,
+    share_of_lag,
+    suppresses,
+)
 from laggard.diagnosis.signals.group import Signals, TopicSignals
 from laggard.diagnosis.signals.statistics import known_sum
 
 # Kafka's default of transaction.max.timeout.ms: no honest one lasts longer
 _TRANSACTION_SECONDS = fixed("transaction_seconds", 900.0, "s")
 _TRANSACTION_WINDOWS = fixed("transaction_windows", 2, "windows at least, however long one is")
-_REPLAYED_REBALANCES = fixed("replayed_rebalances", 3, "newest rebalances that may replay what a rewind reads again")
+_REPLAYED_REBALANCES = fixed(
+    "replayed_rebalances", 3, "newest rebalances that may replay what a rewind reads again"
+)
 
 
 @Rule(
@@ -24,7 +36,10 @@ _REPLAYED_REBALANCES = fixed("replayed_rebalances", 3, "newest rebalances that m
     "OFFSET_REWIND",
     EVENT,
     says="The committed offset fell: records are read again.",
-    is_not=("a group that falls behind: the lag rose in one step. After a change of owner a short rewind is normal."),
+    is_not=(
+        "a group that falls behind: the lag rose in one step. After a change of owner a short "
+        "rewind is normal."
+    ),
     advice=("ask who reset the offsets",),
     avoid=("do not size the group by this backlog",),
     falsifier="the next commit of the partition continues from the higher offset",
@@ -39,13 +54,20 @@ def offset_rewind(signals: Signals) -> Iterator[Observation]:
 
 
 def is_more_than_replayed(signals: Signals, span: timedelta) -> bool:
-    """Return True if offsets of a topic were set back, in a span up to the window's end, further than replays do."""
-    return any(_records(rows) > _replayed(signals) for _, rows in _events(signals, "offset_rewind", span))
+    """Return True if offsets of a topic were set back further than replays do.
+
+    The time is a span up to the window's end.
+    """
+    return any(
+        _records(rows) > _replayed(signals) for _, rows in _events(signals, "offset_rewind", span)
+    )
 
 
 def _replayed(signals: Signals) -> float:
     """Return how many records the newest rebalances replay at most."""
-    return float(sum(row["replay_bound"] or 0 for row in signals.frame.rebalances[-_REPLAYED_REBALANCES:]))
+    return float(
+        sum(row["replay_bound"] or 0 for row in signals.frame.rebalances[-_REPLAYED_REBALANCES:])
+    )
 
 
 def _records(rows: list[Row]) -> int:
@@ -74,8 +96,13 @@ def offset_skip(signals: Signals) -> Iterator[Observation]:
     CAUSE,
     says="The group committed more than the log holds: the topic was truncated or recreated.",
     is_not="a commit that is only newer than the poll it is compared with.",
-    advice=("check whether the topic had an unclean leader election or was recreated", "reset the group's offsets"),
-    falsifier="the next poll finds the log end at or above the committed offset, under the same topic id",
+    advice=(
+        "check whether the topic had an unclean leader election or was recreated",
+        "reset the group's offsets",
+    ),
+    falsifier="the next poll finds the log end at or above the committed offset, under the same "
+    "topic "
+    "id",
     inhibits=(suppresses("PARTITION_STALLED", "OFFSET_REWIND", "DATA_LOST"),),
     rank=40,
     open_after=1,
@@ -99,18 +126,30 @@ def offset_beyond_end(signals: Signals) -> Iterator[Observation]:
     "D30",
     "LSO_STUCK",
     CAUSE,
-    says="A transaction that hangs on the topic hides records from a group that reads committed records only.",
-    is_not=("a slow consumer: it has read all that it may read. A group that reads uncommitted ones is not affected."),
-    advice=("find it on the partition's leader: kafka-transactions.sh find-hanging, then abort it",),
+    says="A transaction that hangs on the topic hides records from a group that reads committed "
+    "records only.",
+    is_not=(
+        "a slow consumer: it has read all that it may read. A group that reads uncommitted ones "
+        "is not affected."
+    ),
+    advice=(
+        "find it on the partition's leader: kafka-transactions.sh find-hanging, then abort it",
+    ),
     avoid=("do not change the consumers",),
     falsifier="the last stable offset moves",
     rank=250,
     open_after=1,
 )
 def lso_stuck(signals: Signals) -> Iterator[Observation]:
-    """The group has read up to the last stable offset, and an open transaction keeps that from moving."""
+    """The group has read up to the last stable offset.
+
+    An open transaction keeps that offset from moving.
+    """
     for each in signals.topics:
-        held = _held(each, max(_TRANSACTION_WINDOWS, round(_TRANSACTION_SECONDS / signals.frame.window_seconds)))
+        held = _held(
+            each,
+            max(_TRANSACTION_WINDOWS, round(_TRANSACTION_SECONDS / signals.frame.window_seconds)),
+        )
         if held:
             lag = known_sum(each.lag[held])
             yield Observation(
@@ -123,7 +162,10 @@ def lso_stuck(signals: Signals) -> Iterator[Observation]:
 
 
 def _held(topic: TopicSignals, count: int) -> list[int]:
-    """Return rows that are read up to a last stable offset that stood for so many windows while the log grew."""
+    """Return rows that are read up to a constant last stable offset while the log grew.
+
+    The offset has stood for `count` windows.
+    """
     frame, windows = topic.frame, topic.frame.facts.get("windows", {})
     held = []
     for row in np.flatnonzero(np.isin(frame.partitions, list(windows))).tolist():
@@ -134,14 +176,19 @@ def _held(topic: TopicSignals, count: int) -> list[int]:
 
 
 def _stuck_at(log_ends: Sequence[Row], count: int) -> int | None:
-    """Return the last stable offset of all these windows, if there are enough and the log grew meanwhile; else None."""
+    """Return the last stable offset of all these windows; else None.
+
+    There must be enough windows, and the log must have grown meanwhile.
+    """
     stable = {one["last_stable_offset"] for one in log_ends}
     ends = [one["log_end_offset"] for one in log_ends if one["log_end_offset"] is not None]
     is_stuck = len(log_ends) == count and len(stable) == 1 and bool(ends) and ends[-1] > ends[0]
     return stable.pop() if is_stuck else None
 
 
-def _event(code: str, topic: str, rows: list[Row], severity: str, more: dict[str, float]) -> Observation:
+def _event(
+    code: str, topic: str, rows: list[Row], severity: str, more: dict[str, float]
+) -> Observation:
     return Observation(
         code,
         severity=severity,
@@ -156,7 +203,9 @@ def _event(code: str, topic: str, rows: list[Row], severity: str, more: dict[str
     )
 
 
-def _events(signals: Signals, kind: str, span: timedelta | None = None) -> list[tuple[str, list[Row]]]:
+def _events(
+    signals: Signals, kind: str, span: timedelta | None = None
+) -> list[tuple[str, list[Row]]]:
     """Return events of a kind in this window, or in a span up to its end, by topic."""
     found: dict[str, list[Row]] = {}
     end = signals.frame.now
@@ -187,7 +236,8 @@ def group_deleted(signals: Signals) -> Iterator[Observation]:
     "PARTITIONS_ADDED",
     EVENT,
     says="A topic that the group reads got more partitions; keys move to other partitions.",
-    is_not="a fault, but it may cause one: every group that reads the topic rebalances, and keys move.",
+    is_not="a fault, but it may cause one: every group that reads the topic rebalances, and keys "
+    "move.",
     falsifier="a later poll finds the former number of partitions",
     open_after=1,
     close_after=1,
@@ -209,7 +259,10 @@ def partitions_added(signals: Signals) -> Iterator[Observation]:
     close_after=1,
 )
 def topic_recreated(signals: Signals) -> Iterator[Observation]:
-    """The topic has another id: by its event, or, if the change was not observed, by the id that the group had."""
+    """The topic has another id: by its event, or by the id that the group had.
+
+    The latter counts if the change was not observed.
+    """
     yield from _reported("TOPIC_RECREATED", "topic_recreated", signals)
     recreated = {row["topic"] for row in signals.frame.events if row["kind"] == "topic_recreated"}
     for each in signals.topics:
@@ -219,7 +272,10 @@ def topic_recreated(signals: Signals) -> Iterator[Observation]:
 
 
 def _reported(code: str, kind: str, signals: Signals) -> Iterator[Observation]:
-    """Return an observation per topic for the events of a kind in this window, as they are in `group_events`."""
+    """Return an observation per topic for the events of a kind in this window.
+
+    The events are as they are in `group_events`.
+    """
     for topic, rows in _events(signals, kind):
         numbers = {"events": len(rows), "records": rows[0].get("records")}
         yield Observation(code, INFO, topic, evidence=known(numbers))

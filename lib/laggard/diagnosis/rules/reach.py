@@ -1,8 +1,11 @@
-"""Thresholds that a rule can reach: those of its check, of all that it calls or looks at, and of what suppresses it.
+"""Thresholds that a rule can reach: by its check, its callees, its signals, its suppressors.
 
-They are read from the code itself, so that `findings.params` lacks none of them and no rule has to list them. A signal
-counts as reached if its name is taken from something annotated as signals; `COMPUTED_BY` says what computes it. A
-constant, a table of functions and a default hand on what the source says they are made of.
+A callee is any function that the check calls or looks at.
+
+They are read from the code itself, so that `findings.params` lacks none of them and no rule has to
+list them. A signal counts as reached if its name is taken from something annotated as signals;
+`COMPUTED_BY` says what computes it. A constant, a table of functions and a default hand on what
+the source says they are made of.
 """
 
 from __future__ import annotations
@@ -34,7 +37,10 @@ _VERSIONS = 2**31  # `rule_version` is a 32-bit integer, and not negative
 
 
 def reached(*starts: Callable[..., object] | str) -> frozenset[str]:
-    """Return the names of all thresholds that functions use, directly or not; a start may be such a name itself."""
+    """Return the names of all thresholds that functions use, directly or not.
+
+    A start may be such a name itself.
+    """
     found: set[str] = set()
     seen: set[FunctionType] = set()
     todo: list[Any] = list(starts)
@@ -47,7 +53,9 @@ def reached(*starts: Callable[..., object] | str) -> frozenset[str]:
         elif isinstance(each, property):
             todo.append(each.fget)
         elif isinstance(each, type):
-            todo += [value for value in vars(each).values() if isinstance(value, FunctionType | property)]
+            todo += [
+                value for value in vars(each).values() if isinstance(value, FunctionType | property)
+            ]
         elif isinstance(function := inspect.unwrap(each), FunctionType) and function not in seen:
             seen.add(function)
             if function.__module__.startswith(_OURS):
@@ -58,7 +66,9 @@ def reached(*starts: Callable[..., object] | str) -> frozenset[str]:
 def _named_in(function: FunctionType) -> Iterator[Any]:
     """Yield thresholds, functions, classes and signals of this package that a function names."""
     names = set(_names(function.__code__))
-    modules = [value for name in names if isinstance(value := function.__globals__.get(name), ModuleType)]
+    modules = [
+        value for name in names if isinstance(value := function.__globals__.get(name), ModuleType)
+    ]
     looks_at_signals = _looks_at_signals(function)
     yield from _made_of(function.__module__, function.__qualname__)
     for name in names:
@@ -76,7 +86,9 @@ def _named_in(function: FunctionType) -> Iterator[Any]:
 
 def _looks_at_signals(function: FunctionType) -> bool:
     return function.__qualname__.startswith("Membership.") or any(
-        kind in str(each) for each in function.__annotations__.values() for kind in ("Signals", "Membership")
+        kind in str(each)
+        for each in function.__annotations__.values()
+        for kind in ("Signals", "Membership")
     )
 
 
@@ -84,13 +96,20 @@ def _known_as(name: str, value: object) -> Iterator[Any]:
     threshold = FIXED.get(name.lstrip("_").lower())
     if threshold is not None and isinstance(value, int | float) and value == threshold.value:
         yield name.lstrip("_").lower()
-    elif isinstance(value, Rule) or (callable(value) and getattr(value, "__module__", "").startswith(_OURS)):
+    elif isinstance(value, Rule) or (
+        callable(value) and getattr(value, "__module__", "").startswith(_OURS)
+    ):
         yield value
 
 
 def _made_of(module: str, name: str) -> Iterator[Any]:
-    """Yield thresholds and functions of ours that the source of a constant, or of a function's defaults, names."""
-    home, parts = _sources(module).get(name, (module, ())) if module.startswith(_OURS) else (module, ())
+    """Yield our thresholds and functions named in the source of a constant.
+
+    The same applies to the source of a function's defaults.
+    """
+    home, parts = (
+        _sources(module).get(name, (module, ())) if module.startswith(_OURS) else (module, ())
+    )
     for part in parts:
         yield from _known_as(part, vars(sys.modules[home]).get(part))
         yield from _made_of(home, part)
@@ -98,12 +117,17 @@ def _made_of(module: str, name: str) -> Iterator[Any]:
 
 @cache
 def _sources(module: str) -> Mapping[str, tuple[str, tuple[str, ...]]]:
-    """Map what a module defines or imports to its home, and the names in its value or its defaults."""
+    """Map a module's definitions and imports to their home and the names that they use.
+
+    These names are those in the value or the defaults.
+    """
     found: dict[str, tuple[str, tuple[str, ...]]] = {}
     for node in ast.parse(inspect.getsource(sys.modules[module])).body:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(_OURS):
             theirs = _sources(str(node.module))
-            found |= {one.asname or one.name: theirs[one.name] for one in node.names if one.name in theirs}
+            found |= {
+                one.asname or one.name: theirs[one.name] for one in node.names if one.name in theirs
+            }
         else:
             names, values = _defined(node)
             found |= dict.fromkeys(names, (module, _named_by(values, names)))
@@ -117,7 +141,10 @@ def _named_by(values: Sequence[ast.expr | None], names: Sequence[str]) -> tuple[
 
 
 def _defined(node: ast.stmt) -> tuple[list[str], Sequence[ast.expr | None]]:
-    """Return the names that a module's statement defines, with their values or defaults; none for other statements."""
+    """Return the names that a module's statement defines, with their values or defaults.
+
+    Other statements give none.
+    """
     if isinstance(node, ast.FunctionDef):
         return [node.name], [*node.args.defaults, *node.args.kw_defaults]
     if not isinstance(node, ast.Assign | ast.AnnAssign):
@@ -127,7 +154,10 @@ def _defined(node: ast.stmt) -> tuple[list[str], Sequence[ast.expr | None]]:
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """Yield globals and attributes that code names; attributes of a frame are columns of recorded rows and left out."""
+    """Yield globals and attributes that code names.
+
+    Attributes of a frame are columns of recorded rows and left out.
+    """
     before = ""
     for each, after in pairwise(get_instructions(code)):  # the last one returns or raises
         is_array_shape = each.argval == "shape" and after.opname in _CONSTANTS
@@ -141,7 +171,10 @@ def _names(code: CodeType) -> Iterator[str]:
 
 @cache
 def thresholds_of(rule: Rule) -> tuple[str, ...]:
-    """Names of all thresholds that a rule can reach, in order; those of opening and closing are not among them."""
+    """Return names of all thresholds that a rule can reach, in order.
+
+    The thresholds of opening and closing are not among them.
+    """
     of_all = () if rule.check_all is nothing else (rule.check_all, cluster_signal)
     near = [edge for edge in EDGES if rule.code in edge.codes]
     hiding = {name for edge in near for name in (edge.by, edge.inhibition.needs)}
@@ -151,7 +184,10 @@ def thresholds_of(rule: Rule) -> tuple[str, ...]:
 
 @cache
 def params_of(rule: Rule, parameters: Parameters) -> Mapping[str, float]:
-    """Return all thresholds of a rule with their values, those by which its findings open and close among them."""
+    """Return all thresholds of a rule with their values.
+
+    They include the thresholds by which its findings open and close.
+    """
     found = {
         name: float(getattr(parameters, name) if name in TUNABLE else FIXED[name].value)
         for name in (*thresholds_of(rule), "abstain_after")
@@ -163,7 +199,10 @@ def params_of(rule: Rule, parameters: Parameters) -> Mapping[str, float]:
 
 @cache
 def version_of(rule: Rule, parameters: Parameters) -> int:
-    """Hash what a rule declares, but for its prose, and its thresholds; the same on every platform."""
+    """Hash a rule's declaration without its prose, and its thresholds.
+
+    The result is the same on every platform.
+    """
     declared = (
         rule.number,
         rule.code,

@@ -43,13 +43,16 @@ from laggard.diagnosis.signals.statistics import is_most, percentile
 _NOT_STABLE_SECONDS = fixed("not_stable_seconds", 120.0, "s beyond the rebalance timeout")
 _RECURRING = fixed("recurring", 2, "interrupted rebalances in half an hour")
 _MIN_INTERRUPTED = fixed("min_interrupted", 2, "interrupted generations")
-_INCOMPLETE_REST_WINDOWS = fixed("incomplete_rest_windows", 2, "windows at rest, after which one rebalance is over")
+_INCOMPLETE_REST_WINDOWS = fixed(
+    "incomplete_rest_windows", 2, "windows at rest, after which one rebalance is over"
+)
 _ASSIGNOR_CHANGES = fixed("assignor_changes", 2, "changes of the assignor")
 _UNNAMED_CONFIDENCE = fixed("unnamed_confidence", 0.6, "confidence while the member is not known")
 _COMMIT_GAP_PERCENT = fixed("commit_gap_percent", 95, "percentile of the commit intervals")
 _SCALING = {"member_join", "member_left"}
 _LOG_LINES = (
-    "logs to read: Java 'sending LeaveGroup request' and 'Attempt to heartbeat failed since group is rebalancing',"
+    "logs to read: Java 'sending LeaveGroup request' and 'Attempt to heartbeat failed since "
+    "group is rebalancing',"
     " Go clients 'maybe rebalancing'"
 )
 
@@ -64,11 +67,16 @@ _LOG_LINES = (
         "remove the dominant cause that the evidence names",
         "use static membership and the cooperative-sticky assignor",
         "move to the consumer protocol of KIP-848, whose rebalances cost least",
-        "if the rate stays high, decouple reading from processing: fewer members, or a queue behind them",
+        (
+            "if the rate stays high, decouple reading from processing: fewer members, or a queue "
+            "behind them"
+        ),
         _LOG_LINES,
     ),
     not_more=("do not add consumers: each one that joins starts another rebalance",),
-    falsifier="the rows of rebalances, once written, combine these generations into fewer rebalances than the limit",
+    falsifier="the rows of rebalances, once written, combine these generations into fewer "
+    "rebalances "
+    "than the limit",
     thresholds=("storm_count", "storm_seconds", "storm_ratio", "storm_mtbr"),
     inhibits=(WHILE_REBALANCING,),
     groups=(REBALANCING,),
@@ -77,11 +85,13 @@ _LOG_LINES = (
     open_after=2,
 )
 def rebalance_storm(signals: Signals) -> Iterator[Observation]:
-    """Rebalances that follow each other so closely that members spend much of their time in them."""
+    """Rebalances follow each other so closely that members spend much of their time in them."""
     if not has_members(signals) or not signals.member_count:
         return
     membership = signals.membership
-    storm = find_storm(signals.frame, membership.logical_rebalances, signals.parameters, membership.deploy_spans)
+    storm = find_storm(
+        signals.frame, membership.logical_rebalances, signals.parameters, membership.deploy_spans
+    )
     if not storm.because:
         return
     causes = storm.causes
@@ -89,8 +99,13 @@ def rebalance_storm(signals: Signals) -> Iterator[Observation]:
         "because": ", ".join(storm.because),
         "cause": min(causes, key=lambda each: (-causes[each], each), default="unknown"),
     }
-    if _is_static(membership.current) and signals.frame.fact.get("rebalance_mode") in {"cooperative", "incremental"}:
-        text["escalation"] = "the group is static and cooperative already: only decoupling lowers the rate"
+    if _is_static(membership.current) and signals.frame.fact.get("rebalance_mode") in {
+        "cooperative",
+        "incremental",
+    }:
+        text["escalation"] = (
+            "the group is static and cooperative already: only decoupling lowers the rate"
+        )
     numbers = {
         "rebalances": storm.rebalances,
         "generations": storm.generations,
@@ -102,7 +117,9 @@ def rebalance_storm(signals: Signals) -> Iterator[Observation]:
     yield Observation(
         "REBALANCE_STORM",
         PAGE if burns_slo(signals.frame, signals.policy.slo_objective) else WARN,
-        evidence=known(numbers | {f"cause_{cause}_rebalances": count for cause, count in causes.items()}),
+        evidence=known(
+            numbers | {f"cause_{cause}_rebalances": count for cause, count in causes.items()}
+        ),
         evidence_text=text,
         guards={
             "deploy": no_deploy(signals),
@@ -123,11 +140,15 @@ def _is_static(members: Sequence[Row]) -> bool:
     CAUSE,
     says="Rebalances start but do not end with an assignment.",
     is_not=(
-        "a long rebalance: this one assigns no partitions. Generations missing from history read at a catch-up do not"
+        "a long rebalance: this one assigns no partitions. Generations missing from history read "
+        "at a catch-up do not"
         " count."
     ),
     advice=(
-        "read the log of the leader: its assignor may fail, or it may leave before it has assigned partitions",
+        (
+            "read the log of the leader: its assignor may fail, or it may leave before it has "
+            "assigned partitions"
+        ),
         "look for members that leave while others join",
         _LOG_LINES,
     ),
@@ -139,18 +160,29 @@ def _is_static(members: Sequence[Row]) -> bool:
     blocks_scaling=True,
 )
 def rebalance_incomplete(signals: Signals) -> Iterator[Observation]:
-    """The group does not become Stable, or two generations within ten minutes never got an assignment.
+    """The group does not become Stable, or two generations within ten minutes got no assignment.
 
-    These count until the group has been at rest for two windows, and longer if half an hour has another such rebalance:
-    a single one that has ended is over, however many generations it took.
+    These count until the group has been at rest for two windows, and longer if half an hour has
+    another such rebalance: a single one that has ended is over, however many generations it took.
     """
     if not has_members(signals):
         return
-    now, is_under_way = signals.frame.now, signals.state in {"PreparingRebalance", "CompletingRebalance"}
-    interrupted = interrupted_rebalances(signals.membership.logical_rebalances, now, signals.parameters)
-    generations = sum(each.interrupted for each in recent(interrupted, now, signals.parameters.storm_seconds))
+    now, is_under_way = (
+        signals.frame.now,
+        signals.state in {"PreparingRebalance", "CompletingRebalance"},
+    )
+    interrupted = interrupted_rebalances(
+        signals.membership.logical_rebalances, now, signals.parameters
+    )
+    generations = sum(
+        each.interrupted for each in recent(interrupted, now, signals.parameters.storm_seconds)
+    )
     rest_seconds = _INCOMPLETE_REST_WINDOWS * signals.frame.window_seconds
-    goes_on = is_under_way or bool(recent(interrupted, now, rest_seconds)) or len(interrupted) >= _RECURRING
+    goes_on = (
+        is_under_way
+        or bool(recent(interrupted, now, rest_seconds))
+        or len(interrupted) >= _RECURRING
+    )
     timeout = longest_rebalance_timeout(signals.membership.current)
     since = signals.frame.fact.get("state_since") if is_under_way else None
     waits = 0.0 if since is None else (now - since).total_seconds()
@@ -174,7 +206,8 @@ def rebalance_incomplete(signals: Signals) -> Iterator[Observation]:
     "D45",
     "REBALANCE_STRAGGLER",
     CAUSE,
-    says="A rebalance waited for one member until its rebalance timeout ran out, and all members stopped meanwhile.",
+    says="A rebalance waited for one member until its rebalance timeout ran out, and all members "
+    "stopped meanwhile.",
     is_not="a rebalance that is slow for all members: one member joined last, and late.",
     advice=(
         "shorten that member's batches: lower max.poll.records, or make its work cheaper",
@@ -191,7 +224,11 @@ def rebalance_incomplete(signals: Signals) -> Iterator[Observation]:
 def rebalance_straggler(signals: Signals) -> Iterator[Observation]:
     """A join phase waited for one member until its rebalance timeout ran out."""
     now, horizon = signals.frame.now, signals.parameters.deploy_horizon_seconds
-    waited = stragglers(signals.membership.logical_rebalances, now, horizon) if has_members(signals) else []
+    waited = (
+        stragglers(signals.membership.logical_rebalances, now, horizon)
+        if has_members(signals)
+        else []
+    )
     if not waited:
         return
     healthy = HEARTBEAT_SECONDS + _commit_gap_p95(signals)
@@ -213,12 +250,19 @@ def rebalance_straggler(signals: Signals) -> Iterator[Observation]:
     "RECONCILE_STUCK",
     CAUSE,
     says="A member does not give up partitions that it has to revoke, and others wait for them.",
-    is_not=("a stuck broker: a member does not confirm what it has to give up. Only KIP-848 groups have it."),
+    is_not=(
+        "a stuck broker: a member does not confirm what it has to give up. Only KIP-848 groups "
+        "have it."
+    ),
     advice=(
-        "look at what that member does when partitions are revoked: its callback or its batch blocks",
+        (
+            "look at what that member does when partitions are revoked: its callback or its batch "
+            "blocks"
+        ),
         "lower max.poll.records, so that it polls in time",
     ),
-    falsifier="the member's next record shows that it gave up the partitions within its rebalance timeout",
+    falsifier="the member's next record shows that it gave up the partitions within its rebalance "
+    "timeout",
     thresholds=("deploy_horizon_seconds",),
     rank=150,
     blocks_scaling=True,
@@ -230,11 +274,15 @@ def reconcile_stuck(signals: Signals) -> Iterator[Observation]:
         return
     membership, horizon = signals.membership, signals.parameters.deploy_horizon_seconds
     for each in find_behind(signals.frame, membership.rosters, horizon):
-        numbers = {"reconciling_seconds": each.seconds, "rebalance_timeout_seconds": each.timeout_seconds}
+        numbers = {
+            "reconciling_seconds": each.seconds,
+            "rebalance_timeout_seconds": each.timeout_seconds,
+        }
         yield Observation(
             "RECONCILE_STUCK",
             subject=each.slot,
-            confidence=CONFIDENCE if each.slot else _UNNAMED_CONFIDENCE,  # it is named only when its epoch is over
+            # it is named only when its epoch is over
+            confidence=CONFIDENCE if each.slot else _UNNAMED_CONFIDENCE,
             evidence=numbers | {"pending_revocation_partitions": float(each.pending)},
             evidence_text={"member_state": each.member_state},
         )
@@ -248,10 +296,14 @@ def reconcile_stuck(signals: Signals) -> Iterator[Observation]:
     is_not="one planned change of the assignor.",
     advice=(
         "finish the rolling upgrade: all members need the same list of assignors",
-        "from eager to cooperative in two rolling restarts: first add cooperative-sticky, then remove the rest",
+        (
+            "from eager to cooperative in two rolling restarts: first add cooperative-sticky, then "
+            "remove the rest"
+        ),
     ),
     avoid=("do not mix eager and cooperative assignors in one step",),
-    falsifier="all generations after the first change name the new assignor, and all members list it",
+    falsifier="all generations after the first change name the new assignor, and all members list "
+    "it",
     inhibits=(outranks(REBALANCING), WHILE_REBALANCING),
     rank=140,
     blocks_scaling=True,
@@ -268,12 +320,17 @@ def assignor_flap(signals: Signals) -> Iterator[Observation]:
     slots = [row["slot"] for row in split]
     yield Observation(
         "ASSIGNOR_FLAP",
-        evidence=known({"assignor_changes": len(changes), "members_without_common_assignor": len(split)}),
+        evidence=known(
+            {"assignor_changes": len(changes), "members_without_common_assignor": len(split)}
+        ),
         evidence_text={"assignors": ", ".join(dict.fromkeys(names)), "slots": ", ".join(slots)},
     )
 
 
 def _commit_gap_p95(signals: Signals) -> float:
-    """Return the 95th percentile, by nearest rank, of partitions' commit intervals in seconds; 0 if none is known."""
+    """Return the 95th percentile of partitions' commit intervals in seconds; 0 if unknown.
+
+    The percentile is by nearest rank.
+    """
     gaps = [each for topic in signals.topics for each in topic.interval.tolist() if isfinite(each)]
     return percentile(gaps, _COMMIT_GAP_PERCENT) if gaps else 0.0

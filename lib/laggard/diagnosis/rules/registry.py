@@ -1,4 +1,4 @@
-"""All rules of this folder, the states of a group that suppress findings, and the edges that both make."""
+"""All rules of this folder, group states that suppress findings, and the edges of both."""
 
 from __future__ import annotations
 
@@ -71,11 +71,16 @@ def _is_deployed(signals: Signals) -> bool:
 
 def _is_new(signals: Signals) -> bool:
     """Return True if the group was created recently and drains what was in its topics."""
-    return happened(signals, frozenset({"group_created"}), _CATCH_UP_SECONDS) and _is_falling(signals)
+    return happened(signals, frozenset({"group_created"}), _CATCH_UP_SECONDS) and _is_falling(
+        signals
+    )
 
 
 def _was_set_back(signals: Signals) -> bool:
-    """Return True if offsets were set back further than a rebalance replays, and the group reads the records again."""
+    """Return True if offsets were set back further than a rebalance replays.
+
+    The group must also read the records again.
+    """
     if not is_more_than_replayed(signals, timedelta(seconds=_REWIND_SECONDS)):
         return False
     newest = max(row["event_at"] for row in signals.frame.events if row["kind"] == "offset_rewind")
@@ -88,7 +93,8 @@ def _is_falling(signals: Signals) -> bool:
 
 
 CONDITIONS = (
-    Condition(LONG_REBALANCE, _is_busy_with_rebalances),  # what rules suppress by it they say themselves
+    # what rules suppress by it they say themselves
+    Condition(LONG_REBALANCE, _is_busy_with_rebalances),
     Condition(
         DEPLOY,
         _is_deployed,
@@ -153,12 +159,18 @@ EDGES: tuple[Edge, ...] = tuple(
 )
 
 
-def cluster_observations(cluster: ClusterFrame, groups: Sequence[Row], parameters: Parameters) -> list[Observation]:
-    """Run the checks that look at all groups together; each observation names its groups in `evidence_text`."""
+def cluster_observations(
+    cluster: ClusterFrame, groups: Sequence[Row], parameters: Parameters
+) -> list[Observation]:
+    """Run the checks that look at all groups together.
+
+    Each observation names its groups in `evidence_text`.
+    """
     return [each for rule in RULES for each in rule.check_all(cluster, groups, parameters)]
 
 
-# codes of each alert that holds while such a finding is open; conf/rules makes its expressions of them
+# codes of each alert that holds while such a finding is open; conf/rules makes its expressions of
+# them
 ALERT_CODES: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "LaggardDataLost": ("DATA_LOST",),
     "LaggardDataLossNear": ("DATA_LOSS_FORECAST",),
@@ -190,6 +202,9 @@ def alert_of(code: str) -> str | None:
 
 
 def runbook_of(code: str) -> str:
-    """Return the path of the alert's runbook; without an alert, that of the code's entry in the diagnosis page."""
+    """Return the path of the alert's runbook.
+
+    Without an alert, return the path of the code's entry in the diagnosis page.
+    """
     alert = alert_of(code)
     return f"docs/runbooks/{alert}.md" if alert else f"docs/diagnosis.md#{code.lower()}"

@@ -1,8 +1,9 @@
 """Declaration of a rule, and its report on a window.
 
-A rule is one object beside its check: its texts, its thresholds, which findings it hides, how strong a cause it is and
-whether it makes more consumers useless. Suppression, ranking, the verdict, the page and the labels of the scenarios are
-derived from it by `registry`, so that a new rule is one function with `@Rule(...)` in one file of this folder.
+A rule is one object beside its check: its texts, its thresholds, which findings it hides, how
+strong a cause it is and whether it makes more consumers useless. Suppression, ranking, the verdict,
+the page and the labels of the scenarios are derived from it by `registry`, so that a new rule is
+one function with `@Rule(...)` in one file of this folder.
 """
 
 from __future__ import annotations
@@ -24,22 +25,28 @@ PAGE, WARN, INFO = "page", "warn", "info"
 META, SYMPTOM, CAUSE, HYGIENE, EVENT = "meta", "symptom", "cause", "hygiene", "event"
 PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"  # results of guards
 
-# Names for several rules together, which a rule joins by `groups` and others use in `suppresses` and `outranks`.
+# Names for several rules together, which a rule joins by `groups` and others use in `suppresses`
+# and `outranks`.
 CAPACITY = "all that members together are too slow for"
 SLOW = "all that a slow member or host does"
 LAG_CAUSE = "all that explains lag of partitions that are read"
 REBALANCING = "all that is a rebalance gone wrong"
 
 # Names of states of a group that suppress findings without being one, see `conditions`.
-DEPLOY, NEW_GROUP, LONG_REBALANCE, LARGE_REWIND = "(deploy)", "(new group)", "(long rebalance)", "(large rewind)"
+DEPLOY, NEW_GROUP, LONG_REBALANCE, LARGE_REWIND = (
+    "(deploy)",
+    "(new group)",
+    "(long rebalance)",
+    "(large rewind)",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
     """A rule's condition at the end of a window, for one scope.
 
-    `topic`, `partitions` and `subject` (a member's slot, host or broker) make the scope: what is "" or empty is the
-    whole group. A scope that a rule is silent about does not hold.
+    `topic`, `partitions` and `subject` (a member's slot, host or broker) make the scope: what is ""
+    or empty is the whole group. A scope that a rule is silent about does not hold.
     """
 
     code: str
@@ -48,10 +55,13 @@ class Observation:
     partitions: tuple[int, ...] = ()
     subject: str = ""
     confidence: float = CONFIDENCE
-    evidence: Mapping[str, float] = field(default_factory=dict)  # numbers, with the unit in the name
+    # numbers, with the unit in the name
+    evidence: Mapping[str, float] = field(default_factory=dict)
     evidence_text: Mapping[str, str] = field(default_factory=dict)
-    guards: Mapping[str, str] = field(default_factory=dict)  # name -> pass, fail or unknown; a fail vetoes
-    explained: float = 0.0  # share of the group's significant lag that this explains, 0 if it names none
+    # name -> pass, fail or unknown; a fail vetoes
+    guards: Mapping[str, str] = field(default_factory=dict)
+    # share of the group's significant lag that this explains, 0 if it names none
+    explained: float = 0.0
     is_falsified: bool = False
     abstains: bool = False  # inputs are missing
 
@@ -76,7 +86,9 @@ def suppresses(
     *targets: str, stall_kinds: tuple[str, ...] = (), needs: str = "", same_partitions: bool = False
 ) -> Inhibition:
     """Hide these findings: they follow from the one that is open."""
-    return Inhibition(targets, hides=True, stall_kinds=stall_kinds, needs=needs, same_partitions=same_partitions)
+    return Inhibition(
+        targets, hides=True, stall_kinds=stall_kinds, needs=needs, same_partitions=same_partitions
+    )
 
 
 def outranks(*targets: str) -> Inhibition:
@@ -85,7 +97,9 @@ def outranks(*targets: str) -> Inhibition:
 
 
 # a group that spends its time in rebalances has no time to show what its members can do
-WHILE_REBALANCING = suppresses(CAPACITY, SLOW, "HOT_PARTITION_ARRIVAL", "SCALE_OUT_FUTILE", needs=LONG_REBALANCE)
+WHILE_REBALANCING = suppresses(
+    CAPACITY, SLOW, "HOT_PARTITION_ARRIVAL", "SCALE_OUT_FUTILE", needs=LONG_REBALANCE
+)
 
 Check: TypeAlias = Callable[[Any], list[Observation]]  # of the signals of a group
 ClusterCheck: TypeAlias = Callable[
@@ -100,7 +114,10 @@ def nothing(*_: object) -> list[Observation]:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule: all that decides, explains, ranks and documents it. Called with its check, as a decorator, it has it."""
+    """A rule: all that decides, explains, ranks and documents it.
+
+    Called with its check, as a decorator, it has the check.
+    """
 
     number: str  # D10
     code: str
@@ -109,18 +126,23 @@ class Rule:
     says: str  # one sentence: what it means
     is_not: str  # what looks alike
     how: str = ""  # how it is found; "": the docstring of the check
-    advice: tuple[str, ...] = ()  # what to do, first thing first; "kind: ..." where one kind in the evidence needs it
+    # what to do, first thing first; "kind: ..." where one kind in the evidence needs it
+    advice: tuple[str, ...] = ()
     avoid: tuple[str, ...] = ()  # what not to do
-    not_more: tuple[str, ...] = ()  # why not to add members: left out where the verdict is that more of them help
+    # why not to add members: left out where the verdict is that more of them help
+    not_more: tuple[str, ...] = ()
     falsifier: str  # the recorded observation that would prove a finding wrong
     thresholds: tuple[str, ...] = ()  # names of parameters
     inhibits: tuple[Inhibition, ...] = ()
     groups: tuple[str, ...] = ()  # names under which other rules inhibit it
-    rank: int | None = None  # among causes, the lowest is the strongest; None: weaker than all that have one
-    blocks_scaling: bool = False  # the group is busy with itself, and more members would mean more of it
+    # among causes, the lowest is the strongest; None: weaker than all that have one
+    rank: int | None = None
+    # the group is busy with itself, and more members would mean more of it
+    blocks_scaling: bool = False
     open_after: int | None = None  # windows; None: the parameter
     close_after: int | None = None
-    looks_every: int = 1  # windows from one look to the next: in between nothing is known to have changed
+    # windows from one look to the next: in between nothing is known to have changed
+    looks_every: int = 1
     version: int = 1  # raise it when the check decides otherwise with the same thresholds
     check: Check = nothing
     check_all: ClusterCheck = nothing  # looks at all groups of the cluster together
@@ -134,7 +156,9 @@ class Rule:
         """Attach the check of one group."""
         return replace(self, check=_listing(check), how=self.how or _docstring(check))
 
-    def over_all(self, check: Callable[[Any, Sequence[Row], Parameters], Iterable[Observation]]) -> Rule:
+    def over_all(
+        self, check: Callable[[Any, Sequence[Row], Parameters], Iterable[Observation]]
+    ) -> Rule:
         """Attach the check of all groups together."""
         return replace(self, check_all=_listing(check), how=self.how or _docstring(check))
 
@@ -154,7 +178,9 @@ def _docstring(check: Callable[..., object]) -> str:
 
 
 MISSING = fixed("missing", 0.8, "of the confidence, for each input that a rule lacks")
-MIN_MATURED_RECORDS = fixed("min_matured_records", 100, "records old enough to be late; a share of fewer says nothing")
+MIN_MATURED_RECORDS = fixed(
+    "min_matured_records", 100, "records old enough to be late; a share of fewer says nothing"
+)
 _BURN_SHORT_WINDOWS = fixed("burn_short_windows", 5, "windows")
 _BURN_LONG_WINDOWS = fixed("burn_long_windows", 60, "windows")
 
@@ -165,7 +191,7 @@ def passes(fine: bool | None) -> str:  # noqa: FBT001 -- the name of the functio
 
 
 def guard(is_bad: bool | None) -> str:  # noqa: FBT001 -- it is what is evaluated
-    """Return the result of a guard: fail if the condition that it guards against holds, unknown for None."""
+    """Return the result of a guard: fail if the guarded condition holds, unknown for None."""
     return passes(None if is_bad is None else not is_bad)
 
 
@@ -177,17 +203,27 @@ def no_deploy(signals: Signals) -> str:
 def happened(signals: Signals, kinds: frozenset[str], seconds: float) -> bool:
     """Return True if an event of these kinds lies in the last `seconds`."""
     since = signals.frame.now_ms / 1000 - seconds
-    return any(event.get("kind") in kinds and event["event_at"].timestamp() >= since for event in signals.frame.events)
+    return any(
+        event.get("kind") in kinds and event["event_at"].timestamp() >= since
+        for event in signals.frame.events
+    )
 
 
 def is_compacted(topic: TopicSignals) -> bool:
-    """Return True if the topic is compacted and its offsets have gaps; False also if its configuration is unknown."""
+    """Return True if the topic is compacted and its offsets have gaps.
+
+    Return False also if its configuration is unknown.
+    """
     return "compact" in str(topic.frame.facts.get("cleanup_policy") or "")
 
 
 def known(numbers: Mapping[str, float | None]) -> dict[str, float]:
     """Return the evidence without unknown values."""
-    return {name: float(value) for name, value in numbers.items() if value is not None and not isnan(value)}
+    return {
+        name: float(value)
+        for name, value in numbers.items()
+        if value is not None and not isnan(value)
+    }
 
 
 def assignor(signals: Signals) -> str:
@@ -201,7 +237,10 @@ def share_of_lag(signals: Signals, lag: float) -> float:
 
 
 def group_kind(frame: GroupFrame) -> str:
-    """Return the group type, of a classic group the protocol type: `consumer` for consumers of both; "" if unknown."""
+    """Return the group type, for a classic group its protocol type; "" if unknown.
+
+    The result is `consumer` for consumers of both kinds.
+    """
     newest = frame.generations[-1] if frame.generations else {}
     group_type = frame.fact.get("group_type") or newest.get("group_type") or ""
     if group_type == "classic":
@@ -215,15 +254,22 @@ def has_members(signals: Signals) -> bool:
 
 
 def has_assignments(signals: Signals) -> bool:
-    """Return True if members own partitions, unlike Connect workers and tasks of the streams protocol."""
+    """Return True if members own partitions.
+
+    Connect workers and tasks of the streams protocol own none.
+    """
     return group_kind(signals.frame) in {"consumer", ""}
 
 
 def burns_slo(frame: GroupFrame, objective: float) -> bool:
-    """Return True if too many records were late, recently and for long; under 100 matured ones do not count."""
+    """Return True if too many records were late, recently and for long.
+
+    Under 100 matured records do not count.
+    """
     for count in (_BURN_SHORT_WINDOWS, _BURN_LONG_WINDOWS):
         matured, late = (
-            sum(known_sum(topic[name][:, -count:]) for topic in frame.topics) for name in ("matured", "late")
+            sum(known_sum(topic[name][:, -count:]) for topic in frame.topics)
+            for name in ("matured", "late")
         )
         if matured < MIN_MATURED_RECORDS or late <= (1 - objective) * matured:
             return False

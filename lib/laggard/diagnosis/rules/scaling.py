@@ -1,4 +1,7 @@
-"""Rules D60 and D70 to D73: deploys that cost lag, scaling that does not help, swings or sleeps, idle members."""
+"""Rules D60 and D70 to D73: deploys, scaling and idle members.
+
+They find deploys that cost lag, and scaling that does not help, swings or sleeps.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,14 @@ from laggard.diagnosis.rules.rule import (
     passes,
     suppresses,
 )
-from laggard.diagnosis.signals.deploys import RUNNING, SUSPECTED, SWING_SECONDS, Deploy, ScaleEvent, alternations
+from laggard.diagnosis.signals.deploys import (
+    RUNNING,
+    SUSPECTED,
+    SWING_SECONDS,
+    Deploy,
+    ScaleEvent,
+    alternations,
+)
 from laggard.diagnosis.signals.effects import (
     DeployCost,
     elasticity,
@@ -40,15 +50,23 @@ from laggard.diagnosis.signals.rebalances import longest_pause
 from laggard.diagnosis.signals.statistics import known_sum, lower_median
 
 _DEPLOY_ARRIVAL_RATIO = fixed("deploy_arrival_ratio", 1.5, "of the arrival rate before")
-_DEPLOY_SLO_TIMES = fixed("deploy_slo_times", 10.0, "times the time-lag objective, of lag in seconds times seconds")
-_DEPLOY_FLOOR_TIMES = fixed("deploy_floor_times", 5.0, "times the floor, of the highest lag at a commit")
+_DEPLOY_SLO_TIMES = fixed(
+    "deploy_slo_times", 10.0, "times the time-lag objective, of lag in seconds times seconds"
+)
+_DEPLOY_FLOOR_TIMES = fixed(
+    "deploy_floor_times", 5.0, "times the floor, of the highest lag at a commit"
+)
 _FUTILE_AFTER_SECONDS = fixed("futile_after_seconds", 300.0, "s after the scale-out")
 _FUTILE_UNTIL_SECONDS = fixed("futile_until_seconds", 1800.0, "s after the scale-out")
 _FUTILE_WINDOWS = fixed("futile_windows", 3, "windows, of which the median lag is taken")
-_HELPED_SHARE = fixed("helped_share", 0.9, "of the lag before: if the lag is below it, the members helped")
+_HELPED_SHARE = fixed(
+    "helped_share", 0.9, "of the lag before: if the lag is below it, the members helped"
+)
 _SWINGS = fixed("swings", 4, "changes in alternating directions")
 _COLD_SECONDS = fixed("cold_seconds", 600.0, "s without members")
-_DECLARED_COLD_SECONDS = fixed("declared_cold_seconds", 60.0, "s without members, where scale_to_zero is declared")
+_DECLARED_COLD_SECONDS = fixed(
+    "declared_cold_seconds", 60.0, "s without members, where scale_to_zero is declared"
+)
 _LOOK_WINDOWS = fixed("look_windows", 60, "windows between two reads of data that is slow to read")
 _BUSY_SHARE = fixed("busy_share", 0.1, "share of the windows")
 _BUSY_HOURS = fixed("busy_hours", 20.0, "h that must be recorded")
@@ -60,11 +78,16 @@ _BUSY_HOURS = fixed("busy_hours", 20.0, "h that must be recorded")
     CAUSE,
     says="Lag rose because a rolling deploy replaced the members one batch after the other.",
     is_not=(
-        "a shortage: the lag began with the deploy and drains after it. If arrivals rose at the same time, it"
+        "a shortage: the lag began with the deploy and drains after it. If arrivals rose at the "
+        "same time, it"
         " is not reported."
     ),
     advice=(
-        "use static membership: give each member a group.instance.id that stays the same after a restart",
+        (
+            "use static membership: give each member a group.instance.id that stays the same "
+            "after a "
+            "restart"
+        ),
         "set the session timeout above the time that a restart takes",
         "use the cooperative-sticky assignor, so that only moved partitions stop",
         "deploy in smaller batches, with a pause between them",
@@ -76,12 +99,17 @@ _BUSY_HOURS = fixed("busy_hours", 20.0, "h that must be recorded")
     open_after=1,
 )
 def deploy_lag_spike(signals: Signals) -> Iterator[Observation]:
-    """Lag rose during a rolling deploy; a deploy whose restarts static membership absorbed does not count."""
+    """Lag rose during a rolling deploy.
+
+    A deploy whose restarts static membership absorbed does not count.
+    """
     deploy = _newest_deploy(signals) if has_assignments(signals) else None
     if deploy is None:
         return
     cost = measure_deploy(signals, deploy)
-    is_over = deploy.state != RUNNING and math.isfinite(cost.recovery_seconds) and signals.deploy is None
+    is_over = (
+        deploy.state != RUNNING and math.isfinite(cost.recovery_seconds) and signals.deploy is None
+    )
     if cost.is_spike and not is_over:
         is_known = not math.isnan(cost.arrival_ratio)
         yield Observation(
@@ -89,14 +117,23 @@ def deploy_lag_spike(signals: Signals) -> Iterator[Observation]:
             WARN if _is_costly(signals, cost) else INFO,
             evidence=_cost_evidence(signals, deploy, cost),
             evidence_text={"state": deploy.state, "rebalance_mode": deploy.mode},
-            guards={"arrivals": passes(cost.arrival_ratio < _DEPLOY_ARRIVAL_RATIO if is_known else None)},
+            guards={
+                "arrivals": passes(cost.arrival_ratio < _DEPLOY_ARRIVAL_RATIO if is_known else None)
+            },
         )
 
 
 def _newest_deploy(signals: Signals) -> Deploy | None:
-    """Return the newest deploy if it is recent, more than a suspicion, and made members rebalance; else None."""
+    """Return the newest deploy if it is recent, certain and made members rebalance; else None.
+
+    Certain means more than a suspicion.
+    """
     now, limit = signals.frame.now, signals.parameters.deploy_limit_seconds
-    near = [each for each in signals.membership.deploys if (now - each.started_at).total_seconds() <= limit]
+    near = [
+        each
+        for each in signals.membership.deploys
+        if (now - each.started_at).total_seconds() <= limit
+    ]
     return near[-1] if near and near[-1].state != SUSPECTED and near[-1].rebalances else None
 
 
@@ -141,7 +178,8 @@ def _cost_evidence(signals: Signals, deploy: Deploy, cost: DeployCost) -> dict[s
 def scale_out_futile(signals: Signals) -> Iterator[Observation]:
     """Members were added, and the lag has not fallen.
 
-    Found within half an hour after it; then it lasts until the lag falls or the number of members changes again.
+    Found within half an hour after it; then it lasts until the lag falls or the number of members
+    changes again.
     """
     event = _latest_scale_out(signals)
     if event is None:
@@ -151,7 +189,11 @@ def scale_out_futile(signals: Signals) -> Iterator[Observation]:
     lag = group_sum(signals, "envelope")
     before = lower_median(lag[ends <= event.at.timestamp()][-_FUTILE_WINDOWS:].tolist())
     now = lower_median(lag[-_FUTILE_WINDOWS:].tolist())
-    fresh = [each for slot, each in signals.members.items() if signals.membership.place(slot) in event.joined]
+    fresh = [
+        each
+        for slot, each in signals.members.items()
+        if signals.membership.place(slot) in event.joined
+    ]
     with_lag = sum(bool(each.material) for each in fresh)
     change = elasticity(signals, event)
     is_futile = change.value < signals.parameters.elasticity_min or (fresh and not with_lag)
@@ -167,11 +209,16 @@ def scale_out_futile(signals: Signals) -> Iterator[Observation]:
             "consume_rate_after": change.after,
         }
         is_draining = None if signals.worst is None else signals.worst.trend.name == "draining"
-        yield Observation("SCALE_OUT_FUTILE", evidence=known(numbers), guards={"draining": guard(is_draining)})
+        yield Observation(
+            "SCALE_OUT_FUTILE", evidence=known(numbers), guards={"draining": guard(is_draining)}
+        )
 
 
 def _latest_scale_out(signals: Signals) -> ScaleEvent | None:
-    """Return the newest net change of members, if it added members and is old enough to show an effect."""
+    """Return the newest net change of members if it added members and is old enough; else None.
+
+    It must be old enough to show an effect.
+    """
     events = signals.membership.scale_events if has_assignments(signals) else []
     if not events or events[-1].after < events[-1].before:
         return None
@@ -180,7 +227,7 @@ def _latest_scale_out(signals: Signals) -> ScaleEvent | None:
 
 
 def _goes_on(signals: Signals) -> Iterator[Observation]:
-    """Repeat what was found soon after the scale-out until the lag falls or the members change again."""
+    """Repeat the observation after the scale-out until lag falls or the members change again."""
     worst = signals.worst
     if (
         not signals.memory.is_open("SCALE_OUT_FUTILE")
@@ -192,7 +239,9 @@ def _goes_on(signals: Signals) -> Iterator[Observation]:
     events = signals.membership.scale_events if has_assignments(signals) else []
     if not events or events[-1].after >= events[-1].before:
         effect = None if signals.scaled is None else signals.scaled.elasticity
-        yield Observation("SCALE_OUT_FUTILE", evidence=known({"lag_records": signals.lag, "elasticity": effect}))
+        yield Observation(
+            "SCALE_OUT_FUTILE", evidence=known({"lag_records": signals.lag, "elasticity": effect})
+        )
 
 
 @Rule(
@@ -214,7 +263,9 @@ def _goes_on(signals: Signals) -> Iterator[Observation]:
     open_after=1,
 )
 def scale_oscillation(signals: Signals) -> Iterator[Observation]:
-    """Members are added and removed in turn; those that crash repeatedly or exceed the poll timeout do not count.
+    """Members are added and removed in turn.
+
+    Members that crash repeatedly or exceed the poll timeout do not count.
 
     A member that is evicted by its poll timeout is alive and rejoins: nobody removed or added it.
     """
@@ -228,7 +279,13 @@ def scale_oscillation(signals: Signals) -> Iterator[Observation]:
         times = [f"{each.at:%H:%M:%S} {each.before}→{each.after}" for each in found[-10:]]
         yield Observation(
             "SCALE_OSCILLATION",
-            evidence=known({"net_changes": len(found), "fewest_members": min(sizes), "most_members": max(sizes)}),
+            evidence=known(
+                {
+                    "net_changes": len(found),
+                    "fewest_members": min(sizes),
+                    "most_members": max(sizes),
+                }
+            ),
             evidence_text={"times": ", ".join(times)},
             guards={"deploy": guard(signals.deploy is not None)},
         )
@@ -278,7 +335,8 @@ def scale_zero_cold_start(signals: Signals) -> Iterator[Observation]:
     is_not="proof that there are too many members: they may be needed for peaks or as a reserve.",
     advice=("scale on lag: fewer members, or none while nothing arrives",),
     avoid=("do not scale on CPU: members that wait for a sink use none either",),
-    falsifier="more than a tenth of the windows of that day have consumed records or lag above the floor",
+    falsifier="more than a tenth of the windows of that day have consumed records or lag above the "
+    "floor",
     open_after=1,
     close_after=2 * _LOOK_WINDOWS,
     looks_every=_LOOK_WINDOWS,

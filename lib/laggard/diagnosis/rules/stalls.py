@@ -1,4 +1,4 @@
-"""Rules about partitions that are stalled or without an owner: stalls, poison pills, partitions without an owner."""
+"""Rules about partitions that stall: stalls, poison pills, partitions without an owner."""
 
 from __future__ import annotations
 
@@ -34,12 +34,16 @@ from laggard.diagnosis.signals.statistics import known_sum
 SETTLED = ("Stable", "Unknown", "Empty", "Dead")
 UNOWNED_SECONDS = fixed("unowned_seconds", 600.0, "s")
 POISON_EVICTIONS = fixed("poison_evictions", 2, "owners that were evicted at one offset")
-POISON_SHARE = fixed("poison_share", 0.3, "share of the partitions, from which the cause is not a single record")
+POISON_SHARE = fixed(
+    "poison_share", 0.3, "share of the partitions, from which the cause is not a single record"
+)
 POISON_ALIKE_SECONDS = fixed(
     "poison_alike_seconds", 600.0, "s, after which partitions that stand alike are named together"
 )
 POISON_CONFIDENCE = fixed("poison_confidence", 0.8, "confidence")
-ALL_SILENT_SHARE = fixed("all_silent_share", 0.8, "share of the partitions, from which no member makes progress")
+ALL_SILENT_SHARE = fixed(
+    "all_silent_share", 0.8, "share of the partitions, from which no member makes progress"
+)
 
 
 @Rule(
@@ -47,11 +51,16 @@ ALL_SILENT_SHARE = fixed("all_silent_share", 0.8, "share of the partitions, from
     "PARTITION_STALLED",
     CAUSE,
     says="The committed offset does not move although there is more to read.",
-    is_not="an idle topic, control records at the end of the log, a declared pause, or the silence during a rebalance.",
+    is_not="an idle topic, control records at the end of the log, a declared pause, or the silence "
+    "during a rebalance.",
     advice=(
         "silent: take a thread dump of the owner, or look in its log for what it waits for",
         "silent: then restart that one member",
-        "repeating: read the record at that offset, and look for a retry loop or a pause at the owner",
+        (
+            "repeating: read the record at that offset, and look for a retry loop or a pause at "
+            "the "
+            "owner"
+        ),
         "repeating: skip the record or send it to a dead-letter topic only if it is to blame",
     ),
     avoid=("do not add consumers for a stalled partition: it has one owner",),
@@ -62,18 +71,27 @@ ALL_SILENT_SHARE = fixed("all_silent_share", 0.8, "share of the partitions, from
     open_after=1,
 )
 def partition_stalled(signals: Signals) -> list[Observation]:
-    """The committed offset does not move with more to read, for longer than its owner's commit interval explains.
+    """The committed offset does not move with more to read, past the owner's commit interval.
 
-    That is at least three intervals and a minute. If the owner commits nothing at all, it is at least two minutes, and
-    a minute more than the session timeout: the owner may be in a long batch, or dead and not yet evicted. While four of
-    five partitions of a group do not move, no single one counts as stalled. A finding stays open until an offset moves
-    or nothing is left to read.
+    The time is longer than that interval explains.
+
+    That is at least three intervals and a minute. If the owner commits nothing at all, it is at
+    least two minutes, and a minute more than the session timeout: the owner may be in a long
+    batch, or dead and not yet evicted. While four of five partitions of a group do not move, no
+    single one counts as stalled. A finding stays open until an offset moves or nothing is left to
+    read.
     """
-    stalled = [(each, int(row)) for each in signals.topics for row in np.flatnonzero(each.is_stalled)]
-    stalled = [(each, row) for each, row in stalled if each.stall_kind[row] != HELD]  # no fault of its reader
+    stalled = [
+        (each, int(row)) for each in signals.topics for row in np.flatnonzero(each.is_stalled)
+    ]
+    # no fault of its reader
+    stalled = [(each, row) for each, row in stalled if each.stall_kind[row] != HELD]
     stuck = _stuck_on_poison(signals)
-    stalled = [(each, row) for each, row in stalled if each.frame.named("slot")[row, -1] not in stuck]
-    if not signals.member_count:  # nobody is there to move anything, but someone may commit the same offset for ever
+    stalled = [
+        (each, row) for each, row in stalled if each.frame.named("slot")[row, -1] not in stuck
+    ]
+    # nobody is there to move anything, but someone may commit the same offset for ever
+    if not signals.member_count:
         stalled = [
             (each, row)
             for each, row in stalled
@@ -89,9 +107,15 @@ def partition_stalled(signals: Signals) -> list[Observation]:
 
 
 def _stuck_on_poison(signals: Signals) -> set[str]:
-    """Return slots of members with the partition of an open poison pill: all else they have waits for that record."""
+    """Return slots of members with the partition of an open poison pill.
+
+    All their other partitions wait for that record.
+    """
     places = {
-        (track.topic, number) for track in signals.memory.tracks if _is_open_pill(track) for number in track.partitions
+        (track.topic, number)
+        for track in signals.memory.tracks
+        if _is_open_pill(track)
+        for number in track.partitions
     }
     return {
         str(each.frame.named("slot")[row, -1])
@@ -106,10 +130,12 @@ def _is_open_pill(track: Track) -> bool:
 
 
 def _going_on(signals: Signals, code: str, found: list[Observation]) -> list[Observation]:
-    """Open findings of this rule that are not found again, and whose offsets have not moved and have more to read.
+    """Return open findings of this rule that are not found again and continue unchanged.
 
-    A clock that begins again, at another owner or after a reset, is no sign that anybody got on. Without members it
-    is not known whether anybody could.
+    Their offsets have not moved and have more to read.
+
+    A clock that begins again, at another owner or after a reset, is no sign that anybody got on.
+    Without members it is not known whether anybody could.
     """
     shown = [each for each in found if each.state == HOLDS]
     places_shown = {(each.topic, number) for each in shown for number in each.partitions}
@@ -118,7 +144,12 @@ def _going_on(signals: Signals, code: str, found: list[Observation]) -> list[Obs
     for track in signals.memory.tracks:
         own = {(track.topic, number) for number in track.partitions}
         is_found = track.subject in subjects if track.subject else bool(own & places_shown)
-        if track.code != code or track.opened_ms is None or is_found or not (places := _unmoved(signals, track)):
+        if (
+            track.code != code
+            or track.opened_ms is None
+            or is_found
+            or not (places := _unmoved(signals, track))
+        ):
             continue
         lag = known_sum(np.array([each.lag[row] for each, row in places]))
         still.append(
@@ -129,7 +160,13 @@ def _going_on(signals: Signals, code: str, found: list[Observation]) -> list[Obs
                 track.partitions,
                 track.subject,
                 track.confidence,
-                evidence=known({"frozen_seconds": float(min(each.frame["frozen"][row, -1] for each, row in places))}),
+                evidence=known(
+                    {
+                        "frozen_seconds": float(
+                            min(each.frame["frozen"][row, -1] for each, row in places)
+                        )
+                    }
+                ),
                 evidence_text={"kind": _kind_of(places) or UNKNOWN_KIND},
                 explained=share_of_lag(signals, lag),
                 abstains=not signals.member_count,
@@ -139,7 +176,9 @@ def _going_on(signals: Signals, code: str, found: list[Observation]) -> list[Obs
 
 
 def _unmoved(signals: Signals, track: Track) -> list[tuple[TopicSignals, int]]:
-    """Return the partitions of a finding, if none has moved on since it began to hold and some has more to read.
+    """Return a finding's partitions if none has moved since it began to hold.
+
+    One of them must have more to read.
 
     An offset that somebody set further on is none that its owner has reached.
     """
@@ -154,19 +193,28 @@ def _unmoved(signals: Signals, track: Track) -> list[tuple[TopicSignals, int]]:
         if track.subject:
             is_own = (each.frame.named("slot")[:, since:] == track.subject).any(axis=1)
         for row in np.flatnonzero(is_own).tolist():
-            committed, partition = each.frame["committed"][row, since:], int(each.frame.partitions[row])
+            committed, partition = (
+                each.frame["committed"][row, since:],
+                int(each.frame.partitions[row]),
+            )
             reached = committed[1:][np.diff(committed) > 0].tolist()
-            has_read = any((each.frame.topic, partition, offset) not in set_to for offset in reached)
+            has_read = any(
+                (each.frame.topic, partition, offset) not in set_to for offset in reached
+            )
             if has_read or each.stall_kind[row] == HELD:
                 return []
             found.append((each, row))
-    return found if any(each.lag[row] != 0 for each, row in found) else []  # nor is it over if that is unknown
+    # nor is it over if that is unknown
+    return found if any(each.lag[row] != 0 for each, row in found) else []
 
 
 def _is_committed(signals: Signals, topic: TopicSignals, row: int) -> bool:
-    """Return True if an offset was committed in the newest windows, which are as many as a commit interval takes.
+    """Return True if an offset was committed in the newest windows.
 
-    Those until a window after the newest generation do not count: members may have made them before they left.
+    There are as many of these windows as a commit interval takes.
+
+    Those until a window after the newest generation do not count: members may have made them
+    before they left.
     """
     interval, rows = float(np.nan_to_num(topic.interval[row])), signals.frame.live_generations
     windows = max(1, math.ceil(OVERDUE_INTERVALS * interval / signals.frame.window_seconds))
@@ -192,14 +240,20 @@ def _by_member(
 
 
 def _matters(places: list[tuple[TopicSignals, int]]) -> bool:
-    """Return True if there are unread records; if lag is unknown after a deletion, if the log holds any."""
+    """Return True if there are unread records.
+
+    If lag is unknown after a deletion, return True if the log holds any.
+    """
     return any(
-        each.lag[row] > 0 or (np.isnan(each.lag[row]) and each.frame["end"][row, -1] > each.frame["start"][row, -1])
+        each.lag[row] > 0
+        or (np.isnan(each.lag[row]) and each.frame["end"][row, -1] > each.frame["start"][row, -1])
         for each, row in places
     )
 
 
-def _stall(signals: Signals, places: list[tuple[TopicSignals, int]], subject: str, severity: str) -> Observation:
+def _stall(
+    signals: Signals, places: list[tuple[TopicSignals, int]], subject: str, severity: str
+) -> Observation:
     topic, row = places[0]
     kind = _kind_of(places)
     known_lag = [float(each.lag[at]) for each, at in places if not np.isnan(each.lag[at])]
@@ -218,13 +272,17 @@ def _stall(signals: Signals, places: list[tuple[TopicSignals, int]], subject: st
         "PARTITION_STALLED",
         severity=severity,
         topic=topics.pop() if len(topics) == 1 else "",
-        partitions=tuple(int(each.frame.partitions[at]) for each, at in places) if len(places) == 1 else (),
+        partitions=tuple(int(each.frame.partitions[at]) for each, at in places)
+        if len(places) == 1
+        else (),
         subject=subject,
         evidence=evidence,
         evidence_text={
             "kind": kind,
             "owner": topic.frame.named("slot")[row, -1],
-            "partitions": ", ".join(f"{each.frame.topic}-{each.frame.partitions[at]}" for each, at in places[:20]),
+            "partitions": ", ".join(
+                f"{each.frame.topic}-{each.frame.partitions[at]}" for each, at in places[:20]
+            ),
         },
         guards=_guards(signals, places, kind),
         explained=share_of_lag(signals, lag),
@@ -237,30 +295,43 @@ def _kind_of(places: list[tuple[TopicSignals, int]]) -> str:
 
 
 def _guards(signals: Signals, places: list[tuple[TopicSignals, int]], kind: str) -> dict[str, str]:
-    """Return the guards of a stall; an owner that repeats its commit is alive, but may have had no time to read."""
+    """Return the guards of a stall.
+
+    An owner that repeats its commit is alive, but may have had no time to read.
+    """
     may_be_silent = kind != "repeating"
     held_up = {
         "no rebalance is running": may_be_silent and signals.state not in SETTLED,
         "its owner had time to read": not _had_time(signals, places, kind),
         "its owner does not start again and again": _dies(signals, places),
-        "others of the group have moved on": may_be_silent and not _have_others_moved(signals, places),
+        "others of the group have moved on": may_be_silent
+        and not _have_others_moved(signals, places),
     }
     return {name: guard(is_so) for name, is_so in held_up.items()}
 
 
 def _had_time(signals: Signals, places: list[tuple[TopicSignals, int]], kind: str) -> bool:
-    """Return True if the newest rebalance ended as long ago as a stall must last: during it nobody could read.
+    """Return True if the newest rebalance ended as long ago as a stall must last.
 
-    Who has died since then is missed a session later. One that repeats a commit is there, and had time if it has been
-    for so long and read others of its partitions; in rebalances members commit what they have as they lose it.
+    During a rebalance nobody could read.
+
+    Who has died since then is missed a session later. One that repeats a commit is there, and had
+    time if it has been for so long and read others of its partitions; in rebalances members commit
+    what they have as they lose it.
     """
     rows = signals.frame.live_generations
     if not rows:
         return True
-    intervals = [float(each.interval[row]) for each, row in places if np.isfinite(each.interval[row])]
-    session = max((row.get("session_timeout_ms") or 0 for row in signals.frame.members), default=0) / 1000
+    intervals = [
+        float(each.interval[row]) for each, row in places if np.isfinite(each.interval[row])
+    ]
+    session = (
+        max((row.get("session_timeout_ms") or 0 for row in signals.frame.members), default=0) / 1000
+    )
     limit = max(
-        signals.parameters.stall_min_seconds, signals.parameters.stall_ci * max(intervals, default=0.0), session
+        signals.parameters.stall_min_seconds,
+        signals.parameters.stall_ci * max(intervals, default=0.0),
+        session,
     )
     if kind == "repeating":
         limit = signals.parameters.stall_min_seconds
@@ -271,34 +342,47 @@ def _had_time(signals: Signals, places: list[tuple[TopicSignals, int]], kind: st
 def _have_others_moved(signals: Signals, places: list[tuple[TopicSignals, int]]) -> bool:
     """Return True if the group as a whole has kept reading for as long as a stall must last.
 
-    A group that nobody reads, or whose commits are refused, stands on all of its partitions. By the moment at which
-    each of them committed last, some look stalled before the others, and some after them.
+    A group that nobody reads, or whose commits are refused, stands on all of its partitions. By the
+    moment at which each of them committed last, some look stalled before the others, and some after
+    them.
     """
     frames = [each.frame for each in signals.topics]
     total = sum(len(each.partitions) for each in frames)
     if total == 1:
         return True
-    late = sum((_overdue(each, signals.parameters.stall_min_seconds).sum(axis=0) for each in frames), start=0)
+    late = sum(
+        (_overdue(each, signals.parameters.stall_min_seconds).sum(axis=0) for each in frames),
+        start=0,
+    )
     windows = np.flatnonzero(late >= ALL_SILENT_SHARE * total)
     if not len(windows):
         return True
     # in the window after it some may have moved on at its very end
     seconds = (len(signals.frame.windows) - 2 - int(windows[-1])) * signals.frame.window_seconds
-    intervals = [float(each.interval[row]) for each, row in places if np.isfinite(each.interval[row])]
+    intervals = [
+        float(each.interval[row]) for each, row in places if np.isfinite(each.interval[row])
+    ]
     return seconds >= max(
-        signals.parameters.stall_min_seconds, signals.parameters.stall_ci * max(intervals, default=0.0)
+        signals.parameters.stall_min_seconds,
+        signals.parameters.stall_ci * max(intervals, default=0.0),
     )
 
 
 def _overdue(frame: TopicFrame, unknown_seconds: float) -> Flags:
-    """Return a mask [partitions, windows]: there is, or may be, more to read and the next commit is overdue."""
+    """Return a mask [partitions, windows] of overdue commits with more to read.
+
+    There is, or may be, more to read, and the next commit is overdue.
+    """
     interval = np.where(np.isnan(frame["interval"]), unknown_seconds, frame["interval"])
     found: Flags = (frame["lag"] != 0) & (frame["frozen"] > OVERDUE_INTERVALS * interval)
     return found
 
 
 def _read_others(signals: Signals, places: list[tuple[TopicSignals, int]]) -> bool:
-    """Return True if each owner has read others meanwhile; its partition that stands for the shortest time decides."""
+    """Return True if each owner has read other partitions meanwhile.
+
+    The partition with the shortest standstill of the owner decides.
+    """
     shortest: dict[tuple[str, str], tuple[TopicSignals, int]] = {}
     for each, row in sorted(places, key=lambda place: -place[0].frame["frozen"][place[1], -1]):
         shortest[each.frame.topic, str(each.frame.named("slot")[row, -1])] = each, row
@@ -306,15 +390,19 @@ def _read_others(signals: Signals, places: list[tuple[TopicSignals, int]]) -> bo
 
 
 def _reads_others(signals: Signals, topic: TopicSignals, row: int) -> bool:
-    """Return True if a partition's owner has read others meanwhile, and for as long as a stall must last.
+    """Return True if a partition's owner has read others for as long as a stall must last.
 
-    Who has just joined and is behind takes its partitions in turn, and some wait; who dies is missed a session later.
-    For an owner that has no others, members speak that lived through the same rebalances.
+    Who has just joined and is behind takes its partitions in turn, and some wait; who dies is
+    missed a session later. For an owner that has no others, members speak that lived through the
+    same rebalances.
     """
     membership, slots = signals.membership, topic.frame.named("slot")[:, -1]
     if not slots[row]:
         return False
-    seconds, joined_at = float(topic.frame["frozen"][row, -1]), membership.joined_at.get(membership.place(slots[row]))
+    seconds, joined_at = (
+        float(topic.frame["frozen"][row, -1]),
+        membership.joined_at.get(membership.place(slots[row])),
+    )
     if joined_at is not None:
         seconds = min(seconds, (signals.frame.now - joined_at).total_seconds())
     since = max(1, int(seconds // signals.frame.window_seconds))
@@ -323,13 +411,17 @@ def _reads_others(signals: Signals, topic: TopicSignals, row: int) -> bool:
     is_read = topic.frame["frozen"][:, -1] <= seconds - signals.parameters.stall_min_seconds
     others = np.flatnonzero(is_read & ~topic.is_stalled & (is_own if has_others else True)).tolist()
     return any(
-        (topic.frame["consumed"][place, -since:] > 0).any() and (has_others or not _is_looping(signals, slots[place]))
+        (topic.frame["consumed"][place, -since:] > 0).any()
+        and (has_others or not _is_looping(signals, slots[place]))
         for place in others
     )
 
 
 def _dies(signals: Signals, places: list[tuple[TopicSignals, int]]) -> bool:
-    """Return True if all owners are members that leave repeatedly: their partitions wait until they are evicted."""
+    """Return True if all owners are members that leave repeatedly.
+
+    Their partitions wait until they are evicted.
+    """
     return all(_is_looping(signals, each.frame.named("slot")[row, -1]) for each, row in places)
 
 
@@ -342,8 +434,14 @@ def _is_looping(signals: Signals, slot: str) -> bool:
     "POISON_PILL_SUSPECT",
     CAUSE,
     says="One record causes the eviction of every member that reads it.",
-    is_not=("a sink that is down, which stops many partitions at once. Owners that change in a deploy do not count."),
-    advice=("read the record at that offset and send it to a dead-letter topic", "cap the retries of one record"),
+    is_not=(
+        "a sink that is down, which stops many partitions at once. Owners that change in a "
+        "deploy do not count."
+    ),
+    advice=(
+        "read the record at that offset and send it to a dead-letter topic",
+        "cap the retries of one record",
+    ),
     avoid=("do not restart members: the next owner reads the same record",),
     falsifier="two partitions of one owner stall one after the other",
     inhibits=(
@@ -363,7 +461,8 @@ def _is_looping(signals: Signals, slot: str) -> bool:
 def poison_pill_suspect(signals: Signals) -> list[Observation]:
     """A committed offset does not move while one owner after the other is evicted from the group.
 
-    Partitions that stood since then and had the same owners are named together, but only after ten minutes.
+    Partitions that stood since then and had the same owners are named together, but only after ten
+    minutes.
     """
     found = _suspected(signals)
     return found + _going_on(signals, "POISON_PILL_SUSPECT", found)
@@ -375,11 +474,19 @@ def _suspected(signals: Signals) -> list[Observation]:
     if found is None or (len(found.rows) > 1 and found.frozen_seconds < POISON_ALIKE_SECONDS):
         return []
     slots = {each.slot for each in found.evictions}
-    if len(slots) < POISON_EVICTIONS or len({each.at for each in found.evictions}) < POISON_EVICTIONS:
+    if (
+        len(slots) < POISON_EVICTIONS
+        or len({each.at for each in found.evictions}) < POISON_EVICTIONS
+    ):
         return []
     topic = found.topic
     numbers = [int(topic.frame.partitions[row]) for row in found.rows]
-    named = {(each.topic, part) for each in signals.memory.tracks if _is_open_pill(each) for part in each.partitions}
+    named = {
+        (each.topic, part)
+        for each in signals.memory.tracks
+        if _is_open_pill(each)
+        for part in each.partitions
+    }
     if named and named.isdisjoint((topic.frame.topic, number) for number in numbers):
         return []  # its owners were evicted with that one, and it waits for them to reach it
     offsets = topic.frame["committed"][list(found.rows), -1]
@@ -398,7 +505,9 @@ def _suspected(signals: Signals) -> list[Observation]:
                 "frozen_seconds": found.frozen_seconds,
             },
             evidence_text={
-                "offsets": ", ".join(f"{number} at {at:.0f}" for number, at in zip(numbers, offsets, strict=True))
+                "offsets": ", ".join(
+                    f"{number} at {at:.0f}" for number, at in zip(numbers, offsets, strict=True)
+                )
             },
             guards={
                 "fewer than 30 % of the partitions stand since then": (
@@ -426,7 +535,11 @@ def _suspected(signals: Signals) -> list[Observation]:
 )
 def partition_unowned(signals: Signals) -> list[Observation]:
     """A partition of a subscribed topic was assigned to no member for ten minutes."""
-    if not signals.member_count or signals.frame.fact.get("protocol_type") not in (None, "", "consumer"):
+    if not signals.member_count or signals.frame.fact.get("protocol_type") not in (
+        None,
+        "",
+        "consumer",
+    ):
         return []
     windows = max(1, round(UNOWNED_SECONDS / signals.frame.window_seconds))
     wanted = signals.frame.fact.get("topics")

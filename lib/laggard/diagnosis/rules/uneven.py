@@ -1,4 +1,4 @@
-"""Conditions of D13 and D15 to D18: lag that some partitions, a member, a host or a broker have to themselves."""
+"""Conditions of D13 and D15 to D18: lag of some partitions, a member, a host or a broker only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,15 @@ from laggard.diagnosis.rules.rule import (
     share_of_lag,
     suppresses,
 )
-from laggard.diagnosis.signals.attribution import BROKER, COSTLY, HOST, HOT, MEMBER, UNEVEN, searchable
+from laggard.diagnosis.signals.attribution import (
+    BROKER,
+    COSTLY,
+    HOST,
+    HOT,
+    MEMBER,
+    UNEVEN,
+    searchable,
+)
 from laggard.diagnosis.signals.group import Cause, Signals, TopicSignals
 from laggard.diagnosis.signals.hot import (
     WANDER_PLACES,
@@ -45,10 +53,13 @@ COMPACTED_DOUBT = fixed("compacted_doubt", 0.3, "of confidence, taken off")
 _ATTRIBUTION = ("attr_explained", "attr_purity", "attr_p")
 # what other keys cost stands wherever they are advised
 OTHER_KEYS = (
-    "Changing the key breaks consumers that rely on it: old records stay where they are and the order per key is lost"
+    "Changing the key breaks consumers that rely on it: old records stay where they are and the "
+    "order per key is lost"
     " at the switch. Plan a new topic."
 )
-MILD_FACTOR = fixed("mild_factor", 0.9, "of the confidence, for a member that is slower, but not by much")
+MILD_FACTOR = fixed(
+    "mild_factor", 0.9, "of the confidence, for a member that is slower, but not by much"
+)
 CORRELATED_GROUPS = fixed("correlated_groups", 2, "groups of different clients")
 
 
@@ -58,7 +69,8 @@ CORRELATED_GROUPS = fixed("correlated_groups", 2, "groups of different clients")
     CAUSE,
     says="A few partitions get more records than one member can handle.",
     is_not=(
-        "what a slow owner leaves, nor records that take longer: each of them gets more than the best member ever"
+        "what a slow owner leaves, nor records that take longer: each of them gets more than the "
+        "best member ever"
         " read, or has an owner that reads nearly as much. An owner may be slow besides."
     ),
     advice=(
@@ -79,9 +91,12 @@ CORRELATED_GROUPS = fixed("correlated_groups", 2, "groups of different clients")
     open_after=2,
 )
 def hot_partition(signals: Signals) -> list[Observation]:
-    """Lag is on partitions that get more records than one owner can consume, or that retention overtakes meanwhile.
+    """Lag is on partitions with more records than one owner can consume, or overtaken meanwhile.
 
-    While the hot partition changes from window to window, a finding stays open for those that were hot lately.
+    Retention then overtakes them.
+
+    While the hot partition changes from window to window, a finding stays open for those that were
+    hot lately.
     """
     found, every = [], _causes(signals, HOT)
     for topic in signals.topics:
@@ -97,12 +112,18 @@ def hot_partition(signals: Signals) -> list[Observation]:
             partitions = tuple(topic.frame.partitions[places].tolist())
             if partitions:  # what an owner can do is not known
                 name = topic.frame.topic
-                found.append(Observation("HOT_PARTITION_ARRIVAL", topic=name, partitions=partitions, abstains=True))
+                found.append(
+                    Observation(
+                        "HOT_PARTITION_ARRIVAL", topic=name, partitions=partitions, abstains=True
+                    )
+                )
     return found + _wandering_on(signals, found)
 
 
 def _wandering_on(signals: Signals, shown: list[Observation]) -> list[Observation]:
-    """Open findings of partitions that were hot lately, if a hot one wanders and they are not `shown` by themselves.
+    """Return open findings of recently hot partitions that are not `shown` by themselves.
+
+    They count if a hot partition wanders.
 
     They are hot again in their turn.
     """
@@ -122,9 +143,18 @@ def _wandering_on(signals: Signals, shown: list[Observation]) -> list[Observatio
     return found
 
 
-def _hot(signals: Signals, topic: TopicSignals, places: tuple[int, ...], cause: Cause | None = None) -> Observation:
-    """Return the observation of these rows; `cause` is the cause of their lag, None if their lag is unknown."""
-    owners = [owner for owner in (owner_of(signals, topic, place) for place in places) if owner is not None]
+def _hot(
+    signals: Signals, topic: TopicSignals, places: tuple[int, ...], cause: Cause | None = None
+) -> Observation:
+    """Return the observation of these rows.
+
+    `cause` is the cause of their lag, None if their lag is unknown.
+    """
+    owners = [
+        owner
+        for owner in (owner_of(signals, topic, place) for place in places)
+        if owner is not None
+    ]
     partitions = tuple(topic.frame.partitions[list(places)].tolist())
     evidence = {
         "n_eff_partitions": topic.shape.n_eff,
@@ -140,7 +170,10 @@ def _hot(signals: Signals, topic: TopicSignals, places: tuple[int, ...], cause: 
         partitions=partitions,
         confidence=CONFIDENCE - COMPACTED_DOUBT * is_compacted(topic),
         evidence=known(evidence),
-        evidence_text={"owners": ", ".join(owner.slot for owner in owners), "sample": f"keys of {keys}"},
+        evidence_text={
+            "owners": ", ".join(owner.slot for owner in owners),
+            "sample": f"keys of {keys}",
+        },
         guards={"not_new": guard(False)},
         explained=_of_group(signals, [cause]) if cause else 0.0,
     )
@@ -151,7 +184,10 @@ def _hot(signals: Signals, topic: TopicSignals, places: tuple[int, ...], cause: 
     "COSTLY_PARTITION",
     CAUSE,
     says="Some partitions get no more records than the others but take longer, with every owner.",
-    is_not=("a hot partition, as it gets no more than the others, nor a slow member, as it lags with every owner."),
+    is_not=(
+        "a hot partition, as it gets no more than the others, nor a slow member, as it lags with "
+        "every owner."
+    ),
     advice=(
         "Compare the size of their records and the work per record with the others.",
         "Take the expensive work out of the poll loop.",
@@ -166,7 +202,8 @@ def _hot(signals: Signals, topic: TopicSignals, places: tuple[int, ...], cause: 
 def costly_partition(signals: Signals) -> list[Observation]:
     """Partitions that get no more records than the others take longer, with every owner.
 
-    Not evaluated while the group is busy with rebalances: members that restart begin late with some partitions.
+    Not evaluated while the group is busy with rebalances: members that restart begin late with some
+    partitions.
     """
     found = []
     ratio = signals.time_in_rebalance
@@ -202,8 +239,15 @@ def costly_partition(signals: Signals) -> list[Observation]:
 
 
 def proven_costly(signals: Signals) -> tuple[tuple[str, int], ...]:
-    """Return partitions to remember as costly: the move that proved it leaves the recorded hour, the lag does not."""
-    costly = {(cause.topic, partition) for cause in _causes(signals, COSTLY) for partition in cause.partitions}
+    """Return partitions to remember as costly.
+
+    The move that proved it leaves the recorded hour, the lag does not.
+    """
+    costly = {
+        (cause.topic, partition)
+        for cause in _causes(signals, COSTLY)
+        for partition in cause.partitions
+    }
     costly |= set(signals.memory.costly)
     return tuple(
         sorted(
@@ -219,13 +263,19 @@ def proven_costly(signals: Signals) -> tuple[tuple[str, int], ...]:
     "D16",
     "SLOW_MEMBER",
     CAUSE,
-    says="One member consumes less than the others can. If it has more to do than they have: less than it did before.",
+    says="One member consumes less than the others can. If it has more to do than they have: less "
+    "than it did before.",
     is_not=(
-        "a member that was assigned more than others and does as much as ever (ASSIGNMENT_IMBALANCE), nor one in the"
+        "a member that was assigned more than others and does as much as ever "
+        "(ASSIGNMENT_IMBALANCE), nor one in the"
         " middle of a deploy."
     ),
     advice=(
-        "Look at that instance: garbage collection, CPU limit, a busy neighbour, its connection to the sink.",
+        (
+            "Look at that instance: garbage collection, CPU limit, a busy neighbour, its "
+            "connection "
+            "to the sink."
+        ),
         "Restart or replace it only after that.",
     ),
     not_more=("Do not add members before it is repaired: it keeps its share of the partitions.",),
@@ -237,7 +287,7 @@ def proven_costly(signals: Signals) -> tuple[tuple[str, int], ...]:
     open_after=2,
 )
 def slow_member(signals: Signals) -> list[Observation]:
-    """One member consumes less than the others can, or than it did before, and its partitions lag."""
+    """One member consumes less than the others can, or than before, and its partitions lag."""
     return _slow(signals, "SLOW_MEMBER", MEMBER)
 
 
@@ -246,11 +296,15 @@ def slow_member(signals: Signals) -> list[Observation]:
     "SLOW_HOST",
     CAUSE,
     says=(
-        "All members on one host consume less than the others can. If they have more to do than these: less than they"
+        "All members on one host consume less than the others can. If they have more to do than "
+        "these: less than they"
         " did before."
     ),
     is_not="one slow member: at least two on the host are slow, and others elsewhere are not.",
-    advice=("Look at that host: CPU, disk, network, other workloads.", "Move its members elsewhere."),
+    advice=(
+        "Look at that host: CPU, disk, network, other workloads.",
+        "Move its members elsewhere.",
+    ),
     avoid=("Do not add members to that host.",),
     falsifier="after a member or a partition moves, the lag follows it",
     thresholds=("slow_ratio", "slow_ratio_strong", *_ATTRIBUTION),
@@ -259,7 +313,7 @@ def slow_member(signals: Signals) -> list[Observation]:
     rank=270,
 )
 def slow_host(signals: Signals) -> list[Observation]:
-    """All members of a host with two or more consume less than they should, and their partitions lag."""
+    """All members of a host with two or more consume too little, and their partitions lag."""
     return _slow(signals, "SLOW_HOST", HOST)
 
 
@@ -283,7 +337,9 @@ def _slow(signals: Signals, code: str, label: str) -> list[Observation]:
         }
         text = {"partitions": "; ".join(map(_named, mine)), "members": ", ".join(slowness.slots)}
         text |= {f"alternative_{name}": value for name, value in first.alternatives.items()}
-        factor = (1.0 if slowness.ratio <= signals.parameters.slow_ratio_strong else MILD_FACTOR) * _doubt(first)
+        factor = (
+            1.0 if slowness.ratio <= signals.parameters.slow_ratio_strong else MILD_FACTOR
+        ) * _doubt(first)
         found.append(
             Observation(
                 code,

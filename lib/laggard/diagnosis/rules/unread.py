@@ -38,7 +38,10 @@ _SILENT_INTERVALS = fixed("silent_intervals", 5, "commit intervals")
     "EMPTY_WITH_LAG",
     CAUSE,
     says="Records wait and the group has no member.",
-    is_not=("a stall, nor a problem of sizing. A reader that commits without being a member shows by its commits."),
+    is_not=(
+        "a stall, nor a problem of sizing. A reader that commits without being a member shows by "
+        "its commits."
+    ),
     advice=("start the consumers",),
     avoid=("do not size the group before it runs",),
     falsifier="an offset of the group is committed",
@@ -48,7 +51,10 @@ _SILENT_INTERVALS = fixed("silent_intervals", 5, "commit intervals")
     open_after=1,
 )
 def empty_with_lag(signals: Signals) -> Iterator[Observation]:
-    """Records wait, the group has had no member for ten minutes, and nobody commits at the interval seen so far."""
+    """Records wait, the group has had no member for ten minutes, and no client commits.
+
+    A client would commit at the interval seen so far.
+    """
     if signals.state not in EMPTY or not _is_behind(signals) or not _has_no_members(signals):
         return
     # where commits are not counted, an offset that moved on says that somebody commits
@@ -72,7 +78,9 @@ def empty_with_lag(signals: Signals) -> Iterator[Observation]:
     "COMMITS_STOPPED",
     CAUSE,
     says="The group has members and records arrive, but no partition is committed.",
-    is_not="one stalled partition: all are affected. A group that never committed keeps its offsets elsewhere.",
+    is_not="one stalled partition: all are affected. A group that never committed keeps its "
+    "offsets "
+    "elsewhere.",
     advice=(
         "look for a hang or an outage of the system that they write to",
         "look for failed commits in the members' logs",
@@ -87,7 +95,12 @@ def commits_stopped(signals: Signals) -> Iterator[Observation]:
     """The group has members and records arrive, but no partition is committed any more."""
     is_consumer = signals.frame.fact.get("group_type") not in ("share", "streams")
     # where commits are not counted, a group that commits the same offsets again looks alike
-    if not signals.member_count or not _is_behind(signals) or not is_consumer or not _counts_commits(signals):
+    if (
+        not signals.member_count
+        or not _is_behind(signals)
+        or not is_consumer
+        or not _counts_commits(signals)
+    ):
         return
     seconds = _silence_seconds(signals)
     arrival = _arrival(signals)
@@ -95,11 +108,16 @@ def commits_stopped(signals: Signals) -> Iterator[Observation]:
     if arrival <= 0 or not _covers(signals, span) or _sum_newest(signals, "commits", span) > 0:
         return
     has_committed = any(
-        known_sum(each.frame["commits"]) or np.isfinite(each.frame["committed"][:, -1]).any() for each in signals.topics
+        known_sum(each.frame["commits"]) or np.isfinite(each.frame["committed"][:, -1]).any()
+        for each in signals.topics
     )
     yield Observation(
         "COMMITS_STOPPED",
-        evidence={"seconds": seconds, "arrival_rate": arrival, "members": float(signals.member_count)},
+        evidence={
+            "seconds": seconds,
+            "arrival_rate": arrival,
+            "members": float(signals.member_count),
+        },
         guards={
             "it has committed before": passes(has_committed),
             "no rebalance since": guard(_has_rebalanced(signals, span)),
@@ -109,14 +127,24 @@ def commits_stopped(signals: Signals) -> Iterator[Observation]:
 
 
 def _silence_seconds(signals: Signals) -> float:
-    """Return the silence in seconds after which commits have stopped: commit intervals and the longest poll interval.
+    """Return the silence in seconds after which commits have stopped.
+
+    It is made of commit intervals and the longest poll interval.
 
     A checkpoint may come every ten minutes: without an interval only a long silence says anything.
     """
-    intervals = [float(value) for each in signals.topics for value in each.interval[np.isfinite(each.interval)]]
+    intervals = [
+        float(value)
+        for each in signals.topics
+        for value in each.interval[np.isfinite(each.interval)]
+    ]
     whole = (signals.parameters.look_back_windows - 1) * signals.frame.window_seconds
     silence = _SILENT_INTERVALS * max(intervals) if intervals else whole
-    timeouts = [row["rebalance_timeout_ms"] for row in signals.frame.members if row.get("rebalance_timeout_ms")]
+    timeouts = [
+        row["rebalance_timeout_ms"]
+        for row in signals.frame.members
+        if row.get("rebalance_timeout_ms")
+    ]
     longest = max(timeouts) / 1000 if timeouts else DEFAULT_POLL_SECONDS
     return max(silence, longest, signals.frame.window_seconds)
 
@@ -126,16 +154,21 @@ def _silence_seconds(signals: Signals) -> float:
     "TOPIC_LEFT_BEHIND",
     HYGIENE,
     says="The group keeps offsets of a topic that no member subscribes to any more.",
-    is_not="a stall: no member tries to read it. Its lag is no reason to scale, and does not count in the verdict.",
+    is_not="a stall: no member tries to read it. Its lag is no reason to scale, and does not count "
+    "in the verdict.",
     advice=(
-        "if the topic was dropped from the subscription by mistake, subscribe to it again before its offsets expire",
+        (
+            "if the topic was dropped from the subscription by mistake, subscribe to it again "
+            "before "
+            "its offsets expire"
+        ),
         "if not, delete its offsets: kafka-consumer-groups.sh --delete-offsets",
     ),
     falsifier="a member subscribes to the topic, or its offsets are deleted",
     thresholds=("offsets_retention_minutes",),
 )
 def topic_left_behind(signals: Signals) -> Iterator[Observation]:
-    """The group has members, none of them subscribes to the topic, and its offsets are still there."""
+    """The group has members, but none subscribes to the topic, and its offsets are still there."""
     observed = signals.frame.offsets_retention_minutes
     retention = signals.parameters.offsets_retention_minutes if observed is None else observed
     for each in signals.left_topics:
@@ -148,17 +181,26 @@ def topic_left_behind(signals: Signals) -> Iterator[Observation]:
 
 
 def _is_behind(signals: Signals) -> bool:
-    """Return True if lag is significant, or unknown because unread records were deleted: there is more to read."""
+    """Return True if lag is significant, or unknown because unread records were deleted.
+
+    In that case there is more to read.
+    """
     return signals.is_material or any(is_lost(each.frame).any() for each in signals.topics)
 
 
 def _counts_commits(signals: Signals) -> bool:
-    """Return True if commits of a partition were counted in the newest window; polled commits are not counted."""
+    """Return True if commits of a partition were counted in the newest window.
+
+    Polled commits are not counted.
+    """
     return any(np.isfinite(each.frame["commits"][:, -1]).any() for each in signals.topics)
 
 
 def _has_no_members(signals: Signals) -> bool:
-    """Return True if the group had no member in the last ten minutes, at the end of a window or in between."""
+    """Return True if the group had no member at any time in the last ten minutes.
+
+    This is at the end of a window or in between.
+    """
     windows = max(1, round(signals.parameters.quiet_seconds / signals.frame.window_seconds))
     facts = signals.frame.facts[-windows:]
     if len(facts) < windows or any(row is None or row.get("members") for row in facts):
@@ -170,7 +212,10 @@ def _has_no_members(signals: Signals) -> bool:
 
 
 def _has_rebalanced(signals: Signals, seconds: float) -> bool:
-    """Return True if members joined in the last `seconds`: silence counts from then, and a late poller leaves again."""
+    """Return True if members joined in the last `seconds`.
+
+    Silence counts from then, and a late poller leaves again.
+    """
     since = signals.frame.now - timedelta(seconds=seconds)
     return any(row["record_timestamp"] >= since for row in signals.frame.live_generations)
 
@@ -190,9 +235,13 @@ def external_committer(signals: Signals) -> Iterator[Observation]:
     """A client that is not a member commits offsets: the lag depends on its commit interval."""
     if not _has_no_members(signals):
         return
-    intervals = [float(value) for each in signals.topics for value in each.interval if np.isfinite(value)]
+    intervals = [
+        float(value) for each in signals.topics for value in each.interval if np.isfinite(value)
+    ]
     # the last member may have committed in the window it left in, the first of these
-    commits = _sum_newest(signals, "commits", signals.parameters.quiet_seconds - signals.frame.window_seconds)
+    commits = _sum_newest(
+        signals, "commits", signals.parameters.quiet_seconds - signals.frame.window_seconds
+    )
     if commits:
         numbers = {"commits": commits, "commit_interval_seconds": max(intervals, default=None)}
         yield Observation("EXTERNAL_COMMITTER", INFO, evidence=known(numbers))
@@ -202,7 +251,8 @@ def external_committer(signals: Signals) -> Iterator[Observation]:
     "D26",
     "NO_COMMITTED_OFFSET",
     HYGIENE,
-    says="An assigned partition was never committed; its reset policy decides where a restart begins to read.",
+    says="An assigned partition was never committed; its reset policy decides where a restart "
+    "begins to read.",
     is_not="lag: the number of unread records is unknown, so it is not counted.",
     advice=("check auto.offset.reset, and whether the member commits the partition at all",),
     falsifier="the offsets topic has an older commit of the partition",

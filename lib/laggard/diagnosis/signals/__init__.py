@@ -1,1 +1,4 @@
-"""Questions that several rules ask, one function each: stalls, floor, trend, shape, slow members, deploys."""
+"""Questions of several rules, one function each: stalls, floor, trend, shape, slow members.
+
+The last question is about deploys.
+"""

@@ -1,7 +1,10 @@
-"""Lag that lies on some partitions only: the coarsest factor that explains it, broker, host, member or partition.
+"""Lag on some partitions only: the coarsest factor that explains it.
 
-Stalled partitions are set aside before. Each cause that is found is set aside too and the rest is searched again, so
-that two causes at once are two findings. Where none is found, what drains soon by itself is set aside as well.
+The factors are broker, host, member or partition.
+
+Stalled partitions are set aside before. Each cause that is found is set aside too and the rest is
+searched again, so that two causes at once are two findings. Where none is found, what drains soon
+by itself is set aside as well.
 """
 
 from __future__ import annotations
@@ -28,13 +31,18 @@ EXACT_SUBSETS = fixed("exact_subsets", 5_000, "subsets; of more, as many less on
 _SUBSETS_AT_ONCE = fixed("subsets_at_once", 500, "subsets drawn at once")
 
 
-def rank_p(lags: tuple[float, ...], chosen: tuple[int, ...], seed: str, enough: float = 1.0) -> float:
-    """Return (1 + other subsets of that size with at least the lag of `chosen`) / subsets; `chosen` indexes `lags`.
+def rank_p(
+    lags: tuple[float, ...], chosen: tuple[int, ...], seed: str, enough: float = 1.0
+) -> float:
+    """Return (1 + other subsets of that size with at least the lag of `chosen`) / subsets.
+
+    `chosen` indexes `lags`.
 
     Where the subsets are drawn, drawing ends when p has passed `enough` and cannot return.
     """
     values = np.asarray(lags)
-    reached = float(values[list(chosen)].sum()) * (1 - 1e-12)  # sums of fractions differ by their order
+    # sums of fractions differ by their order
+    reached = float(values[list(chosen)].sum()) * (1 - 1e-12)
     size, count = len(lags), len(chosen)
     if comb(size, count) <= EXACT_SUBSETS:
         sums = values[_subsets(size, count)].sum(axis=1)
@@ -42,7 +50,9 @@ def rank_p(lags: tuple[float, ...], chosen: tuple[int, ...], seed: str, enough: 
     random = np.random.default_rng(int.from_bytes(sha256(seed.encode()).digest()[:8], "big"))
     as_much, left = 0, EXACT_SUBSETS - 1
     while left and (1 + as_much) / EXACT_SUBSETS <= enough:
-        drawn = random.random((min(_SUBSETS_AT_ONCE, left), size)).argpartition(count, axis=1)[:, :count]
+        drawn = random.random((min(_SUBSETS_AT_ONCE, left), size)).argpartition(count, axis=1)[
+            :, :count
+        ]
         as_much += int((values[drawn].sum(axis=1) >= reached).sum())
         left -= len(drawn)
     return (1 + as_much) / EXACT_SUBSETS
@@ -63,14 +73,25 @@ MORE_CAUSES = fixed("more_causes", 3, "causes of the lag of a topic, beside the 
 UNEVEN = ("concentrated", "mixed")  # shapes of lag that have somebody to blame
 # then nobody holds it back
 _MORE_THAN_EVER = fixed("more_than_ever", 1.1, "times what was read when nothing lagged")
-_SMALL_WINDOWS = fixed("small_windows", 2, "windows before that must agree where few partitions prove little")
-_DRAIN_SHARE = fixed("drain_share", 0.1, "of what arrives, by which lag falls while nothing holds its partitions back")
-_ATTRIBUTED_PARTITIONS = fixed("attributed_partitions", 2, "partitions of one value of a factor, at least")
+_SMALL_WINDOWS = fixed(
+    "small_windows", 2, "windows before that must agree where few partitions prove little"
+)
+_DRAIN_SHARE = fixed(
+    "drain_share",
+    0.1,
+    "of what arrives, by which lag falls while nothing holds its partitions back",
+)
+_ATTRIBUTED_PARTITIONS = fixed(
+    "attributed_partitions", 2, "partitions of one value of a factor, at least"
+)
 _ATTRIBUTED_SHARE = fixed("attributed_share", 0.5, "share of the partitions, at most")
 
 
 def attribute(signals: Signals) -> tuple[Cause, ...]:
-    """Return the causes of concentrated or mixed lag of all topics, within each in the order they were found."""
+    """Return the causes of concentrated or mixed lag of all topics.
+
+    Within a topic they are in the order in which they were found.
+    """
     return tuple(cause for topic in signals.topics for cause in attribute_topic(signals, topic))
 
 
@@ -114,13 +135,24 @@ def _causes(signals: Signals, topic: TopicSignals, active: Flags) -> Iterator[Ca
         cause = _cause(COSTLY, topic, _measure(topic, active, costly), "")
         owners = ", ".join(topic.frame.named("slot")[list(costly), -1])
         if cause.fit.contrast <= 1:
-            yield cause if is_proven else replace(cause, alternatives={"member": owners}, is_proven=False)
+            yield (
+                cause
+                if is_proven
+                else replace(cause, alternatives={"member": owners}, is_proven=False)
+            )
 
 
 def _broker_fits(signals: Signals, topic: TopicSignals, active: Flags) -> Iterator[tuple[str, Fit]]:
-    brokers = np.array(["" if np.isnan(each) or each < 0 else f"{each:.0f}" for each in topic.frame["broker"][:, -1]])
+    brokers = np.array(
+        [
+            "" if np.isnan(each) or each < 0 else f"{each:.0f}"
+            for each in topic.frame["broker"][:, -1]
+        ]
+    )
     for name, fit in _fits(signals, topic, active, brokers):
-        if any(is_hot_ratio(signals, topic, place) for place in fit.places) or _reads_more_than_ever(signals, topic):
+        if any(
+            is_hot_ratio(signals, topic, place) for place in fit.places
+        ) or _reads_more_than_ever(signals, topic):
             continue  # their lag needs no broker
         behind = [place for place in fit.places if topic.is_material[place]]
         if (topic.consume[behind] > 0).all() and not _drains(topic, fit.places):
@@ -128,26 +160,40 @@ def _broker_fits(signals: Signals, topic: TopicSignals, active: Flags) -> Iterat
 
 
 def _had_one_owner(topic: TopicSignals, places: tuple[int, ...]) -> bool:
-    """Return True if one member has all of these partitions, or had before the newest commit to any of them."""
+    """Return True if one member has all of these partitions.
+
+    It is also true if it had them before the newest commit to any of them.
+    """
     slots, commits = topic.frame.named("slot")[list(places)], topic.frame["commits"][list(places)]
     with_commits = np.flatnonzero((commits > 0).any(axis=0))
     first = max(0, int(with_commits[-1]) - 1) if len(with_commits) else slots.shape[1] - 1
-    return any(slots[0, at] != "" and (slots[:, at] == slots[0, at]).all() for at in range(first, slots.shape[1]))
+    return any(
+        slots[0, at] != "" and (slots[:, at] == slots[0, at]).all()
+        for at in range(first, slots.shape[1])
+    )
 
 
 def _drains(topic: TopicSignals, places: tuple[int, ...]) -> bool:
-    """Return True if these partitions together are read faster than records arrive, between their newest commits."""
+    """Return True if these partitions together are read faster than records arrive.
+
+    The rates are those between their newest commits.
+    """
     fallen, arrived = 0.0, 0.0
     for row in places:
         left = topic.frame["envelope"][row]
         at = np.flatnonzero(~np.isnan(left))[-2:]
         fallen += float(left[at[0]] - left[at[-1]]) if len(at) else 0.0
-        arrived += known_sum(topic.frame["produced"][row, at[0] + 1 : at[-1] + 1]) if len(at) else 0.0
+        arrived += (
+            known_sum(topic.frame["produced"][row, at[0] + 1 : at[-1] + 1]) if len(at) else 0.0
+        )
     return fallen > _DRAIN_SHARE * arrived
 
 
 def _reads_more_than_ever(signals: Signals, topic: TopicSignals) -> bool:
-    """Return True if more is read than in any window of the last day without lag; False if no such window is known."""
+    """Return True if more is read than in any window without lag of the last day.
+
+    Return False if no such window is known.
+    """
     floor = known_sum(topic.floor)
     calm = [
         row["arrival_rate"]
@@ -158,7 +204,10 @@ def _reads_more_than_ever(signals: Signals, topic: TopicSignals) -> bool:
 
 
 def _slow(signals: Signals, topic: TopicSignals, active: Flags, label: str) -> Iterator[Cause]:
-    """Yield slow members or hosts; of several, each is measured without the others, so that none hides the next."""
+    """Yield slow members or hosts.
+
+    Each is measured without the others, so that none hides the next.
+    """
     names = topic.frame.named("host" if label == HOST else "slot")[:, -1]
     known = {
         name: each
@@ -173,8 +222,11 @@ def _slow(signals: Signals, topic: TopicSignals, active: Flags, label: str) -> I
 
 
 def _slowness(signals: Signals, topic: TopicSignals, places: Flags, label: str) -> Slowness | None:
-    """Return how far a member or host with these lagging partitions falls behind; None if it does not."""
-    if places.sum() < _ATTRIBUTED_PARTITIONS or _purity(topic, places) < signals.parameters.attr_purity:
+    """Return how far a member or host with these lagging partitions falls behind; else None."""
+    if (
+        places.sum() < _ATTRIBUTED_PARTITIONS
+        or _purity(topic, places) < signals.parameters.attr_purity
+    ):
         return None
     slots = sorted({*topic.frame.named("slot")[places, -1]} - {""})
     if label == HOST and len(slots) < 2:
@@ -182,7 +234,9 @@ def _slowness(signals: Signals, topic: TopicSignals, places: Flags, label: str) 
     return slowness(signals, topic, slots, np.flatnonzero(places).tolist())
 
 
-def _fits(signals: Signals, topic: TopicSignals, active: Flags, values: np.ndarray) -> Iterator[tuple[str, Fit]]:
+def _fits(
+    signals: Signals, topic: TopicSignals, active: Flags, values: np.ndarray
+) -> Iterator[tuple[str, Fit]]:
     """Yield the values of a factor that pass every test, the one that explains most first."""
     parameters, found, count = signals.parameters, [], int(active.sum())
     for name in sorted({str(each) for each in values[active]} - {""}):
@@ -190,10 +244,16 @@ def _fits(signals: Signals, topic: TopicSignals, active: Flags, values: np.ndarr
         if not _ATTRIBUTED_PARTITIONS <= len(places) <= _ATTRIBUTED_SHARE * count:
             continue
         fit = _measure(topic, active, places)
-        if fit.explained >= parameters.attr_explained and fit.purity >= parameters.attr_purity and fit.contrast <= 1:
+        if (
+            fit.explained >= parameters.attr_explained
+            and fit.purity >= parameters.attr_purity
+            and fit.contrast <= 1
+        ):
             fit = _ranked(signals, topic, active, fit)
             is_rare = fit.p <= max(parameters.attr_p, least_p(count, len(places)))
-            if is_rare and (not fit.is_small or _lasted(topic, active, fit, parameters.attr_explained)):
+            if is_rare and (
+                not fit.is_small or _lasted(topic, active, fit, parameters.attr_explained)
+            ):
                 found.append((name, fit))
     yield from sorted(found, key=lambda each: (-each[1].explained, each[0]))
 
@@ -209,7 +269,10 @@ def _measure(topic: TopicSignals, active: Flags, places: tuple[int, ...]) -> Fit
 
 
 def _purity(topic: TopicSignals, chosen: Flags) -> float:
-    """Return the share of the chosen partitions' arrivals whose lag counts: a slow owner reads a quiet one in time."""
+    """Return the share of the chosen partitions' arrivals whose lag counts.
+
+    A slow owner reads a quiet partition in time.
+    """
     arrival, is_material = topic.arrival[chosen], topic.is_material[chosen]
     total = known_sum(arrival)
     return known_sum(arrival[is_material]) / total if total > 0 else float(is_material.mean())
@@ -227,16 +290,22 @@ def _ranked(signals: Signals, topic: TopicSignals, active: Flags, fit: Fit) -> F
 def _lasted(topic: TopicSignals, active: Flags, fit: Fit, least: float) -> bool:
     """Return True if the same partitions explained as much in the windows before."""
     windows = slice(-1 - _SMALL_WINDOWS, -1)
-    # at commits: that of the others is what lies between them; where unread records were deleted, what was left
+    # at commits: that of the others is what lies between them; where unread records were deleted,
+    # what was left
     is_lost = topic.frame.named("status")[:, windows] == BELOW_LOG_START
     retained = topic.frame["end"][:, windows] - topic.frame["start"][:, windows]
     lags = np.where(is_lost, retained, topic.least[:, windows])
     total, mine = np.nansum(lags[active], axis=0), np.nansum(lags[list(fit.places)], axis=0)
-    return bool(lags.shape[1] == _SMALL_WINDOWS and (total > 0).all() and (mine >= least * total).all())
+    return bool(
+        lags.shape[1] == _SMALL_WINDOWS and (total > 0).all() and (mine >= least * total).all()
+    )
 
 
 def _lags(topic: TopicSignals) -> np.ndarray:
-    """Return the lag at the newest commit, which does not depend on the commit interval, else the lag."""
+    """Return the lag at the newest commit, else the lag.
+
+    The lag at the newest commit does not depend on the commit interval.
+    """
     return np.where(np.isnan(topic.envelope), topic.lag, topic.envelope)
 
 

@@ -15,20 +15,37 @@ from laggard.diagnosis.signals.attribution import attribute
 from laggard.diagnosis.signals.deploys import find_deploys, find_scale_events, vetoing_deploy
 from laggard.diagnosis.signals.effects import newest_scale_out
 from laggard.diagnosis.signals.forecast import PARTIAL_SHARE, breach_seconds, losses, partial_share
-from laggard.diagnosis.signals.group import Flags, MemberSignals, Shape, Signals, TopicSignals, membership_of
+from laggard.diagnosis.signals.group import (
+    Flags,
+    MemberSignals,
+    Shape,
+    Signals,
+    TopicSignals,
+    membership_of,
+)
 from laggard.diagnosis.signals.members import lasting_capacity, member_signals, typical_capacity
 from laggard.diagnosis.signals.rates import newest_level, positions, rolling_mean
 from laggard.diagnosis.signals.rebalances import logical_rebalances
-from laggard.diagnosis.signals.rosters import find_crash_loops, find_evictions, find_series, longest_seconds
+from laggard.diagnosis.signals.rosters import (
+    find_crash_loops,
+    find_evictions,
+    find_series,
+    longest_seconds,
+)
 from laggard.diagnosis.signals.statistics import known_sum, lower_median
 from laggard.diagnosis.signals.trend import TrendState
 
 HIDDEN = ("stale", "source_blocked")
-_AT_LEAST_DONE = fixed("at_least_done", 0.9, "of what a member did all day, which it can do at least")
+_AT_LEAST_DONE = fixed(
+    "at_least_done", 0.9, "of what a member did all day, which it can do at least"
+)
 
 
 def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tuple[Signals, Memory]:
-    """Return the signals at the end of the newest window, and the memory with trends and busy members updated."""
+    """Return the signals at the end of the newest window, and the updated memory.
+
+    The memory has updated trends and busy members.
+    """
     topics, left, trends = _topics_of(frame, memory, parameters)
     members, busy = member_signals(frame, topics, memory.busy, parameters)
     capacity = lasting_capacity(memory.capacity, typical_capacity(members, busy, parameters), busy)
@@ -63,19 +80,23 @@ def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tup
     )
     # causes are found by all other signals
     signals = replace(signals, lag_causes=attribute(signals))
-    return signals, replace(memory, trends=trends, busy=busy, capacity=capacity, scaled=signals.scaled)
+    return signals, replace(
+        memory, trends=trends, busy=busy, capacity=capacity, scaled=signals.scaled
+    )
 
 
 def _topics_of(
     frame: GroupFrame, memory: Memory, parameters: Parameters
 ) -> tuple[list[TopicSignals], list[TopicSignals], dict[str, tuple[str, int]]]:
-    """Return the signals of the topics that are read and of those that are left, and the trends to remember."""
+    """Return the signals of read topics and of left topics, and the trends to remember."""
     topics: list[TopicSignals] = []
     left: list[TopicSignals] = []
     trends: dict[str, tuple[str, int]] = {}
     for each in frame.topics:
         before = TrendState(*memory.trends.get(each.topic, ("", 0)))
-        topic, after = topic_signals(each, frame, before, parameters, has_members=bool(frame.fact.get("members")))
+        topic, after = topic_signals(
+            each, frame, before, parameters, has_members=bool(frame.fact.get("members"))
+        )
         if is_left(each, frame):
             unread = np.zeros(len(each.partitions), np.bool_)
             left.append(replace(topic, is_stalled=unread, stall_kind=("",) * len(unread)))
@@ -87,22 +108,36 @@ def _topics_of(
 
 
 def _is_material(topics: list[TopicSignals], lag: float, parameters: Parameters) -> bool:
-    """Return True if lag of some topic counts, and the group's lag is large enough in records or in time."""
-    longest = max((float(np.fmax.reduce(each.frame["time_lag"][:, -1], initial=0.0)) for each in topics), default=0.0)
-    is_enough = lag >= parameters.min_group_lag_records or longest >= parameters.min_group_time_lag_seconds
+    """Return True if lag of a topic counts, and the group's lag is large enough.
+
+    The size is in records or in time.
+    """
+    longest = max(
+        (float(np.fmax.reduce(each.frame["time_lag"][:, -1], initial=0.0)) for each in topics),
+        default=0.0,
+    )
+    is_enough = (
+        lag >= parameters.min_group_lag_records or longest >= parameters.min_group_time_lag_seconds
+    )
     return is_enough and any(each.is_material.any() for each in topics)
 
 
 def is_left(topic: TopicFrame, group: GroupFrame) -> bool:
-    """Return True if the group has offsets of a topic that none of its members subscribes to any more."""
+    """Return True if the group has offsets of a topic without a subscribed member."""
     subscribed = group.fact.get("topic_partitions")
     if not group.fact.get("members") or not subscribed or topic.topic in subscribed:
         return False
-    return bool((topic.named("status")[:, -1] == "ok").any())  # else it may be missing from the poll
+    # else it may be missing from the poll
+    return bool((topic.named("status")[:, -1] == "ok").any())
 
 
 def topic_signals(
-    frame: TopicFrame, group: GroupFrame, before: TrendState, parameters: Parameters, *, has_members: bool
+    frame: TopicFrame,
+    group: GroupFrame,
+    before: TrendState,
+    parameters: Parameters,
+    *,
+    has_members: bool,
 ) -> tuple[TopicSignals, TrendState]:
     """Return the signals of one topic, and its trend to remember."""
     frame = stall.with_lost(frame, group.window_seconds)
@@ -110,7 +145,11 @@ def topic_signals(
     known = positions(frame, group.window_seconds)
     consume = known.newest_rates(parameters.rate_windows)
     if np.isnan(consume).any():  # before the second commit the windows are all there is
-        consume = np.where(np.isnan(consume), rolling_mean(frame["consume"], parameters.rate_windows)[:, -1], consume)
+        consume = np.where(
+            np.isnan(consume),
+            rolling_mean(frame["consume"], parameters.rate_windows)[:, -1],
+            consume,
+        )
     floors = significance.floors(frame, arrival, group.window_seconds, parameters)
     seconds = group.windows / 1000.0 + group.window_seconds
     unseen = significance.unseen(frame, group)
@@ -119,7 +158,9 @@ def topic_signals(
     at_commits = trend.newest_at_commits(frame, seconds, envelopes, group.window_seconds)
     left = significance.lag_left(frame, floors, at_commits)
     is_material = significance.material(frame, left, group.policy.slo_time_lag_seconds, parameters)
-    partition_trends = trend.partition_trends(frame, seconds, envelopes, slopes, arrival[:, -1], group, parameters)
+    partition_trends = trend.partition_trends(
+        frame, seconds, envelopes, slopes, arrival[:, -1], group, parameters
+    )
     is_growing = np.array([each.name == trend.GROWING for each in partition_trends], bool)
     is_material[:, -1] |= is_growing
     # what grows by now was lag before it was past the floor
@@ -138,8 +179,13 @@ def topic_signals(
         else Shape(significance.NONE, significance.NONE)
         for at in range(-few, 0)
     ]
-    lag_shape = replace(newest_shapes[-1], name=significance.persist(newest_shapes, len(frame.partitions), parameters))
-    group_trend, after = trend.topic_trend(frame, seconds, envelopes, newest, arrival[:, -1], before, group, parameters)
+    lag_shape = replace(
+        newest_shapes[-1],
+        name=significance.persist(newest_shapes, len(frame.partitions), parameters),
+    )
+    group_trend, after = trend.topic_trend(
+        frame, seconds, envelopes, newest, arrival[:, -1], before, group, parameters
+    )
     is_in_step, iqr = trend.in_step(slopes, arrival[:, -1], parameters)
     grows = np.where(slopes > 0, slopes, 0.0)
     kinds = stall.stalls(
@@ -147,7 +193,9 @@ def topic_signals(
         has_members=has_members,
         window_seconds=group.window_seconds,
         parameters=parameters,
-        poll_interval_seconds=longest_seconds(group, "rebalance_timeout_ms") if has_members else 0.0,
+        poll_interval_seconds=longest_seconds(group, "rebalance_timeout_ms")
+        if has_members
+        else 0.0,
         session_seconds=longest_seconds(group, "session_timeout_ms") if has_members else 0.0,
         hidden_seconds=0.0 if group.hidden is None else float(np.nan_to_num(group.hidden.most[-1])),
         settled_seconds=_settled_seconds(group),
@@ -159,7 +207,9 @@ def topic_signals(
         lag=frame["lag"][:, -1],
         envelope=newest[:, -1],
         arrival=arrival[:, -1],
-        arriving=newest_level(frame["arrival"], parameters.rate_windows, parameters.arrival_up_ratio),
+        arriving=newest_level(
+            frame["arrival"], parameters.rate_windows, parameters.arrival_up_ratio
+        ),
         positions=known,
         consume=consume,
         interval=frame["interval"][:, -1],
@@ -183,7 +233,9 @@ def topic_signals(
 def _plain_shape(values: Floats, frame: TopicFrame, parameters: Parameters) -> Shape:
     """Return the shape of rates, of which every one above zero counts."""
     is_material = bool(known_sum(values) > 0)
-    return significance.raw_shape(values, frame.partitions, is_material=is_material, parameters=parameters)
+    return significance.raw_shape(
+        values, frame.partitions, is_material=is_material, parameters=parameters
+    )
 
 
 def _settled_seconds(group: GroupFrame) -> float:
@@ -193,8 +245,13 @@ def _settled_seconds(group: GroupFrame) -> float:
 
 
 def ceiling_of(frame: GroupFrame) -> int:
-    """Return how many members can get a partition: the subscribed partitions, under range the largest topic's."""
-    counts = frame.fact.get("topic_partitions") or {each.topic: len(each.partitions) for each in frame.topics}
+    """Return the number of members that can get a partition: the subscribed partitions.
+
+    Under range, it is the number of partitions of the largest topic.
+    """
+    counts = frame.fact.get("topic_partitions") or {
+        each.topic: len(each.partitions) for each in frame.topics
+    }
     numbers = list(counts.values()) or [0]
     return max(numbers) if frame.fact.get("assignor") == "range" else sum(numbers)
 
@@ -206,17 +263,26 @@ def _sub_cause(
     capacity: float,
     parameters: Parameters,
 ) -> str:
-    """Return what changed since the day before, arrivals or what members do; "" without enough of it."""
+    """Return the change since the day before: arrivals or the capacity of members.
+
+    Return "" without enough data of that day.
+    """
     if not any(each.is_material.any() for each in topics):
         return ""
     usual = _usual(frame, topics, parameters)
     if usual is None:
         return ""
     arrived, could, did = usual
-    is_up = float(sum(known_sum(each.arrival) for each in topics)) >= parameters.arrival_up_ratio * arrived
+    is_up = (
+        float(sum(known_sum(each.arrival) for each in topics))
+        >= parameters.arrival_up_ratio * arrived
+    )
     seen = lower_median([each.seen for each in members.values()]) if math.isnan(could) else math.nan
     # whatever members can do, they cannot do less than what they did all day
-    is_down = capacity <= parameters.capacity_down_ratio * could or capacity <= _AT_LEAST_DONE * np.fmax(did, seen)
+    is_down = (
+        capacity <= parameters.capacity_down_ratio * could
+        or capacity <= _AT_LEAST_DONE * np.fmax(did, seen)
+    )
     return {(True, True): "both", (True, False): "arrival_up", (False, True): "capacity_down"}.get(
         (is_up, bool(is_down)), "steady"
     )
@@ -225,9 +291,12 @@ def _sub_cause(
 def _usual(
     frame: GroupFrame, topics: Sequence[TopicSignals], parameters: Parameters
 ) -> tuple[float, float, float] | None:
-    """Return the day's medians in records/s: arrivals, capacity of a member, rate of each; None without them.
+    """Return the day's medians in records/s; None without them.
 
-    What a member could do is NaN if fewer windows know it: these may be those of the trouble itself.
+    They are arrivals, capacity of a member, and rate of each member.
+
+    What a member could do is NaN if fewer windows know it: these may be those of the trouble
+    itself.
     """
     arrived, could, did = 0.0, math.nan, 0.0
     for each in topics:
@@ -252,7 +321,8 @@ def _rows_before(frame: GroupFrame, topic: str, parameters: Parameters) -> list[
 def rate_per_member(row: Row) -> float:
     """Return what each member did in a window of the baseline, records/s; NaN unknown.
 
-    Where commits are polled and not counted, a window's records are all those since the answer before.
+    Where commits are polled and not counted, a window's records are all those since the answer
+    before.
     """
     consumed, members, rate = row.get("consumed"), row.get("members"), row.get("consume_rate")
     if row.get("commits") is None:
@@ -279,7 +349,12 @@ def _flags(frame: GroupFrame, topics: list[TopicSignals]) -> set[str]:
 
 _LEFT = (significance.lag_left, significance.floors, trend.newest_at_commits, "rate_windows")
 _MATERIAL = (significance.material, *_LEFT[:-1], trend.partition_trends, "rate_windows")
-_SHAPE = (significance.raw_shape, significance.persist, significance.unseen, trend.newest_at_commits)
+_SHAPE = (
+    significance.raw_shape,
+    significance.persist,
+    significance.unseen,
+    trend.newest_at_commits,
+)
 # what computes a signal, by its name: functions, and thresholds that are not in one of its own
 COMPUTED_BY: Mapping[str, tuple[Callable[..., object] | str, ...]] = {
     # of a group

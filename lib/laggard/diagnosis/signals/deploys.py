@@ -1,4 +1,4 @@
-"""Rolling deploys, in which nearly all members are replaced, each once; and net changes of the number of members."""
+"""Rolling deploys, which replace nearly all members once, and net changes of member count."""
 
 from __future__ import annotations
 
@@ -10,16 +10,26 @@ from datetime import datetime, timedelta
 from laggard.diagnosis.history.frames import GroupFrame
 from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals.rebalances import Logical
-from laggard.diagnosis.signals.rosters import EVICTION_REASONS, RETURN_SECONDS, Change, Eviction, pattern
+from laggard.diagnosis.signals.rosters import (
+    EVICTION_REASONS,
+    RETURN_SECONDS,
+    Change,
+    Eviction,
+    pattern,
+)
 from laggard.rebalance.parameters import DEFAULTS
 
 SUSPECTED, RUNNING, OVER = "suspected", "running", "over"
 _DEPLOY_BATCH_SECONDS = fixed("deploy_batch_seconds", 10.0, "s between departures of one batch")
 _DEPLOY_QUIET_SECONDS = fixed("deploy_quiet_seconds", 60.0, "s without a change, at least")
 _DEPLOY_QUIET_GAPS = fixed("deploy_quiet_gaps", 2, "mean gaps between batches without a change")
-_DEPLOY_NEXT_SHARE = fixed("deploy_next_share", 0.5, "of that rest, after which places left again are the next deploy")
+_DEPLOY_NEXT_SHARE = fixed(
+    "deploy_next_share", 0.5, "of that rest, after which places left again are the next deploy"
+)
 _DEPLOY_BATCHES = fixed("deploy_batches", DEFAULTS.deploy_batches, "batches")
-_DEPLOY_SIZE_SHARE = fixed("deploy_size_share", 0.1, "of the slots, by which the number of members may change")
+_DEPLOY_SIZE_SHARE = fixed(
+    "deploy_size_share", 0.1, "of the slots, by which the number of members may change"
+)
 # given up for good, each for one of its like on another host: so many are never a few faults
 _SUSPECT_PLACES = fixed("suspect_places", 3, "places")
 _REST_WINDOWS = fixed("rest_windows", 3, "windows after the quiet, in which a deploy still vetoes")
@@ -29,7 +39,10 @@ _HARDLY_DEPLOY = fixed("hardly_deploy", 0.1, "probability of a deploy")
 
 @dataclass(frozen=True, slots=True)
 class Deploy:
-    """One rolling replacement of a group's members; `quiet_at` is when it counts as over if nothing more comes."""
+    """One rolling replacement of a group's members.
+
+    `quiet_at` is the time at which it counts as over if no further change comes.
+    """
 
     state: str
     started_at: datetime
@@ -54,16 +67,27 @@ class Deploy:
 
 
 def find_deploys(
-    frame: GroupFrame, changes: Sequence[Change], rebalances: Sequence[Logical], parameters: Parameters
+    frame: GroupFrame,
+    changes: Sequence[Change],
+    rebalances: Sequence[Logical],
+    parameters: Parameters,
 ) -> tuple[Deploy, ...]:
-    """Return the deploys of the frame's 24 hours, oldest first; suspected ones that were not confirmed are left out."""
+    """Return the deploys of the frame's 24 hours, oldest first.
+
+    Suspected deploys that were not confirmed are left out.
+    """
     runs = _runs(_without_faults(frame, changes, parameters), parameters)
     found = (_deploy_of(frame, run, rebalances, parameters) for run in runs)
     return tuple(each for each in found if each is not None)
 
 
-def vetoing_deploy(frame: GroupFrame, deploys: Sequence[Deploy], parameters: Parameters) -> Deploy | None:
-    """Return the deploy that explains rebalances now: until three windows after `quiet_at`, at most 45 min in all."""
+def vetoing_deploy(
+    frame: GroupFrame, deploys: Sequence[Deploy], parameters: Parameters
+) -> Deploy | None:
+    """Return the deploy that explains rebalances now.
+
+    It holds until three windows after `quiet_at`, at most 45 min in all.
+    """
     now = frame.now
     rest = timedelta(seconds=_REST_WINDOWS * frame.window_seconds)
     for deploy in reversed(deploys):
@@ -73,7 +97,9 @@ def vetoing_deploy(frame: GroupFrame, deploys: Sequence[Deploy], parameters: Par
     return None
 
 
-def _without_faults(frame: GroupFrame, changes: Sequence[Change], parameters: Parameters) -> list[Change]:
+def _without_faults(
+    frame: GroupFrame, changes: Sequence[Change], parameters: Parameters
+) -> list[Change]:
     """Return changes without known faults, and mark returns from them.
 
     Static members send no LeaveGroup request when they restart.
@@ -81,7 +107,8 @@ def _without_faults(frame: GroupFrame, changes: Sequence[Change], parameters: Pa
     faults = {
         generation
         for row in frame.rebalances
-        if row["cause"] != "static_expired" and _is_fault(dict(row["cause_posterior"] or {}), parameters)
+        if row["cause"] != "static_expired"
+        and _is_fault(dict(row["cause_posterior"] or {}), parameters)
         for generation in row["generations"]
     }
     found, away = [], set[str]()
@@ -90,13 +117,18 @@ def _without_faults(frame: GroupFrame, changes: Sequence[Change], parameters: Pa
             away |= {*each.left}
         else:
             away -= {*each.left}  # who leaves was there
-            found.append(replace(each, returned=tuple(place for place in each.joined if place in away)))
+            found.append(
+                replace(each, returned=tuple(place for place in each.joined if place in away))
+            )
         away -= {*each.joined}
     return found
 
 
 def _is_fault(posterior: dict[str, float], parameters: Parameters) -> bool:
-    """Return True if members were evicted, by one claimed reason alone or by all eviction reasons together."""
+    """Return True if members were evicted by one claimed reason, or by all together.
+
+    The latter sums all eviction reasons.
+    """
     claimed = [posterior.get(each, 0.0) for each in EVICTION_REASONS]
     is_hardly_deploy = posterior.get("deploy", 1.0) < _HARDLY_DEPLOY
     return max(claimed[:2]) >= parameters.cause_posterior or (
@@ -105,11 +137,15 @@ def _is_fault(posterior: dict[str, float], parameters: Parameters) -> bool:
 
 
 def _runs(known: Sequence[Change], parameters: Parameters) -> list[list[Change]]:
-    """Return runs of changes, cut where the group was quiet for twice the mean gap of batches, or ten min after one."""
+    """Return runs of changes, cut where the group was quiet for long enough.
+
+    That is twice the mean gap of batches, or ten min after a single batch.
+    """
     runs: list[list[Change]] = []
     for change in known:
         is_change = change.joined or change.left or change.restarted
-        is_first = change.before == 0 and change.generation is not None  # a group that comes to life
+        # a group that comes to life
+        is_first = change.before == 0 and change.generation is not None
         if not is_change or is_first:
             continue
         if runs and _goes_on(runs[-1], change, parameters):
@@ -120,12 +156,17 @@ def _runs(known: Sequence[Change], parameters: Parameters) -> list[list[Change]]
 
 
 def _goes_on(run: Sequence[Change], change: Change, parameters: Parameters) -> bool:
-    """Return True if a change belongs to a run; members that leave again after some rest are of the next deploy."""
+    """Return True if a change belongs to a run.
+
+    Members that leave again after some rest belong to the next deploy.
+    """
     rest = (change.at - run[-1].at).total_seconds()
     quiet = quiet_seconds(run)
     gone = {place for each in run for place in (*each.left, *each.restarted)}
     is_next_round = (
-        bool(gone & {*change.left, *change.restarted}) and rest > _DEPLOY_NEXT_SHARE * quiet and len(_batches(run)) > 1
+        bool(gone & {*change.left, *change.restarted})
+        and rest > _DEPLOY_NEXT_SHARE * quiet
+        and len(_batches(run)) > 1
     )
     is_near = (change.at - run[0].at).total_seconds() <= parameters.deploy_limit_seconds
     return rest <= quiet and is_near and not is_next_round
@@ -159,7 +200,10 @@ def _batches(run: Iterable[Change]) -> list[tuple[datetime, int]]:
 def _deploy_of(
     frame: GroupFrame, run: Sequence[Change], rebalances: Sequence[Logical], parameters: Parameters
 ) -> Deploy | None:
-    """Return a run of changes as a deploy; None if it is none, or ended before nearly all members were replaced."""
+    """Return a run of changes as a deploy; None if it is no deploy, or ended too early.
+
+    It ended too early if that was before nearly all members were replaced.
+    """
     slots, _ = _sizes(frame, run)
     replaced = sum(len(change.restarted) for change in run) + _paired(run)
     state = _state_of(frame, run, replaced, parameters)
@@ -188,10 +232,14 @@ def _rebalance_mode(frame: GroupFrame) -> str:
     return modes[-1] if modes else ""
 
 
-def _state_of(frame: GroupFrame, run: Sequence[Change], replaced: int, parameters: Parameters) -> str:
+def _state_of(
+    frame: GroupFrame, run: Sequence[Change], replaced: int, parameters: Parameters
+) -> str:
     """Return state of a run of changes as a deploy; "" if it is none."""
     slots, after = _sizes(frame, run)
-    if not _is_rolling(run, _batches(run), slots, parameters) or replaced < _least_replaced(run, slots, parameters):
+    if not _is_rolling(run, _batches(run), slots, parameters) or replaced < _least_replaced(
+        run, slots, parameters
+    ):
         return ""
     is_quiet = frame.now >= run[-1].at + timedelta(seconds=quiet_seconds(run))
     is_whole = replaced >= parameters.deploy_share * slots
@@ -201,9 +249,15 @@ def _state_of(frame: GroupFrame, run: Sequence[Change], replaced: int, parameter
 
 
 def _is_rolling(
-    run: Sequence[Change], batches: Sequence[tuple[datetime, int]], slots: int, parameters: Parameters
+    run: Sequence[Change],
+    batches: Sequence[tuple[datetime, int]],
+    slots: int,
+    parameters: Parameters,
 ) -> bool:
-    """Return True if members left in several batches, in none of them too many, and hardly any of them twice."""
+    """Return True if members left in several batches, hardly any member twice.
+
+    No batch may contain too many members.
+    """
     gone = Counter(place for change in run for place in (*change.left, *change.restarted))
     # a place that is left twice, or that was new in this very run, is no part of a deploy
     extra = sum(count - 1 for count in gone.values()) + sum(_was_new(place, run) for place in gone)
@@ -224,7 +278,10 @@ def _least_replaced(run: Sequence[Change], slots: int, parameters: Parameters) -
 
 
 def _sizes(frame: GroupFrame, run: Sequence[Change]) -> tuple[int, int]:
-    """Return members before and after; both are the present number if the generation is older than the frame."""
+    """Return members before and after.
+
+    Both are the present number if the generation is older than the frame.
+    """
     numbered = [change for change in run if change.generation is not None]
     if not numbered:
         now = int(frame.fact.get("members") or len({row["slot"] for row in frame.members}))
@@ -233,12 +290,16 @@ def _sizes(frame: GroupFrame, run: Sequence[Change]) -> tuple[int, int]:
 
 
 def _paired(run: Sequence[Change]) -> int:
-    """Return the number of members that left and were replaced by similar ones, by the pattern of their client ids.
+    """Return the number of members that left and were replaced by similar members.
+
+    Similar means the pattern of their client ids.
 
     A member that returns from a fault replaces nobody.
     """
     left = Counter(pattern(place) for change in run for place in change.left)
-    joined = Counter(pattern(place) for change in run for place in change.joined if place not in change.returned)
+    joined = Counter(
+        pattern(place) for change in run for place in change.joined if place not in change.returned
+    )
     return sum((left & joined).values())
 
 
@@ -285,7 +346,11 @@ def find_scale_events(
             continue
         whole = ScaleEvent(each.at, each.before, each.after, each.joined, each.left)
         last = found[-1] if found else None
-        if last is not None and last.is_up == whole.is_up and (each.at - last.at).total_seconds() <= STEP_SECONDS:
+        if (
+            last is not None
+            and last.is_up == whole.is_up
+            and (each.at - last.at).total_seconds() <= STEP_SECONDS
+        ):
             joined, left = (*last.joined, *each.joined), (*last.left, *each.left)
             found[-1] = ScaleEvent(each.at, last.before, each.after, joined, left)
         else:
@@ -294,19 +359,25 @@ def find_scale_events(
 
 
 def _net_changes(changes: Sequence[Change], deploys: Sequence[Deploy]) -> list[Change]:
-    """Return changes of the number of members outside deploys; a group that comes to life, or ends, is not scaled."""
+    """Return changes of the number of members outside deploys.
+
+    A group that comes to life, or ends, is not scaled.
+    """
     known = [each for each in changes if each.generation is not None and each.before and each.after]
     return [
         each
         for each in known
-        if each.after != each.before and not any(one.started_at <= each.at <= one.ended_at for one in deploys)
+        if each.after != each.before
+        and not any(one.started_at <= each.at <= one.ended_at for one in deploys)
     ]
 
 
 def alternations(events: Sequence[ScaleEvent], until: datetime) -> list[ScaleEvent]:
     """Return the newest net changes of recent seconds that alternate in sign, oldest first."""
     found: list[ScaleEvent] = []
-    for each in reversed([each for each in events if 0 <= (until - each.at).total_seconds() < SWING_SECONDS]):
+    for each in reversed(
+        [each for each in events if 0 <= (until - each.at).total_seconds() < SWING_SECONDS]
+    ):
         if found and each.is_up == found[0].is_up:
             break
         found.insert(0, each)
@@ -314,13 +385,21 @@ def alternations(events: Sequence[ScaleEvent], until: datetime) -> list[ScaleEve
 
 
 def restarts(steps: Sequence[Change], evicted: Iterable[datetime]) -> set[datetime]:
-    """Return the times of changes by which members left and soon rejoined, or whose members were evicted."""
+    """Return the times of changes by which members left and soon rejoined, or were evicted.
+
+    For evictions, the time is of the change whose members were evicted.
+    """
     found = set(evicted)
     for index, first in enumerate(steps):
         is_open = len(first.left) == 1 or first.at in found
         later = (each for each in steps[index + 1 :] if each.at not in found)
         back = next(
-            (each for each in later if _is_back(first, each, is_open=is_open, is_new=first.at not in found)), None
+            (
+                each
+                for each in later
+                if _is_back(first, each, is_open=is_open, is_new=first.at not in found)
+            ),
+            None,
         )
         if back is not None:
             found |= {first.at, back.at}
@@ -328,7 +407,10 @@ def restarts(steps: Sequence[Change], evicted: Iterable[datetime]) -> set[dateti
 
 
 def _is_back(first: Change, back: Change, *, is_open: bool, is_new: bool) -> bool:
-    """Return True if a later change undoes the first: who left rejoins, or at once one more is one less again."""
+    """Return True if a later change undoes the first.
+
+    Either the member that left rejoins, or an added member goes away again at once.
+    """
     seconds = (back.at - first.at).total_seconds()
     is_same_place = is_open and bool(set(first.left) & set(back.joined))
     is_undone = is_new and seconds <= STEP_SECONDS and _is_undone(first, back)
@@ -336,7 +418,9 @@ def _is_back(first: Change, back: Change, *, is_open: bool, is_new: bool) -> boo
 
 
 def _is_undone(first: Change, back: Change) -> bool:
-    """Return True if a member of the same kind joins after one left, or leaves after one joined: it was restarted.
+    """Return True if a member of the same kind joins after a leave, or leaves after a join.
+
+    The member was then restarted.
 
     Where the very member that had come goes again, the number itself was changed and changed back.
     """

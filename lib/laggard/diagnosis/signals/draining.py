@@ -1,4 +1,6 @@
-"""Forecasts of the lag by what is read now: what drains soon needs no member, and nobody is to blame for it.
+"""Forecasts of the lag by the present read rate.
+
+Lag that drains soon needs no member, and no member is to blame for it.
 
 Rates are those between the newest commits, so that a change shows before a trend does.
 """
@@ -16,25 +18,41 @@ from laggard.diagnosis.signals.group import Flags, Signals, TopicSignals
 from laggard.diagnosis.signals.rates import rolling_mean
 from laggard.diagnosis.signals.statistics import known_sum
 
-FALLING_WINDOWS = fixed("falling_windows", 2, "newest windows, or commits, in which more was read than came")
+FALLING_WINDOWS = fixed(
+    "falling_windows", 2, "newest windows, or commits, in which more was read than came"
+)
 
 
 def drain_at_current_rates(signals: Signals) -> float:
-    """Return the seconds until the last topic is drained at today's rates; NaN if that of one is unknown.
+    """Return the seconds until the last topic is drained at today's rates.
 
-    Of one that is kept up as far as is known, the few partitions that are not known do not count here either.
+    Return NaN if the seconds of a topic are unknown.
+
+    Of one that is kept up as far as is known, the few partitions that are not known do not count
+    here either.
     """
-    each = [topic_drain_seconds(signals, topic) for topic in signals.topics if not is_kept_up(signals, topic)]
+    each = [
+        topic_drain_seconds(signals, topic)
+        for topic in signals.topics
+        if not is_kept_up(signals, topic)
+    ]
     return nan if any(isnan(seconds) for seconds in each) else max(each, default=0.0)
 
 
 def drains_soon_in(signals: Signals) -> float:
-    """Return the seconds until significant lag has drained at the rates between the newest commits; NaN without any.
+    """Return the seconds until significant lag has drained; NaN without significant lag.
+
+    The rates are those between the newest commits.
 
     An owner reads its partitions in turn: their lag counts together.
     """
     return max(
-        (owner_drains_in(topic, slot) for topic in signals.topics for slot in sorted(owners_of_lag(topic))), default=nan
+        (
+            owner_drains_in(topic, slot)
+            for topic in signals.topics
+            for slot in sorted(owners_of_lag(topic))
+        ),
+        default=nan,
     )
 
 
@@ -55,7 +73,10 @@ def drains_soon(signals: Signals, topic: TopicSignals) -> Flags:
 
 
 def owner_drains_in(topic: TopicSignals, slot: str) -> float:
-    """Return the seconds in which an owner drains its lag of a topic, by the rates between its newest commits."""
+    """Return the seconds in which an owner drains its lag of a topic.
+
+    The rates are those between its newest commits.
+    """
     own = topic.is_material & (topic.frame.named("slot")[:, -1] == slot)
     speed = known_sum(_spare(topic)[own])
     return known_sum(topic.lag[own]) / speed if speed > 0 else inf
@@ -77,7 +98,7 @@ def _newest_arrival(topic: TopicSignals) -> Floats:
 
 
 def partitions_drain_in(topic: TopicSignals) -> Floats:
-    """Return the seconds, [partitions], until a falling lag has drained; inf if it does not fall."""
+    """Return seconds, [partitions], until a falling lag has drained; inf if it does not fall."""
     spare = _spare(topic)
     is_falling = spare > 0
     found: Floats = np.where(is_falling, topic.lag / np.where(is_falling, spare, 1.0), inf)
@@ -85,7 +106,9 @@ def partitions_drain_in(topic: TopicSignals) -> Floats:
 
 
 def _spare(topic: TopicSignals) -> Floats:
-    """Return the records/s, [partitions], read beyond arrivals over a commit interval and two windows at least.
+    """Return the records/s, [partitions], read beyond arrivals over a commit interval.
+
+    The span is a commit interval and two windows at least.
 
     Or since its owner stood: no commit of before is in that.
     """

@@ -1,4 +1,4 @@
-"""Cost of deploys, effects of changes of the number of members, and groups that go to sleep and wake up again."""
+"""Cost of deploys, effects of changed member numbers, and groups that sleep and wake up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _OUTGROWN = fixed("outgrown", 1.2, "times what all members together did")
 
 @dataclass(frozen=True, slots=True)
 class Elasticity:
-    """Consumption on both sides of a scale event, medians of busy windows in records/s; NaN if it was not busy."""
+    """Consumption on both sides of a scale event, medians of busy windows in records/s.
+
+    It is NaN if the group was not busy.
+    """
 
     before: float
     after: float
@@ -42,7 +45,10 @@ class ColdStart:
 
 
 def elasticity(signals: Signals, event: ScaleEvent) -> Elasticity:
-    """Return what a change of members brought, by consumption while there was enough to read on both sides."""
+    """Return the effect of a change of members on consumption.
+
+    It counts windows with enough to read on both sides.
+    """
     parameters = signals.parameters
     busy, consume = busy_windows(signals)
     ends = signals.frame.windows / 1000 + signals.frame.window_seconds
@@ -50,7 +56,9 @@ def elasticity(signals: Signals, event: ScaleEvent) -> Elasticity:
     before = consume[busy & (ends <= at)][-parameters.busy_windows :]
     after = consume[busy & (ends > at)][: parameters.busy_windows]
     least = parameters.busy_min_windows
-    medians = [lower_median(each.tolist()) if len(each) >= least else math.nan for each in (before, after)]
+    medians = [
+        lower_median(each.tolist()) if len(each) >= least else math.nan for each in (before, after)
+    ]
     grown = math.log(event.after / event.before)
     value = math.log(medians[1] / medians[0]) / grown if min(medians) > 0 and grown else math.nan
     return Elasticity(medians[0], medians[1], value)
@@ -59,8 +67,8 @@ def elasticity(signals: Signals, event: ScaleEvent) -> Elasticity:
 def newest_scale_out(signals: Signals) -> Scaled | None:
     """Return what the newest scale-out brought; None if nothing is known.
 
-    It leaves the recorded hour, but what limits the members does not go by itself: it is remembered until the lag is
-    gone, the members change in number, or they do more than they then did.
+    It leaves the recorded hour, but what limits the members does not go by itself: it is remembered
+    until the lag is gone, the members change in number, or they do more than they then did.
     """
     since = signals.frame.now - timedelta(seconds=_SCALED_SECONDS)
     recent = [each for each in signals.membership.scale_events if each.at >= since]
@@ -75,7 +83,10 @@ def newest_scale_out(signals: Signals) -> Scaled | None:
 
 
 def _still(signals: Signals, known: Scaled | None) -> Scaled | None:
-    """Return the effect that is remembered, unless the lag has drained or the members do clearly more now."""
+    """Return the remembered effect.
+
+    It is dropped if the lag has drained or the members do clearly more now.
+    """
     if known is None or not signals.is_material:
         return None
     consumed = sum(known_sum(each.consume) for each in signals.topics)
@@ -83,7 +94,10 @@ def _still(signals: Signals, known: Scaled | None) -> Scaled | None:
 
 
 def scale_row(signals: Signals, event: ScaleEvent) -> Row:
-    """Return a row of `scale_events`, None for unknown values; complete once ten busy windows have passed."""
+    """Return a row of `scale_events`, None for unknown values.
+
+    The row is complete once ten busy windows have passed.
+    """
     found = elasticity(signals, event)
     numbers = {
         "consume_rate_before": found.before,
@@ -101,9 +115,12 @@ def scale_row(signals: Signals, event: ScaleEvent) -> Row:
 
 
 def busy_windows(signals: Signals) -> tuple[Flags, Floats]:
-    """Return per window whether members always had more to read than a commit interval hides, and consumed records/s.
+    """Return the busy flag and the consumed records/s of each window.
 
-    A window with a generation change, or right after one, is not busy; nor is one with a partition unknown.
+    A window is busy if members always had more to read than a commit interval hides.
+
+    A window with a generation change, or right after one, is not busy; nor is one with a partition
+    unknown.
     """
     frame = signals.frame
     lowest, consume = (group_sum(signals, name) for name in ("lag_min", "consume"))
@@ -119,7 +136,10 @@ def busy_windows(signals: Signals) -> tuple[Flags, Floats]:
 
 
 def find_cold_start(signals: Signals, min_empty_seconds: float) -> ColdStart | None:
-    """Return the newest return of members to a group without any for `min_empty_seconds`, in the frame's windows."""
+    """Return the newest return of members to a group that was empty for `min_empty_seconds`.
+
+    It must lie in the frame's windows.
+    """
     frame = signals.frame
     rows = [row for row in frame.live_generations if row["kind"] in {"sync", "empty", "epoch"}]
     begin = frame.windows[0] / 1000
@@ -155,13 +175,18 @@ def _cold_start(signals: Signals, empty_at: datetime, returned_at: datetime) -> 
     lag = group_sum(signals, "lag")
     caught = np.flatnonzero((ends > at) & (lag <= floor))
     until = float(ends[caught[0]]) if len(caught) else frame.now_ms / 1000
-    return ColdStart(empty_at, returned_at, waited, backlog, until - at, is_caught_up=bool(len(caught)))
+    return ColdStart(
+        empty_at, returned_at, waited, backlog, until - at, is_caught_up=bool(len(caught))
+    )
 
 
 def idle_replica_hours(signals: Signals) -> tuple[float, float, float]:
-    """Return replica-hours of the baseline's time, the idle ones of them, and the share of the time that was busy.
+    """Return replica-hours of the baseline's time, idle replica-hours, and the busy share.
 
-    A window is idle if nothing was consumed and nothing lagged beyond the floor; NaN without a baseline.
+    The busy share is a share of the time.
+
+    A window is idle if nothing was consumed and nothing lagged beyond the floor; NaN without a
+    baseline.
     """
     floor = {topic.frame.topic: known_sum(topic.floor) for topic in signals.topics}
     hours: dict[datetime, float] = {}
@@ -177,7 +202,11 @@ def idle_replica_hours(signals: Signals) -> tuple[float, float, float]:
     total = sum(hours.values())
     if not total:
         return math.nan, math.nan, math.nan
-    return total, sum(each for begin, each in hours.items() if begin not in busy), len(busy) / len(hours)
+    return (
+        total,
+        sum(each for begin, each in hours.items() if begin not in busy),
+        len(busy) / len(hours),
+    )
 
 
 def group_sum(signals: Signals, name: str) -> Floats:
@@ -204,20 +233,29 @@ class DeployCost:
     lag_seconds: float  # the same over the arrival rate: time lag times how long it lasted
     recovery_seconds: float  # from the last change until lag is down again, NaN not yet
     arrival_ratio: float  # arrival rate in the deploy over the one before
-    is_spike: bool  # beyond its trend lag rose by a quarter, and by what counts as lag, if only between two polls
+    # beyond its trend lag rose by a quarter, and by what counts as lag, if only between two polls
+    is_spike: bool
 
 
 def measure_deploy(signals: Signals, deploy: Deploy) -> DeployCost:
-    """Return the cost by the frame's windows, from ten before the deploy to its quiet time or the evaluated window."""
+    """Return the cost by the frame's windows, from ten before the deploy to its end.
+
+    The end is its quiet time or the evaluated window.
+    """
     frame = signals.frame
     starts = frame.windows / 1000
     ends = starts + frame.window_seconds
     begin, end = deploy.started_at.timestamp(), deploy.ended_at.timestamp()
     before = np.flatnonzero(ends <= begin)[-_COST_BEFORE_WINDOWS:]
     during = (ends > begin) & (starts <= deploy.quiet_at.timestamp())
-    highest, lag, envelope, arrival = (group_sum(signals, name) for name in ("lag_max", "lag", "envelope", "arrival"))
+    highest, lag, envelope, arrival = (
+        group_sum(signals, name) for name in ("lag_max", "lag", "envelope", "arrival")
+    )
     usual = lower_median(lag[before].tolist())
-    highest_before, peak = _max(highest[before]), _max(highest[during] - _growth(lag[before], during))
+    highest_before, peak = (
+        _max(highest[before]),
+        _max(highest[during] - _growth(lag[before], during)),
+    )
     excess = np.where(ends > begin, np.clip(lag - usual, 0.0, None), 0.0)
     after = np.flatnonzero((starts >= end) & (highest <= _SPIKE_RATIO * highest_before))
     recovered = float(ends[after[0]]) if len(after) else math.nan
@@ -234,7 +272,10 @@ def measure_deploy(signals: Signals, deploy: Deploy) -> DeployCost:
         lag_seconds=area / rates[0] if rates[0] > 0 else math.nan,
         recovery_seconds=recovered - end,
         arrival_ratio=rates[1] / rates[0] if rates[0] > 0 else math.nan,
-        is_spike=bool(risen >= max((_SPIKE_RATIO - 1) * highest_before, signals.parameters.min_group_lag_records)),
+        is_spike=bool(
+            risen
+            >= max((_SPIKE_RATIO - 1) * highest_before, signals.parameters.min_group_lag_records)
+        ),
     )
 
 
@@ -263,16 +304,24 @@ def deploy_row(signals: Signals, deploy: Deploy) -> Row:
 
 
 def _most_delayed(signals: Signals, deploy: Deploy) -> float:
-    """Return the number of records delayed in the worst of the deploy's rebalances; NaN if none is known."""
+    """Return the number of delayed records in the worst of the deploy's rebalances.
+
+    Return NaN if no number is known.
+    """
     rows = [row for row in signals.frame.rebalances if row["rebalance_id"] in deploy.rebalance_ids]
     delayed = [row.get("records_delayed") for row in rows]
     return max((float(each) for each in delayed if each is not None), default=math.nan)
 
 
 def _growth(before: Floats, during: Flags) -> Floats:
-    """Return how far lag would have risen by each window of the deploy at the growth of most windows before it."""
+    """Return the expected rise of lag by each window of the deploy.
+
+    It is at the growth of most windows before it.
+    """
     step = lower_median(np.diff(before).tolist())
-    return max(0.0, step if math.isfinite(step) else 0.0) * np.arange(1.0, np.count_nonzero(during) + 1)
+    return max(0.0, step if math.isfinite(step) else 0.0) * np.arange(
+        1.0, np.count_nonzero(during) + 1
+    )
 
 
 def _known(value: float) -> float | None:

@@ -1,7 +1,8 @@
 """Forecast drain time, loss of records and of offsets, and the breach of a service level.
 
-Seconds from now on; +inf is "does not drain at the current rate", NaN "not known". A forecast holds while the
-arrival rate stays within a quarter of what it was, the generation stays and the status is ok.
+Seconds from now on; +inf is "does not drain at the current rate", NaN "not known". A forecast holds
+while the arrival rate stays within a quarter of what it was, the generation stays and the status is
+ok.
 """
 
 from __future__ import annotations
@@ -23,18 +24,28 @@ from laggard.diagnosis.signals.stall import is_lost, retained
 from laggard.diagnosis.signals.statistics import known_sum
 from laggard.diagnosis.signals.trend import GROWING, slopes
 
-PARTIAL_SHARE = fixed("partial_share", 0.1, "share of the partitions with a commit that may be unknown")
+PARTIAL_SHARE = fixed(
+    "partial_share", 0.1, "share of the partitions with a commit that may be unknown"
+)
 _UNSEEN = frozenset({"blocked", "stale"})  # flags under which nothing about the group is known
-_READER_INTERVALS = fixed("reader_intervals", 2, "commit intervals in which a reader that never joins moves on")
+_READER_INTERVALS = fixed(
+    "reader_intervals", 2, "commit intervals in which a reader that never joins moves on"
+)
 _LITTLE_SHARE = fixed("little_share", 0.5, "of what the log keeps, above which a commit left much")
 _PACE_TIMES = fixed(
-    "pace_times", 10.0, "times as fast as its offset has moved: so much in one commit interval no reader reads"
+    "pace_times",
+    10.0,
+    "times as fast as its offset has moved: so much in one commit interval no reader reads",
 )
 _BREACH_WINDOWS = fixed("breach_windows", 15, "windows of the slope of the time lag")
-_NEAR_WINDOWS = fixed("near_windows", 2, "windows on either side of the one in which a record arrived")
+_NEAR_WINDOWS = fixed(
+    "near_windows", 2, "windows on either side of the one in which a record arrived"
+)
 # of the log start, which moves by whole segments: below it a speed is a guess
 FEW_JUMPS = fixed("few_jumps", 3, "jumps of the log start")
-_START_WINDOWS = fixed("start_windows", 5, "windows that the speed of a log start is taken over at least")
+_START_WINDOWS = fixed(
+    "start_windows", 5, "windows that the speed of a log start is taken over at least"
+)
 
 
 def drain_seconds(lag: float, arrival: float, consume: float, parameters: Parameters) -> float:
@@ -45,7 +56,8 @@ def drain_seconds(lag: float, arrival: float, consume: float, parameters: Parame
 def topic_drain_seconds(signals: Signals, topic: TopicSignals) -> float:
     """Return seconds until a topic is drained at today's rates; NaN if its backlog is not known.
 
-    Of a group that is not seen well enough to have a verdict it is only known if what is seen does not drain.
+    Of a group that is not seen well enough to have a verdict it is only known if what is seen does
+    not drain.
     """
     records = backlog(signals, topic)
     if not records > 0:
@@ -57,19 +69,30 @@ def topic_drain_seconds(signals: Signals, topic: TopicSignals) -> float:
 
 
 def is_seen(signals: Signals, known: Container[str] = ("ok",)) -> bool:
-    """Return True if so much of a group is known that there can be a verdict; `known` are statuses of partitions."""
+    """Return True if enough of a group is known for a verdict.
+
+    `known` are statuses of partitions.
+    """
     return not _UNSEEN & signals.flags and partial_share(signals.topics, known) <= PARTIAL_SHARE
 
 
 def partial_share(topics: Sequence[TopicSignals], known: Container[str] = ("ok",)) -> float:
-    """Return share of the partitions with a commit whose status is none of the known ones; NaN if none has a commit."""
-    statuses = [status for topic in topics for status in topic.frame.named("status")[:, -1].tolist()]
+    """Return the share of unknown statuses among partitions with a commit; NaN without a commit.
+
+    A status is unknown if it is not in `known`.
+    """
+    statuses = [
+        status for topic in topics for status in topic.frame.named("status")[:, -1].tolist()
+    ]
     unknown = [status not in known for status in statuses if status not in {"", "no_commit"}]
     return sum(unknown) / len(unknown) if unknown else nan
 
 
 def backlog(signals: Signals, topic: TopicSignals) -> float:
-    """Return the number of known records of a topic to drain; NaN if there are none and not all lag is known."""
+    """Return the number of known records of a topic to drain.
+
+    Return NaN if there are none and not all lag is known.
+    """
     records = 0.0 if is_kept_up(signals, topic) else float(topic.lag[topic.is_ok].sum())
     return records if records > 0 or is_whole(topic) else nan
 
@@ -82,41 +105,68 @@ def is_whole(topic: TopicSignals) -> bool:
 
 
 def is_read_by_others(signals: Signals) -> bool:
-    """Return True if a client that never joins committed, or moved offsets, within two of its commit intervals."""
-    longest = max((float(np.nanmax(each.interval, initial=0.0)) for each in signals.topics), default=0.0)
+    """Return True if a client that never joins committed, or moved offsets, recently.
+
+    Recently means within two of its commit intervals.
+    """
+    longest = max(
+        (float(np.nanmax(each.interval, initial=0.0)) for each in signals.topics), default=0.0
+    )
     due = max(1, ceil(_READER_INTERVALS * longest / signals.frame.window_seconds))
     windows = min(due, _windows_without_members(signals.frame))
     names = ("commits", "consumed")  # commits are not counted where offsets are polled
-    newest = [each.frame[name][:, -windows:] for each in signals.topics for name in names if windows > 0]
+    newest = [
+        each.frame[name][:, -windows:] for each in signals.topics for name in names if windows > 0
+    ]
     return any(known_sum(each) > 0 for each in newest)
 
 
 def _windows_without_members(frame: GroupFrame) -> int:
-    """Return the number of newest windows in which the group had no member, neither at their ends nor in between."""
-    # of the first of two windows nothing may be known yet; an older gap in what is known may hide members
+    """Return the number of newest windows without a member in the group.
+
+    Members must be absent at the windows' ends and in between.
+    """
+    # of the first of two windows nothing may be known yet; an older gap in what is known may hide
+    # members
     others = [
-        (row is None and age > 1) or bool(row and row.get("members")) for age, row in enumerate(frame.facts[::-1])
+        (row is None and age > 1) or bool(row and row.get("members"))
+        for age, row in enumerate(frame.facts[::-1])
     ]
     windows = others.index(True) - 1 if True in others else len(others)
-    changes = [row["record_timestamp"] for row in frame.generations if row["member_count"] or row["left"]]
+    changes = [
+        row["record_timestamp"] for row in frame.generations if row["member_count"] or row["left"]
+    ]
     if changes:
-        windows = min(windows, (frame.now - max(changes)) // timedelta(seconds=frame.window_seconds))
+        windows = min(
+            windows, (frame.now - max(changes)) // timedelta(seconds=frame.window_seconds)
+        )
     return max(0, windows)
 
 
 def is_kept_up(signals: Signals, topic: TopicSignals) -> bool:
-    """Return True if a topic is read and its lag is only what lies between two commits: there is nothing to drain.
+    """Return True if a topic is read and its lag is only the records between two commits.
 
-    That it is read as fast as it is written leaves nothing to spare, and means no backlog that never drains.
+    There is then nothing to drain.
+
+    That it is read as fast as it is written leaves nothing to spare, and means no backlog that
+    never drains.
     """
     is_behind = topic.is_material | topic.is_stalled
-    return signals.member_count != 0 and bool(topic.is_ok.any()) and not is_behind.any() and topic.trend.name != GROWING
+    return (
+        signals.member_count != 0
+        and bool(topic.is_ok.any())
+        and not is_behind.any()
+        and topic.trend.name != GROWING
+    )
 
 
 def slowest_drain_seconds(topic: TopicSignals, parameters: Parameters) -> float:
-    """Return seconds until the last member has drained its lag: what one has spare is of no use to another.
+    """Return seconds until the last member has drained its lag.
 
-    Members whose lag is below the floor, and stalled partitions, count with the topic as a whole alone.
+    Spare capacity of a member is of no use to another member.
+
+    Members whose lag is below the floor, and stalled partitions, count with the topic as a whole
+    alone.
     """
     slots = topic.frame.named("slot")[:, -1]
     behind = topic.is_ok & (topic.is_material | topic.is_stalled)
@@ -128,8 +178,13 @@ def slowest_drain_seconds(topic: TopicSignals, parameters: Parameters) -> float:
     return nan if any(isnan(each) for each in drains) else max(drains)
 
 
-def _drained(topic: TopicSignals, rows: npt.NDArray[np.bool_], reads: Floats, parameters: Parameters) -> float:
-    """Return seconds until these partitions have drained; what was read since a commit is not in the lag yet."""
+def _drained(
+    topic: TopicSignals, rows: npt.NDArray[np.bool_], reads: Floats, parameters: Parameters
+) -> float:
+    """Return seconds until these partitions have drained.
+
+    Records that were read since a commit are not in the lag yet.
+    """
     ages = topic.frame["frozen"][:, -1]
     since = np.where(ages <= topic.positions.patience[:, 0], ages, 0.0)
     left = np.clip(topic.envelope - (reads - topic.arriving) * since, 0.0, topic.lag)
@@ -139,27 +194,38 @@ def _drained(topic: TopicSignals, rows: npt.NDArray[np.bool_], reads: Floats, pa
 
 
 def paces(topic: TopicSignals, parameters: Parameters) -> Floats:
-    """Return the records/s of each partition now: the mean of the newest gaps between commits, or since it changed.
+    """Return the present records/s of each partition: the mean of the newest commit gaps.
 
-    A mean over some gaps has a stall in it that is over, and what a burst was read at that has passed.
+    If the rate has changed, the mean starts at the change.
+
+    A mean over some gaps has a stall in it that is over, and what a burst was read at that has
+    passed.
     """
     gaps = topic.positions.gap_rates(parameters.rate_windows)
     for newer, older in pairwise(gaps):
         np.copyto(older, newer, where=np.isnan(older))  # history is shorter
-    found = newest_level(np.stack(gaps[::-1], axis=1), parameters.rate_windows, parameters.arrival_up_ratio)
+    found = newest_level(
+        np.stack(gaps[::-1], axis=1), parameters.rate_windows, parameters.arrival_up_ratio
+    )
     return np.where(np.isnan(found), topic.consume, found)
 
 
 def drain_range(
     lag: float, arrival: float, slope_low: float, slope_high: float, parameters: Parameters
 ) -> tuple[float, float]:
-    """Return the shortest and longest drain time in seconds, by the interval of the trend's slope in records/s."""
+    """Return the shortest and longest drain time in seconds.
+
+    It is by the interval of the trend's slope in records/s.
+    """
     least = parameters.drain_min_share * arrival
     return _drain(lag, -slope_low, least), _drain(lag, -slope_high, least)
 
 
 def drain_at_capacity_seconds(lag: float, arrival: float, capacity: float, members: float) -> float:
-    """Return seconds until the lag has drained if every member did what it can, `capacity` in records/s each."""
+    """Return seconds until the lag has drained if every member read at its capacity.
+
+    `capacity` is in records/s of each member.
+    """
     return nan if isnan(capacity) else _drain(lag, members * capacity - arrival, 0.0)
 
 
@@ -186,15 +252,20 @@ def loss_seconds(
     time_lag: float,
     arrival_at_read: float,
 ) -> float:
-    """Return seconds until retention deletes a record that was not read yet, 0 when it already does.
+    """Return seconds until retention deletes an unread record; 0 when it already does.
 
-    By offsets: the log start moves at `log_start_speed` (records/s, a mean over 3 jumps or more, as it moves by whole
-    segments) and overtakes the committed offset. By time: the oldest unread record reaches `retention_seconds` (inf
-    without limit), `arrival_at_read` being the rate at which the records at the read position were written. The
-    earlier one that is known counts; never takes all inputs.
+    By offsets: the log start moves at `log_start_speed` (records/s, a mean over 3 jumps or more,
+    as it moves by whole segments) and overtakes the committed offset. By time: the oldest unread
+    record reaches `retention_seconds` (inf without limit), `arrival_at_read` being the rate at
+    which the records at the read position were written. The earlier one that is known counts;
+    never takes all inputs.
     """
     by_offsets = _overtaken(committed - log_start, log_start_speed - consume)
-    speed = 1 - consume / arrival_at_read if arrival_at_read > 0 else (nan if isnan(arrival_at_read + consume) else 0.0)
+    speed = (
+        1 - consume / arrival_at_read
+        if arrival_at_read > 0
+        else (nan if isnan(arrival_at_read + consume) else 0.0)
+    )
     by_time = _overtaken(retention_seconds - time_lag, speed)
     soonest = min((each for each in (by_offsets, by_time) if not isnan(each)), default=nan)
     return nan if soonest == inf and isnan(by_offsets + by_time) else soonest
@@ -207,31 +278,41 @@ def _overtaken(headroom: float, speed: float) -> float:
 
 
 def slo_breach_seconds(slo_seconds: float, time_lag: float, slope: float) -> float:
-    """Return seconds until the time lag passes the service level; `slope` in s/s, NaN if it is not significant."""
+    """Return seconds until the time lag passes the service level.
+
+    `slope` is in s/s, NaN if it is not significant.
+    """
     if slo_seconds <= 0 or isnan(time_lag):
         return nan
     return 0.0 if time_lag >= slo_seconds else _overtaken(slo_seconds - time_lag, slope)
 
 
 def offsets_expiry_ms(since_ms: float, retention_minutes: float) -> float:
-    """Return when the broker may delete committed offsets, in ms since the epoch; its sweep comes up to 10 min later.
+    """Return the time in ms since the epoch when the broker may delete committed offsets.
 
-    `since_ms` is when a classic group became empty. For simple and KIP-848 groups it is the commit of the partition,
-    and only topics that no live member subscribes to expire.
+    Its sweep comes up to 10 min later.
+
+    `since_ms` is when a classic group became empty. For simple and KIP-848 groups it is the commit
+    of the partition, and only topics that no live member subscribes to expire.
     """
     return since_ms + 60_000 * retention_minutes
 
 
 def known_losses(signals: Signals, topic: TopicSignals) -> Floats:
-    """Return the records of each partition that were deleted unread, [partitions]; NaN if that is not known."""
+    """Return the records of each partition that were deleted unread, [partitions].
+
+    The value is NaN if it is not known.
+    """
     return np.where(may_be_past(signals, topic), np.nan, topic.frame["lost"][:, -1])
 
 
 def may_be_past(signals: Signals, topic: TopicSignals) -> Flags:
-    """Return partitions below their log start whose reader may have read on before retention deleted the records.
+    """Return partitions below their log start whose reader may have read on in time.
 
-    That is one which keeps up, but commits seldom: its newest commit is not old and left little to read, and what was
-    deleted since is no more than it could have read meanwhile.
+    In time means before retention deleted the records.
+
+    That is one which keeps up, but commits seldom: its newest commit is not old and left little to
+    read, and what was deleted since is no more than it could have read meanwhile.
     """
     found = is_lost(topic.frame)
     if not found.any() or (signals.member_count == 0 and not is_read_by_others(signals)):
@@ -243,7 +324,10 @@ def may_be_past(signals: Signals, topic: TopicSignals) -> Flags:
 
 
 def _progress(frame: TopicFrame, window_seconds: int) -> Floats:
-    """Return the records/s by which each committed offset moved in all windows; NaN if it is known in one at most."""
+    """Return the records/s by which each committed offset moved in all windows.
+
+    The value is NaN if the offset is known in one window at most.
+    """
     committed = frame["committed"]
     first = np.argmax(~np.isnan(committed), axis=1)
     seconds = float(window_seconds) * (committed.shape[1] - 1 - first)
@@ -259,15 +343,20 @@ def losses(signals: Signals) -> dict[str, Loss]:
 def _loss(signals: Signals, each: TopicSignals) -> Loss:
     frame = each.frame
     retention = retention_seconds(frame.facts)
-    # lag that is only the commit interval is read long before it is deleted: behind a reader at the end of the log
-    # retention removes what a busier hour had brought, faster than anything is read now
+    # lag that is only the commit interval is read long before it is deleted: behind a reader at the
+    # end of the log retention removes what a busier hour had brought, faster than anything is read
+    # now
     is_overdue = (frame["frozen"][:, -1] > each.positions.patience[:, 0]) & (each.lag > 0)
-    matters = each.is_ok & (each.is_material & (each.envelope > each.floor) | each.is_stalled | is_overdue)
+    matters = each.is_ok & (
+        each.is_material & (each.envelope > each.floor) | each.is_stalled | is_overdue
+    )
     deleted = np.flatnonzero(known_losses(signals, each) > 0)
     if deleted.size:  # what the log starts behind is deleted as it goes on
         return Loss(0.0, int(frame.partitions[deleted[0]]))
     if not matters.any():
-        is_unknown = math.isnan(retention) or not each.is_ok.any() or may_be_past(signals, each).any()
+        is_unknown = (
+            math.isnan(retention) or not each.is_ok.any() or may_be_past(signals, each).any()
+        )
         return Loss(math.nan if is_unknown else math.inf)
     found = Loss(math.nan)
     speeds, means, jumps = start_speeds(frame, signals.frame.window_seconds)
@@ -283,16 +372,21 @@ def _loss(signals: Signals, each: TopicSignals) -> Loss:
             arrival_at_read=_arrival_at_read(frame, int(row), signals.frame.window_seconds),
         )
         if not math.isnan(seconds) and (math.isnan(found.seconds) or seconds < found.seconds):
-            found = Loss(float(seconds), int(frame.partitions[row]), int(jumps[row]), float(means[row]))
+            found = Loss(
+                float(seconds), int(frame.partitions[row]), int(jumps[row]), float(means[row])
+            )
     return found
 
 
 def start_speeds(frame: TopicFrame, window_seconds: int) -> tuple[Floats, Floats, Floats]:
-    """Return each log start's present and mean rise in records/s, and the number of its jumps; NaN if unknown.
+    """Return each log start's present and mean rise, and the number of its jumps.
 
-    It moves by whole segments, and under retention by size as fast as the log grows: the newest jumps count, so many
-    that they span `_START_WINDOWS`, and not those of before arrivals changed or the log was full. With fewer jumps than
-    `FEW_JUMPS` it is the mean over all recorded windows.
+    Rises are in records/s, NaN if unknown.
+
+    It moves by whole segments, and under retention by size as fast as the log grows: the newest
+    jumps count, so many that they span `_START_WINDOWS`, and not those of before arrivals changed
+    or the log was full. With fewer jumps than `FEW_JUMPS` it is the mean over all recorded
+    windows.
     """
     start = frame["start"]
     rises = np.diff(start, axis=1)
@@ -300,7 +394,9 @@ def start_speeds(frame: TopicFrame, window_seconds: int) -> tuple[Floats, Floats
     counts = known.sum(axis=1)
     rises = np.where(known, rises, 0.0)
     jumps = (rises > 0).sum(axis=1)
-    means = np.where(counts > 0, rises.sum(axis=1) / (np.maximum(counts, 1) * window_seconds), np.nan)
+    means = np.where(
+        counts > 0, rises.sum(axis=1) / (np.maximum(counts, 1) * window_seconds), np.nan
+    )
     speeds = means.copy()
     for row in np.flatnonzero(jumps > FEW_JUMPS):
         at = np.flatnonzero(rises[row] > 0)
@@ -315,15 +411,25 @@ def start_speeds(frame: TopicFrame, window_seconds: int) -> tuple[Floats, Floats
 
 
 def retention_seconds(facts: Row) -> float:
-    """Return the topic's retention in seconds: inf without a limit, NaN if the configuration could not be read."""
+    """Return the topic's retention in seconds: inf without a limit.
+
+    Return NaN if the configuration could not be read.
+    """
     if not facts.get("config_known"):
         return math.nan
     limit = facts.get("retention_seconds")
-    return math.inf if limit is None or "delete" not in (facts.get("cleanup_policy") or "delete") else float(limit)
+    return (
+        math.inf
+        if limit is None or "delete" not in (facts.get("cleanup_policy") or "delete")
+        else float(limit)
+    )
 
 
 def _arrival_at_read(frame: TopicFrame, row: int, window_seconds: int) -> float:
-    """Return records/s that arrived when the first unread record did; of the oldest windows if history is shorter."""
+    """Return records/s at the arrival of the first unread record.
+
+    If the history is shorter, the rate is that of the oldest windows.
+    """
     back = frame["time_lag"][row, -1] / window_seconds
     rates = frame["arrival"][row]
     if math.isnan(back):
@@ -335,7 +441,10 @@ def _arrival_at_read(frame: TopicFrame, row: int, window_seconds: int) -> float:
 
 
 def breach_seconds(signals: Signals) -> dict[str, float]:
-    """Return seconds until each topic's time lag exceeds the SLO, NaN unless it clearly grows; empty without an SLO."""
+    """Return seconds until each topic's time lag exceeds the SLO; empty without an SLO.
+
+    The value is NaN unless the lag clearly grows.
+    """
     slo = signals.policy.slo_time_lag_seconds
     if not slo:
         return {}
@@ -344,7 +453,13 @@ def breach_seconds(signals: Signals) -> dict[str, float]:
     for each in signals.topics:
         ages = each.frame["time_lag"]
         largest = np.where(np.isnan(ages).all(axis=0), np.nan, np.fmax.reduce(ages, axis=0))
-        slope = float(slopes(seconds[-_BREACH_WINDOWS:], largest[None, -_BREACH_WINDOWS:], signals.parameters)[0])
+        slope = float(
+            slopes(
+                seconds[-_BREACH_WINDOWS:], largest[None, -_BREACH_WINDOWS:], signals.parameters
+            )[0]
+        )
         grows = each.trend.name == "growing"
-        found[each.frame.topic] = slo_breach_seconds(slo, float(largest[-1]), slope if grows else math.nan)
+        found[each.frame.topic] = slo_breach_seconds(
+            slo, float(largest[-1]), slope if grows else math.nan
+        )
     return found

@@ -1,4 +1,7 @@
-"""Signals of a group at the end of a window: everything that several rules ask of its history and its members."""
+"""Signals of a group at the end of a window: the rules' questions on history and members.
+
+Several rules ask these.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,13 @@ import numpy.typing as npt
 
 from laggard.diagnosis.history.frames import Floats, GroupFrame, Memory, Row, Scaled, TopicFrame
 from laggard.diagnosis.parameters import Parameters, Policy
-from laggard.diagnosis.signals.deploys import Deploy, ScaleEvent, find_deploys, find_scale_events, vetoing_deploy
+from laggard.diagnosis.signals.deploys import (
+    Deploy,
+    ScaleEvent,
+    find_deploys,
+    find_scale_events,
+    vetoing_deploy,
+)
 from laggard.diagnosis.signals.rates import Positions
 from laggard.diagnosis.signals.rebalances import Logical, Spans, logical_rebalances
 from laggard.diagnosis.signals.rosters import (
@@ -37,7 +46,10 @@ from laggard.diagnosis.signals.statistics import known_sum
 
 @dataclass(frozen=True, kw_only=True)
 class Membership:
-    """Signals of the members' records up to the end of the evaluated window, each computed once; oldest first."""
+    """Signals of the members' records up to the end of the evaluated window, oldest first.
+
+    Each is computed once.
+    """
 
     frame: GroupFrame
     parameters: Parameters
@@ -49,7 +61,8 @@ class Membership:
     deploys: Sequence[Deploy]
     deploy: Deploy | None  # the rolling deploy that explains rebalances now
     crash_loops: Sequence[CrashLoop]
-    looped: frozenset[str]  # places of crash loops to which departures of the last half hour belonged
+    # places of crash loops to which departures of the last half hour belonged
+    looped: frozenset[str]
     evictions_by_reason: Mapping[str, Sequence[Eviction]]  # by claimed reason
     series: Series  # of departures that are not clear by themselves
     scale_events: Sequence[ScaleEvent]
@@ -73,7 +86,9 @@ class Membership:
     @cached_property
     def joined_at(self) -> dict[str, datetime]:
         """Newest time at which each place joined, or restarted."""
-        return {place: each.at for each in self.changes for place in (*each.joined, *each.restarted)}
+        return {
+            place: each.at for each in self.changes for place in (*each.joined, *each.restarted)
+        }
 
     def is_in_deploy(self, at: datetime) -> bool:
         """Return True if a deploy explains an event at that time."""
@@ -84,10 +99,15 @@ class Membership:
         return self.place_of.get(slot, slot)
 
     def evicted(self, reason: str, seconds: float | None = None) -> list[Eviction]:
-        """Return evictions of recent seconds with this claimed reason, by default `deploy_horizon_seconds`."""
+        """Return evictions of recent seconds with this claimed reason.
+
+        The default is `deploy_horizon_seconds`.
+        """
         horizon = self.parameters.deploy_horizon_seconds if seconds is None else seconds
         return [
-            each for each in self.evictions_by_reason[reason] if (self.frame.now - each.at).total_seconds() < horizon
+            each
+            for each in self.evictions_by_reason[reason]
+            if (self.frame.now - each.at).total_seconds() < horizon
         ]
 
 
@@ -97,7 +117,10 @@ def membership_of(frame: GroupFrame, parameters: Parameters) -> Membership:
     changes = changes_of(frame, rosters, place_of)
     deploys = find_deploys(frame, changes, rebalances, parameters)
     series = find_series(frame, parameters)
-    evictions = {reason: find_evictions(frame, rosters, reason, parameters, series) for reason in EVICTION_REASONS}
+    evictions = {
+        reason: find_evictions(frame, rosters, reason, parameters, series)
+        for reason in EVICTION_REASONS
+    }
     return Membership(
         frame=frame,
         parameters=parameters,
@@ -112,17 +135,27 @@ def membership_of(frame: GroupFrame, parameters: Parameters) -> Membership:
         looped=_looped(frame, changes, place_of, parameters),
         evictions_by_reason=evictions,
         series=series,
-        scale_events=find_scale_events(changes, deploys, [each for found in evictions.values() for each in found]),
+        scale_events=find_scale_events(
+            changes, deploys, [each for found in evictions.values() for each in found]
+        ),
         subscriptions_differ_since=subscriptions_differ_since(rosters),
     )
 
 
 def _looped(
-    frame: GroupFrame, changes: Sequence[Change], place_of: Mapping[str, str], parameters: Parameters
+    frame: GroupFrame,
+    changes: Sequence[Change],
+    place_of: Mapping[str, str],
+    parameters: Parameters,
 ) -> frozenset[str]:
-    """Return member identities in crash loops in twice the horizon: alone, a loop's newest departures show none."""
+    """Return member identities in crash loops in twice the horizon.
+
+    Alone, a loop's newest departures show no loop.
+    """
     twice = replace(parameters, deploy_horizon_seconds=2 * parameters.deploy_horizon_seconds)
-    return frozenset(place for each in find_crash_loops(frame, changes, place_of, twice) for place in each.places)
+    return frozenset(
+        place for each in find_crash_loops(frame, changes, place_of, twice) for place in each.places
+    )
 
 
 Flags = npt.NDArray[np.bool_]
@@ -131,7 +164,10 @@ UNKNOWN_KIND = "unknown"  # of a stall: silent or repeating, where commits are n
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Shape of the lag over the partitions of a topic; the numbers are NaN if there is nothing to measure."""
+    """Shape of the lag over the partitions of a topic.
+
+    The numbers are NaN if there is nothing to measure.
+    """
 
     raw: str  # none, single, spread, mixed or concentrated, by this window alone
     name: str  # the same after persistence
@@ -141,12 +177,16 @@ class Shape:
     top1_share: float = np.nan
     top_decile_share: float = np.nan
     entropy: float = np.nan
-    top: tuple[int, ...] = ()  # smallest set of partitions that holds 70 % of the lag, largest first
+    # smallest set of partitions that holds 70 % of the lag, largest first
+    top: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """Trend of the lower envelope of a lag; everything but `name` and `points` is NaN on abstain."""
+    """Trend of the lower envelope of a lag.
+
+    On abstain, everything but `name` and `points` is NaN.
+    """
 
     name: str  # growing, flat, draining, sawtooth or abstain
     points: int = 0
@@ -180,11 +220,14 @@ class TopicSignals:
     consume: Floats  # records/s between commits, over `rate_windows` at least
     interval: Floats  # commit interval in seconds, NaN below 3 gaps
     floor: Floats  # records below which lag is the commit interval
-    least: Floats  # [partitions, windows] smallest lag of each window, at the newest commit if that is fresh
-    least_floor: Floats  # [partitions, windows] records that it has to be above to be more than commits hide
+    # [partitions, windows] smallest lag of each window, at the newest commit if that is fresh
+    least: Floats
+    # [partitions, windows] records that it has to be above to be more than commits hide
+    least_floor: Floats
     is_material: Flags
     is_stalled: Flags
-    stall_kind: tuple[str, ...]  # "", silent, repeating, unknown which, unowned, or held by a transaction
+    # "", silent, repeating, unknown which, unowned, or held by a transaction
+    stall_kind: tuple[str, ...]
     shape: Shape
     arrival_shape: Shape
     growth_shape: Shape
@@ -251,13 +294,17 @@ class Cause:
     subject: str  # broker, host or slot; "" for partitions
     fit: Fit
     slowness: Slowness | None = None  # of member and host
-    alternatives: Mapping[str, str] = field(default_factory=dict)  # what the same partitions would also fit
+    # what the same partitions would also fit
+    alternatives: Mapping[str, str] = field(default_factory=dict)
     is_proven: bool = True  # False: the label is one of two that nothing seen so far tells apart
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Signals:
-    """All a group's rules look at. `conditions` names the codes whose rules have held so far in this window."""
+    """All data for a group's rules.
+
+    `conditions` names the codes whose rules have held so far in this window.
+    """
 
     frame: GroupFrame
     membership: Membership
@@ -277,10 +324,12 @@ class Signals:
     flags: frozenset[str] = frozenset()  # of the gates
     memory: Memory = field(default_factory=Memory)  # of the windows before
     losses: Mapping[str, Loss] = field(default_factory=dict)  # by topic
-    breach_seconds: Mapping[str, float] = field(default_factory=dict)  # by topic, until its time lag passes the SLO
+    # by topic, until its time lag passes the SLO
+    breach_seconds: Mapping[str, float] = field(default_factory=dict)
     lag_causes: Sequence[Cause] = ()  # of uneven lag, in each topic in the order they were found
     scaled: Scaled | None = None  # what the newest scale-out brought
-    left_topics: Sequence[TopicSignals] = ()  # with offsets, and no member subscribes to them: nobody is to blame
+    # with offsets, and no member subscribes to them: nobody is to blame
+    left_topics: Sequence[TopicSignals] = ()
 
     @property
     def deploy(self) -> Deploy | None:

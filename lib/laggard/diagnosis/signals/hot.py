@@ -20,7 +20,9 @@ HOT_RECORDS = fixed("hot_records", 100.0, "records within the windows of a rate"
 SKEW_ARRIVAL = fixed("skew_arrival", 1.0, "records/s")
 HOT_WINDOWS = fixed("hot_windows", 10, "windows for which a partition must have been seen")
 # one may lie half and half before and after it went on
-_STILL_WINDOWS = fixed("still_windows", 2, "newest windows, one of which must show that a hot partition wanders on")
+_STILL_WINDOWS = fixed(
+    "still_windows", 2, "newest windows, one of which must show that a hot partition wanders on"
+)
 WANDER_PLACES = fixed("wander_places", 2, "partitions of a topic, for a hot one to wander")
 NEAR_BEST = fixed("near_best", 0.8, "of what the best owner has shown")
 
@@ -31,11 +33,14 @@ def median_of_others(values: Floats, place: int) -> float:
 
 
 def is_hot_ratio(signals: Signals, topic: TopicSignals, place: int) -> bool:
-    """Return True if a partition gets `hot_ratio` times what the others get, by the rates of the newest windows."""
+    """Return True if a partition gets `hot_ratio` times the arrivals of the others.
+
+    The rates are those of the newest windows.
+    """
     records = topic.arrival[place] * signals.parameters.rate_windows * signals.frame.window_seconds
-    return bool(_seen_windows(topic, place) >= HOT_WINDOWS and records >= HOT_RECORDS) and _is_above_others(
-        signals, topic, place
-    )
+    return bool(
+        _seen_windows(topic, place) >= HOT_WINDOWS and records >= HOT_RECORDS
+    ) and _is_above_others(signals, topic, place)
 
 
 def _seen_windows(topic: TopicSignals, place: int) -> int:
@@ -48,7 +53,9 @@ def _is_above_others(signals: Signals, topic: TopicSignals, place: int) -> bool:
 
 
 def is_hot_unknown(signals: Signals, topic: TopicSignals, active: Flags) -> bool:
-    """Return True if a lagging partition would be hot at its present rate, but was not observed for long enough.
+    """Return True if a lagging partition would be hot at its present rate without proof yet.
+
+    It was not observed for long enough.
 
     So is one of which it is not known what it gets.
     """
@@ -56,14 +63,20 @@ def is_hot_unknown(signals: Signals, topic: TopicSignals, active: Flags) -> bool
         _seen_windows(topic, place) < HOT_WINDOWS
         and (
             isnan(topic.arrival[place])
-            or (_is_above_others(signals, topic, place) and is_beyond_an_owner(signals, topic, place))
+            or (
+                _is_above_others(signals, topic, place)
+                and is_beyond_an_owner(signals, topic, place)
+            )
         )
         for place in np.flatnonzero(active & topic.is_material).tolist()
     )
 
 
 def hot_places(signals: Signals, topic: TopicSignals, active: Flags) -> tuple[int, ...]:
-    """Return rows of hot partitions that lag: more arrives than any owner handled, or theirs is near the best."""
+    """Return rows of hot partitions that lag.
+
+    More arrives than any owner handled, or the owner's capacity is near the best.
+    """
     return tuple(
         place
         for place in np.flatnonzero(active & topic.is_material).tolist()
@@ -72,7 +85,9 @@ def hot_places(signals: Signals, topic: TopicSignals, active: Flags) -> tuple[in
 
 
 def overtaken_places(signals: Signals, topic: TopicSignals) -> tuple[int, ...]:
-    """Return rows of hot partitions that are read too slowly, so that retention deletes their unread records.
+    """Return rows of hot partitions that are read too slowly.
+
+    Retention deletes their unread records.
 
     Their lag is not known, nor what is read of them: each commit is a jump over deleted records.
     """
@@ -85,10 +100,12 @@ def overtaken_places(signals: Signals, topic: TopicSignals) -> tuple[int, ...]:
 
 
 def wandering(signals: Signals, topic: TopicSignals) -> frozenset[int]:
-    """Return rows that, one after the other, got `hot_ratio` times what the others got and more than an owner can do.
+    """Return rows that got `hot_ratio` times the arrivals of the others, one after the other.
 
-    Each window counts by itself: a mean over several has a place that wanders at none. Empty if it was not so in most
-    of the newest windows; one row if it was the same place in all of them.
+    They also got more than an owner can do.
+
+    Each window counts by itself: a mean over several has a place that wanders at none. Empty if it
+    was not so in most of the newest windows; one row if it was the same place in all of them.
     """
     arrival = topic.frame["arrival"][:, -HOT_WINDOWS:]
     is_behind = topic.is_material | is_lost(topic.frame)
@@ -100,13 +117,19 @@ def wandering(signals: Signals, topic: TopicSignals) -> frozenset[int]:
         return frozenset()
     return frozenset(
         int(place)
-        for window, place in zip(at.tolist(), np.nanargmax(arrival[:, at], axis=0).tolist(), strict=True)
-        if highest[window] >= signals.parameters.hot_ratio * median_of_others(arrival[:, window], place)
+        for window, place in zip(
+            at.tolist(), np.nanargmax(arrival[:, at], axis=0).tolist(), strict=True
+        )
+        if highest[window]
+        >= signals.parameters.hot_ratio * median_of_others(arrival[:, window], place)
     )
 
 
 def is_beyond_an_owner(signals: Signals, topic: TopicSignals, place: int) -> bool:
-    """Return True if no member could handle this partition; False also if it is unknown what members can do."""
+    """Return True if no member could handle this partition.
+
+    Return False also if the capacity of members is unknown.
+    """
     if topic.arriving[place] > signals.best_capacity:
         return True
     owner = owner_of(signals, topic, place)
@@ -120,7 +143,10 @@ def owner_of(signals: Signals, topic: TopicSignals, place: int) -> MemberSignals
 
 
 def skewed_places(signals: Signals, topic: TopicSignals, seconds: float) -> tuple[int, ...]:
-    """Return rows of partitions that got `hot_ratio` times what the others got, all through the last `seconds`."""
+    """Return rows of partitions that got `hot_ratio` times the others' arrivals.
+
+    The condition holds all through the last `seconds`.
+    """
     count, block = round(seconds / signals.frame.window_seconds), signals.parameters.rate_windows
     arrivals = topic.frame["arrival"][:, -count:]
     if arrivals.shape[1] < count or len(arrivals) < 2:
@@ -129,8 +155,11 @@ def skewed_places(signals: Signals, topic: TopicSignals, seconds: float) -> tupl
     for start in range(0, count, block):
         rates = _means(arrivals[:, start : start + block])
         if rates.max() < signals.parameters.hot_ratio * rates.min():
-            return ()  # what is not as far above the lowest is not as far above the median of the others
-        skewed &= rates >= np.fmax(SKEW_ARRIVAL, signals.parameters.hot_ratio * medians_of_others(rates))
+            # what is not as far above the lowest is not as far above the median of the others
+            return ()
+        skewed &= rates >= np.fmax(
+            SKEW_ARRIVAL, signals.parameters.hot_ratio * medians_of_others(rates)
+        )
         if not skewed.any():
             return ()
     return tuple(np.flatnonzero(skewed).tolist())

@@ -1,7 +1,9 @@
-"""Instance ids of static members by their records: absences, ids that two processes use, and ids that do not last.
+"""Instance ids of static members by their records: absences, duplicates, short-lived ids.
 
-Two members of one instance id fence each other in classic groups only; a KIP-848 coordinator refuses the second
-(UNRELEASED_INSTANCE_ID), which no record tells.
+A duplicate is an id that two processes use.
+
+Two members of one instance id fence each other in classic groups only; a KIP-848 coordinator
+refuses the second (UNRELEASED_INSTANCE_ID), which no record tells.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ class Absence:
 
 @dataclass(frozen=True, slots=True)
 class Flips:
-    """Times within ten minutes that an instance id went over to another member, and the hosts in order."""
+    """Moves of an instance id to another member within ten minutes, with hosts in order."""
 
     instance_id: str
     flips: int
@@ -52,7 +54,10 @@ class Flips:
 
 @dataclass(frozen=True, slots=True)
 class Successor:
-    """An instance id that never returned, and the new one of the same program that came in its stead."""
+    """An instance id that never returned, and its successor of the same program.
+
+    The successor is a new id that came in its stead.
+    """
 
     old: str
     new: str
@@ -63,15 +68,23 @@ class Successor:
 def absences(membership: Membership) -> list[Absence]:
     """Return the absences of static members, ordered by the time of return.
 
-    One that ended in expiry began a session before the generation without the member. Of one that the session outlasted
-    only the event tells, from the member's last commit.
+    One that ended in expiry began a session before the generation without the member. Of one that
+    the session outlasted only the event tells, from the member's last commit.
     """
     known = membership.rosters
     found = []
     for event in membership.frame.events:
         if event["kind"] == "static_replacement" and event.get("slot"):
             session = _session(known, event["slot"], event["event_at"])
-            found.append(Absence(event["slot"], event["event_at"], event.get("seconds"), session, is_expired=False))
+            found.append(
+                Absence(
+                    event["slot"],
+                    event["event_at"],
+                    event.get("seconds"),
+                    session,
+                    is_expired=False,
+                )
+            )
     gone: dict[str, tuple[datetime, float]] = {}
     for before, after in pairwise(known):
         old, new = _ids(before), _ids(after)
@@ -86,7 +99,10 @@ def absences(membership: Membership) -> list[Absence]:
 
 
 def absence_p95_seconds(known: list[Absence]) -> float | None:
-    """Return the 95th percentile of absences in seconds, by nearest rank; None if no absence has a length."""
+    """Return the 95th percentile of absences in seconds, by nearest rank.
+
+    Return None if no absence has a length.
+    """
     lengths = [each.seconds for each in known if each.seconds is not None]
     return percentile(lengths, _ABSENCE_PERCENT) if lengths else None
 
@@ -112,11 +128,18 @@ def find_flips(membership: Membership) -> list[Flips]:
 
 
 def find_successors(membership: Membership) -> list[Successor]:
-    """Return ids given up for good, if a new one of the same client id joined within ten minutes before or after."""
+    """Return ids given up for good, if a successor joined within ten minutes before or after.
+
+    The successor is a new id of the same client id.
+    """
     new = _new_ids(membership.rosters)
     found = []
     for left_at, old, program, session in _ids_given_up(membership.rosters):
-        away = {each: abs((at - left_at).total_seconds()) for at, each, like in new if like == program and each != old}
+        away = {
+            each: abs((at - left_at).total_seconds())
+            for at, each, like in new
+            if like == program and each != old
+        }
         near = [(seconds, each) for each, seconds in away.items() if seconds <= RETURN_SECONDS]
         if near:
             # each new id stands for one old one; the one that came in closest to the departure
@@ -127,16 +150,21 @@ def find_successors(membership: Membership) -> list[Successor]:
 
 
 def _new_ids(known: Sequence[Roster]) -> list[tuple[datetime, str, str]]:
-    """Return ids that came later: when each was first seen, the id, and its program; oldest first."""
+    """Return later ids: when each was first seen, the id, and its program; oldest first."""
     first: dict[str, tuple[datetime, str, str]] = {}
     for index, roster in enumerate(known):
         for each, row in _ids(roster).items():
-            first.setdefault(each, (roster.at, each, _program(row) if index and roster.is_live else ""))
+            first.setdefault(
+                each, (roster.at, each, _program(row) if index and roster.is_live else "")
+            )
     return sorted(each for each in first.values() if each[2])
 
 
 def _ids_given_up(known: Sequence[Roster]) -> list[tuple[datetime, str, str, float]]:
-    """Return ids that are not in the newest roster: when each was given up, the id, its program and session."""
+    """Return ids absent from the newest roster: end time, the id, its program and session.
+
+    The end time is when the id was given up.
+    """
     last: dict[str, tuple[datetime, str, str, float]] = {}
     for before, after in pairwise(known):
         old, still = _ids(before), _ids(after)
@@ -150,9 +178,15 @@ def _program(row: Row) -> str:
 
 
 def _ids(roster: Roster) -> dict[str, Row]:
-    """Return a dict from instance id to its member's row; of several in one epoch the one that was written last."""
+    """Return a dict from instance id to its member's row.
+
+    Of several in one epoch, the row that was written last counts.
+    """
     static = [row for row in roster.rows if row.get("group_instance_id")]
-    return {row["group_instance_id"]: row for row in sorted(static, key=lambda row: row.get("batch_id") or 0)}
+    return {
+        row["group_instance_id"]: row
+        for row in sorted(static, key=lambda row: row.get("batch_id") or 0)
+    }
 
 
 def _session(known: Sequence[Roster], instance_id: str, at: datetime) -> float:

@@ -1,4 +1,7 @@
-"""Load of each member, whether it was busy, the capacity it has shown, and what any member of its group can do."""
+"""Load of each member, its busy state, its shown capacity, and the group's typical capacity.
+
+The latter is the capacity that any member of its group can have.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +23,30 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Busy = Mapping[str, tuple[tuple[int, float], ...]]  # slot -> (begin of the window in ms, records/s)
 # commits and windows do not beat together
 _CAPACITY_PERCENT = fixed("capacity_percent", 75, "percentile of what a busy member did")
-_TYPICAL_RATIO = fixed("typical_ratio", 1.2, "of the capacity: more than that is done without being busy")
+_TYPICAL_RATIO = fixed(
+    "typical_ratio", 1.2, "of the capacity: more than that is done without being busy"
+)
 _SCATTER_LOW = fixed("scatter_low", 25, "percentile of what busy members did")
-_SCATTER_HIGH = fixed("scatter_high", 75, "percentile likewise: half of what lies between them is not certain")
-_SETTLED_WINDOWS = fixed("settled_windows", 3, "windows with one generation and the same partitions")
+_SCATTER_HIGH = fixed(
+    "scatter_high", 75, "percentile likewise: half of what lies between them is not certain"
+)
+_SETTLED_WINDOWS = fixed(
+    "settled_windows", 3, "windows with one generation and the same partitions"
+)
 
 
-def member_signals(frame: GroupFrame, topics: Sequence[TopicSignals], before: Busy, parameters: Parameters) -> tuple[
+def member_signals(frame: GroupFrame, topics: Sequence[TopicSignals], before: Busy,
+parameters: Parameters) -> tuple[
     dict[str, MemberSignals], dict[str, tuple[tuple[int, float], ...]]
 ]:  # fmt: skip
-    """Return the members by slot, and the newest windows in which each was busy, this one included."""
+    """Return the members by slot, and each member's newest busy windows.
+
+    The present window is included.
+    """
     busy_in = _kept(before, frame.now_ms - parameters.capacity_lookback_hours * 3_600_000)
-    slots = sorted({slot for each in topics for slot in each.frame.named("slot")[:, -1].tolist()} - {""})
+    slots = sorted(
+        {slot for each in topics for slot in each.frame.named("slot")[:, -1].tolist()} - {""}
+    )
     owners = [_owners(each.frame.named("slot"), slots) for each in topics]
     longest = _intervals(topics, owners, len(slots))
     spans = np.maximum(1, np.ceil(longest / frame.window_seconds)).astype(np.int64)
@@ -39,7 +54,10 @@ def member_signals(frame: GroupFrame, topics: Sequence[TopicSignals], before: Bu
     most = np.fmax.reduce(shown, axis=1, initial=np.nan).tolist()
     newest = _newest_rates(topics, owners, spans)
     held_by = [_rows_by_owner(owner[:, -1], len(slots)) for owner in owners]
-    summed = [np.array([each.arrival, each.consume, np.where(np.isnan(each.lag), 0.0, each.lag)]) for each in topics]
+    summed = [
+        np.array([each.arrival, each.consume, np.where(np.isnan(each.lag), 0.0, each.lag)])
+        for each in topics
+    ]
     is_busy, busy_for = _busy(topics, owners, len(slots))
     is_busy &= _same_generation(frame)
     longest_span = int(spans.max(initial=1))
@@ -50,9 +68,14 @@ def member_signals(frame: GroupFrame, topics: Sequence[TopicSignals], before: Bu
     is_rare = longest > frame.window_seconds
     is_behind = _fall_behind(frame, topics, owners, is_rare, parameters)
     has_work = (is_busy & (busy_for >= spans) | is_behind) & (np.array(newest) > 0)
-    # one that waits now and then shows no capacity; a stall is over once the gap is in which it got going again
-    now_and_then = _waits(topics, owners, len(slots), recent, parameters, parameters.stall_min_seconds)
-    is_at_work = has_work & ~now_and_then & ~_waits(topics, owners, len(slots), longest_span + 1, parameters)
+    # one that waits now and then shows no capacity; a stall is over once the gap is in which it got
+    # going again
+    now_and_then = _waits(
+        topics, owners, len(slots), recent, parameters, parameters.stall_min_seconds
+    )
+    is_at_work = (
+        has_work & ~now_and_then & ~_waits(topics, owners, len(slots), longest_span + 1, parameters)
+    )
     found: dict[str, MemberSignals] = {}
     for number, slot in enumerate(slots):
         if is_at_work[number]:
@@ -72,14 +95,21 @@ def member_signals(frame: GroupFrame, topics: Sequence[TopicSignals], before: Bu
 
 def _kept(before: Busy, oldest_ms: float) -> dict[str, tuple[tuple[int, float], ...]]:
     """Return what is remembered without what is too old."""
-    kept = {slot: tuple(each for each in samples if each[0] >= oldest_ms) for slot, samples in before.items()}
+    kept = {
+        slot: tuple(each for each in samples if each[0] >= oldest_ms)
+        for slot, samples in before.items()
+    }
     return {slot: samples for slot, samples in kept.items() if samples}
 
 
 def _capacity(busy: Sequence[tuple[int, float]], parameters: Parameters) -> float:
-    """Return capacity by the newest windows in which a member was busy; NaN if these are too few."""
+    """Return capacity by the newest windows in which a member was busy; NaN if too few."""
     known = [rate for _, rate in busy]
-    return percentile(known, _CAPACITY_PERCENT) if len(known) >= parameters.busy_min_windows else math.nan
+    return (
+        percentile(known, _CAPACITY_PERCENT)
+        if len(known) >= parameters.busy_min_windows
+        else math.nan
+    )
 
 
 def _member(
@@ -92,7 +122,10 @@ def _member(
     is_busy: bool,
     waits: bool,
 ) -> MemberSignals:
-    """Return a member's signals from its rows of each topic, with their arrivals, consumption and lag."""
+    """Return a member's signals from its rows of each topic.
+
+    The rows come with their arrivals, consumption and lag.
+    """
     parts = [each for each in of_topics if len(each[1])]
     first, mine, _ = parts[0]
     sums = [np.add.reduce(values[:, held], axis=1).tolist() for _, held, values in parts]
@@ -102,7 +135,9 @@ def _member(
         client_id=first.frame.named("client_id")[mine[0], -1],
         host=first.frame.named("host")[mine[0], -1],
         partitions=tuple(
-            (each.frame.topic, part) for each, held, _ in parts for part in each.frame.partitions[held].tolist()
+            (each.frame.topic, part)
+            for each, held, _ in parts
+            for part in each.frame.partitions[held].tolist()
         ),
         arrival=arrival,
         consume=consume,
@@ -116,22 +151,34 @@ def _member(
     )
 
 
-def _newest_rates(topics: Sequence[TopicSignals], owners: Sequence[Ints], spans: Ints) -> list[float]:
-    """Return records/s per slot over its `spans` windows up to the newest commits; NaN if a partition's is unknown."""
+def _newest_rates(
+    topics: Sequence[TopicSignals], owners: Sequence[Ints], spans: Ints
+) -> list[float]:
+    """Return records/s per slot over its `spans` windows up to the newest commits.
+
+    The value is NaN if a partition's rate is unknown.
+    """
     windows = np.append(spans, 1)  # -1 is nobody
     rates = [
-        each.positions.newest_rates(windows[owner[:, -1]])[:, None] for each, owner in zip(topics, owners, strict=True)
+        each.positions.newest_rates(windows[owner[:, -1]])[:, None]
+        for each, owner in zip(topics, owners, strict=True)
     ]
-    found: list[float] = _sums(rates, [owner[:, -1:] for owner in owners], len(spans)).ravel().tolist()
+    found: list[float] = (
+        _sums(rates, [owner[:, -1:] for owner in owners], len(spans)).ravel().tolist()
+    )
     return found
 
 
-def _shown(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int, windows: int) -> Floats:
-    """Return what each slot did in records/s over some windows up to each window, [slots, windows]; NaN if not known.
+def _shown(
+    topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int, windows: int
+) -> Floats:
+    """Return each slot's consumed records/s over some windows up to each window.
 
-    It is not known if a partition had another owner meanwhile, stood for a part of them or jumped over deleted records,
-    or if its newest commit is older than those of the slot's others: what was done by others, or at other times, adds
-    up to more than a member can do.
+    The shape is [slots, windows]; NaN if not known.
+
+    It is not known if a partition had another owner meanwhile, stood for a part of them or jumped
+    over deleted records, or if its newest commit is older than those of the slot's others: what
+    was done by others, or at other times, adds up to more than a member can do.
     """
     rates, reads = [], []
     for each, owner in zip(topics, owners, strict=True):
@@ -139,7 +186,9 @@ def _shown(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int, w
         since = known.begin(known.newest, windows)
         is_other = (np.diff(owner, axis=1, prepend=owner[:, :1]) != 0) | known.jumped
         moves, stands = (np.cumsum(changes, axis=1) for changes in (is_other, known.stood))
-        moved, stood = (counts - np.take_along_axis(counts, since, axis=1) for counts in (moves, stands))
+        moved, stood = (
+            counts - np.take_along_axis(counts, since, axis=1) for counts in (moves, stands)
+        )
         stands_all = known.stood & (stood == at - since)
         is_own = (moved == 0) & (stands_all | (stood == 0))
         rates.append(np.where(is_own, known.rates(windows), np.nan))
@@ -157,7 +206,10 @@ def _shown(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int, w
 
 
 def _owners(names: Names, slots: Sequence[str]) -> Ints:
-    """Return the number of each partition's slot per window, -1 if it is none of them; [partitions, windows]."""
+    """Return the slot number of each partition per window, [partitions, windows].
+
+    The number is -1 if the slot is none of them.
+    """
     numbers = {slot: number for number, slot in enumerate(slots)}
     newest = np.array([numbers.get(name, -1) for name in names[:, -1].tolist()], np.int64)
     found = np.repeat(newest[:, None], names.shape[1], axis=1)
@@ -173,7 +225,10 @@ def _rows_by_owner(newest: Ints, slots: int) -> list[Ints]:
 
 
 def _sums(values: Sequence[Floats], owners: Sequence[Ints], slots: int) -> Floats:
-    """Return each topic's values summed over the partitions of each slot, [slots, windows]; NaN if one is unknown."""
+    """Return each topic's values summed over the partitions of each slot, [slots, windows].
+
+    The sum is NaN if a value is unknown.
+    """
     total = has = np.zeros((slots, owners[0].shape[1] if owners else 0))
     for each, owner in zip(values, owners, strict=True):
         is_held = owner >= 0
@@ -193,10 +248,13 @@ def _intervals(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: in
 
 
 def _busy(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int) -> tuple[Flags, Ints]:
-    """Return per slot if it is busy now, and for how many windows in a row it had its partitions and more to read.
+    """Return the busy flag of each slot, and its windows in a row with more to read.
 
-    It is busy with the same partitions for three windows, and never a moment without more to read than commits hide.
-    What is left of a stalled partition keeps nobody busy: its owner has that much more to read, and does not read it.
+    In these windows the slot had its partitions and more to read.
+
+    It is busy with the same partitions for three windows, and never a moment without more to read
+    than commits hide. What is left of a stalled partition keeps nobody busy: its owner has that
+    much more to read, and does not read it.
     """
     count = owners[0].shape[1] if owners else 1
     smallest, floor, is_other = (np.zeros((slots, count)) for _ in range(3))
@@ -206,7 +264,9 @@ def _busy(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int) ->
         held = now >= 0
         place = (now[held, None] * count + np.arange(count)).ravel()
         is_standing = each.frame["frozen"][held] > each.positions.patience[held]
-        least, least_floor = (np.where(is_standing, 0.0, lags[held]) for lags in (each.least, each.least_floor))
+        least, least_floor = (
+            np.where(is_standing, 0.0, lags[held]) for lags in (each.least, each.least_floor)
+        )
         smallest += np.bincount(place, least.ravel(), smallest.size).reshape(smallest.shape)
         floor += np.bincount(place, least_floor.ravel(), floor.size).reshape(floor.shape)
         differs = owner != now[:, None]
@@ -230,18 +290,23 @@ def _waits(
     parameters: Parameters,
     less_than: float = math.inf,
 ) -> Flags:
-    """Mark slots all of whose partitions stood for several commit intervals in one of the newest windows.
+    """Mark slots with all partitions at a halt for several commit intervals.
+
+    The halt is in one of the newest windows.
 
     Those do not count that stood for `less_than` so many seconds or longer.
 
-    It waits now and then, or its commits are not seen before long: what it does is not what it can do.
+    It waits now and then, or its commits are not seen before long: what it does is not what it can
+    do.
     """
     found = np.ones((slots, windows), np.bool_)
     for each, owner in zip(topics, owners, strict=True):
         held = owner[:, -1] >= 0
         frozen = each.frame["frozen"][held, -windows:]
         # not where one is NaN
-        is_standing = (frozen >= parameters.stall_ci * each.interval[held, None]) & (frozen < less_than)
+        is_standing = (frozen >= parameters.stall_ci * each.interval[held, None]) & (
+            frozen < less_than
+        )
         np.logical_and.at(found[:, : frozen.shape[1]], owner[held, -1], is_standing)
         found[:, frozen.shape[1] :] = False
     waits: Flags = np.logical_or.reduce(found, axis=1)
@@ -249,12 +314,18 @@ def _waits(
 
 
 def _fall_behind(
-    frame: GroupFrame, topics: Sequence[TopicSignals], owners: Sequence[Ints], is_rare: Flags, parameters: Parameters
+    frame: GroupFrame,
+    topics: Sequence[TopicSignals],
+    owners: Sequence[Ints],
+    is_rare: Flags,
+    parameters: Parameters,
 ) -> Flags:
-    """Mark slots that have growing lag of a topic, and had more left at each newest commit than at the one before.
+    """Mark slots with growing lag of a topic and more left at each newest commit.
 
-    Only those count whose commits are rarer than windows. One that runs out of records leaves no more than what arrives
-    in one batch, each time again.
+    More means more than at the commit before.
+
+    Only those count whose commits are rarer than windows. One that runs out of records leaves no
+    more than what arrives in one batch, each time again.
     """
     slots = len(is_rare)
     is_growing, arrival = np.zeros(slots, np.bool_), np.zeros(slots)
@@ -262,7 +333,10 @@ def _fall_behind(
         return is_growing
     standing = [each.frame["frozen"] > each.positions.patience for each in topics]
     left = _sums(
-        [np.where(stands, 0.0, each.frame["envelope"]) for each, stands in zip(topics, standing, strict=True)],
+        [
+            np.where(stands, 0.0, each.frame["envelope"])
+            for each, stands in zip(topics, standing, strict=True)
+        ],
         owners,
         slots,
     )
@@ -272,11 +346,16 @@ def _fall_behind(
         np.add.at(arrival, now[held], each.arrival[held])
         is_growing[now[held]] |= each.trend.name == GROWING
         rows, windows = np.nonzero(owner != now[:, None])
-        for slot, window in zip([*now[rows], *owner[rows, windows]], [*windows, *windows], strict=True):
+        for slot, window in zip(
+            [*now[rows], *owner[rows, windows]], [*windows, *windows], strict=True
+        ):
             if slot >= 0:
                 left[slot, : window + 1] = np.nan  # it had other partitions
     least = parameters.trend_exit_effect * arrival
-    behind = [falls_behind(mine, rate, frame.window_seconds) for mine, rate in zip(left, least.tolist(), strict=True)]
+    behind = [
+        falls_behind(mine, rate, frame.window_seconds)
+        for mine, rate in zip(left, least.tolist(), strict=True)
+    ]
     return is_rare & is_growing & np.array(behind, np.bool_)
 
 
@@ -287,30 +366,43 @@ def _same_generation(frame: GroupFrame) -> bool:
     return len(newest) == _SETTLED_WINDOWS and None not in newest and len(numbers) == 1
 
 
-def typical_capacity(members: Mapping[str, MemberSignals], busy: Busy, parameters: Parameters) -> float:
-    """Return what a member can do in records/s: the median of those that were busy; NaN if too few of them were.
+def typical_capacity(
+    members: Mapping[str, MemberSignals], busy: Busy, parameters: Parameters
+) -> float:
+    """Return the capacity of a member in records/s: the median of busy members.
 
-    Also if half of the members do more than that without being busy: those that were are slower than the others.
+    The capacity is NaN if too few members were busy.
+
+    Also if half of the members do more than that without being busy: those that were are slower
+    than the others.
     """
     known = lower_median(each.capacity for each in members.values())
     if math.isnan(known):
         known = lower_median(_shown_together(busy, parameters))
-    better = sum(math.isnan(each.capacity) and each.consume > _TYPICAL_RATIO * known for each in members.values())
+    better = sum(
+        math.isnan(each.capacity) and each.consume > _TYPICAL_RATIO * known
+        for each in members.values()
+    )
     return math.nan if better and not is_most(len(members) - better, len(members)) else known
 
 
 def _shown_together(busy: Busy, parameters: Parameters) -> list[float]:
-    """Return the newest rates of all busy members in records/s; none if there are fewer than `busy_min_windows`.
+    """Return the newest rates of all busy members in records/s.
 
-    Members of a group are the same program: what several did in a window, and what those did that were replaced, tells
-    what one can do before any of them was busy for long.
+    There are none if there are fewer than `busy_min_windows`.
+
+    Members of a group are the same program: what several did in a window, and what those did that
+    were replaced, tells what one can do before any of them was busy for long.
     """
     newest = sorted(sample for each in busy.values() for sample in each)[-parameters.busy_windows :]
     return [rate for _, rate in newest] if len(newest) >= parameters.busy_min_windows else []
 
 
 def lasting_capacity(before: float, now: float, busy: Busy) -> float:
-    """Return the earlier capacity, unless the present one differs from it by more than its rates scatter."""
+    """Return the earlier capacity unless the present one clearly differs.
+
+    It differs clearly if by more than its rates scatter.
+    """
     rates = [rate for each in busy.values() for _, rate in each]
     doubt = (percentile(rates, _SCATTER_HIGH) - percentile(rates, _SCATTER_LOW)) / 2
     return before if abs(now - before) <= doubt else now  # now, where one of them is not known

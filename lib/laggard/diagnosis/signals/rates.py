@@ -12,31 +12,38 @@ from laggard.diagnosis.parameters import fixed
 
 RATE_COMMITS = fixed("rate_commits", 3, "gaps between commits that a rate is taken over at least")
 _RECENT_GAPS = fixed("recent_gaps", 2, "times the longest gap, since the newest commit")
-OVERDUE_INTERVALS = fixed("overdue_intervals", 1.5, "commit intervals, from which a commit is overdue")
+OVERDUE_INTERVALS = fixed(
+    "overdue_intervals", 1.5, "commit intervals, from which a commit is overdue"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Positions:
     """Instants at which the position of each partition is known, and what was consumed until then.
 
-    A window gives one at most: its newest commit that moved the offset, its end if nothing is left to read, or a commit
-    interval before its end if the next commit is overdue: until then nothing was done. Arrays are [partitions,
-    windows].
+    A window gives one at most: its newest commit that moved the offset, its end if nothing is left
+    to read, or a commit interval before its end if the next commit is overdue: until then nothing
+    was done. Arrays are [partitions, windows].
     """
 
-    newest: npt.NDArray[np.int64]  # number of the newest window with such an instant up to each window, -1 if none
-    seconds: Floats  # of the instant in each window, from the beginning of the first one, without `jumped` ones
+    # number of the newest window with such an instant up to each window, -1 if none
+    newest: npt.NDArray[np.int64]
+    # of the instant in each window, from the beginning of the first one, without `jumped` ones
+    seconds: Floats
     done: Floats  # records, until the end of each window
     patience: Floats  # [partitions, 1] seconds from which the next commit is overdue
     stood: npt.NDArray[np.bool_]  # True where the next commit was overdue
-    jumped: npt.NDArray[np.bool_]  # True where it is not known what was consumed, as past deleted records
+    # True where it is not known what was consumed, as past deleted records
+    jumped: npt.NDArray[np.bool_]
     least: Floats  # as `done`, with the least that was read in such windows where commits are rare
     taken: Floats  # as `seconds`, with these windows
     unclear: npt.NDArray[np.bool_]  # True where not even the least is known
     is_whole: bool  # True if every window has such an instant
 
     def rates(self, windows: int) -> Floats:
-        """Return consume rates in records/s up to the newest instant of each window, over `windows` or a few more.
+        """Return consume rates in records/s up to the newest instant of each window.
+
+        The span is `windows` or a few more windows.
 
         NaN if only one instant is known: there is nothing to divide by.
         """
@@ -50,14 +57,19 @@ class Positions:
         return found
 
     def newest_rates(self, windows: int | npt.NDArray[np.int64]) -> Floats:
-        """Return the rates at the end of the newest window alone, [partitions]; `windows` may differ by partition."""
+        """Return the rates at the end of the newest window alone, [partitions].
+
+        `windows` may differ by partition.
+        """
         return self._between(self.newest[:, -1:], np.reshape(windows, (-1, 1)))[:, 0]
 
     def gap_rates(self, count: int) -> list[Floats]:
-        """Return the same rates of each of the newest gaps between two instants, [partitions], the newest gap first.
+        """Return the same rates of each of the newest gaps between two instants, [partitions].
 
-        Of a gap with a jump past deleted records between rare commits it is the least that was read in it, NaN if that
-        is not known.
+        The newest gap comes first.
+
+        Of a gap with a jump past deleted records between rare commits it is the least that was
+        read in it, NaN if that is not known.
         """
         rows, last, found = np.arange(len(self.newest))[:, None], self.newest[:, -1:], []
         for _ in range(count):
@@ -67,26 +79,42 @@ class Positions:
         return found
 
     def resumed_rates(self) -> Floats:
-        """Return the same of the newest gap where the partition stood until it began, [partitions]; NaN elsewhere.
+        """Return the same rate of the newest gap after a halt of the partition, [partitions].
+
+        The partition stood until the gap began; the rate is NaN elsewhere.
 
         No commit of before is in it, and what of it its owner still stood makes the rate lower.
         """
         rows, last = np.arange(len(self.newest)), self.newest[:, -1]
         before = np.where(last > 0, self.newest[rows, last - 1], -1)
-        stood = (before >= 0) & (self.stood[rows, before] | self.stood[rows, np.maximum(before - 1, 0)])
+        stood = (before >= 0) & (
+            self.stood[rows, before] | self.stood[rows, np.maximum(before - 1, 0)]
+        )
         return np.where(stood, self.gap_rates(1)[0], np.nan)
 
-    def begin(self, last: npt.NDArray[np.int64], windows: int | npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the windows of the instants from which rates up to those of the windows `last` are taken."""
-        first = np.where(last >= windows, self.newest[np.arange(len(last))[:, None], last - windows], -1)
-        return np.where(first < 0, np.argmax(self.newest >= 0, axis=1)[:, None], first)  # history is shorter
+    def begin(
+        self, last: npt.NDArray[np.int64], windows: int | npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """Return the windows of the start instants of the rates.
+
+        The rates reach up to the instants of the windows `last`.
+        """
+        first = np.where(
+            last >= windows, self.newest[np.arange(len(last))[:, None], last - windows], -1
+        )
+        # history is shorter
+        return np.where(first < 0, np.argmax(self.newest >= 0, axis=1)[:, None], first)
 
     def _between(self, last: npt.NDArray[np.int64], windows: int | npt.NDArray[np.int64]) -> Floats:
         """Return rates up to the instants of the windows `last`, [partitions, n]."""
         return self._over(last, windows, self.done, self.seconds)
 
     def _over(
-        self, last: npt.NDArray[np.int64], windows: int | npt.NDArray[np.int64], records: Floats, seconds: Floats
+        self,
+        last: npt.NDArray[np.int64],
+        windows: int | npt.NDArray[np.int64],
+        records: Floats,
+        seconds: Floats,
     ) -> Floats:
         rows, first = np.arange(len(last))[:, None], self.begin(last, windows)
         span = seconds[rows, last] - seconds[rows, first]
@@ -98,10 +126,12 @@ class Positions:
 def positions(frame: TopicFrame, window_seconds: int) -> Positions:
     """Find the instants at which positions are known.
 
-    Consumption is known at commits only: a mean over some windows holds a commit too many or too few.
+    Consumption is known at commits only: a mean over some windows holds a commit too many or too
+    few.
     """
     consumed, frozen = frame["consumed"], frame["frozen"]
-    interval = np.fmax.reduce(frame["interval"], axis=1, keepdims=True)  # rebalances make it look shorter for a while
+    # rebalances make it look shorter for a while
+    interval = np.fmax.reduce(frame["interval"], axis=1, keepdims=True)
     has_moved, unknown = consumed > 0, np.isnan(consumed)
     is_polled = np.isnan(frame["commits"][:, -1:]) & np.isnan(frame["repeats"][:, -1:])
     jumped = unknown & ~is_polled
@@ -117,7 +147,9 @@ def positions(frame: TopicFrame, window_seconds: int) -> Positions:
     taken: Floats = np.float64(window_seconds) * (count + 1.0) - since
     seconds, done = taken, np.cumsum(np.where(unknown, 0.0, consumed), axis=1)
     least, unclear = done, unknown
-    if unknown.any():  # what is not known of takes no time; but where commits are polled, the next answer has all of it
+    # what is not known of takes no time; but where commits are polled, the next answer has all of
+    # it
+    if unknown.any():
         kept = np.where(jumped & (interval > window_seconds), _not_deleted(frame), np.nan)
         seconds = taken - window_seconds * np.cumsum(jumped, axis=1)
         taken = taken - window_seconds * np.cumsum(jumped & np.isnan(kept), axis=1)
@@ -139,8 +171,8 @@ def positions(frame: TopicFrame, window_seconds: int) -> Positions:
 def _not_deleted(frame: TopicFrame) -> Floats:
     """Return records that each window's commits passed and retention had not deleted when they did.
 
-    A log start is polled as its window begins. NaN if it is not known that it had passed the commit before, and where
-    the offset was set back.
+    A log start is polled as its window begins. NaN if it is not known that it had passed the commit
+    before, and where the offset was set back.
     """
     committed, start = frame["committed"], frame["start"]
     before = np.concatenate([np.full_like(committed[:, :1], np.nan), committed[:, :-1]], axis=1)
@@ -150,7 +182,10 @@ def _not_deleted(frame: TopicFrame) -> Floats:
 
 
 def rolling_mean(values: Floats, windows: int) -> Floats:
-    """Return the mean of the known values among the newest `windows` up to each window, NaN if none is known."""
+    """Return the mean of the known values among the newest `windows` up to each window.
+
+    It is NaN if none is known.
+    """
     known = ~np.isnan(values)
     if known.all():  # nearly always, and three times as fast
         sums = np.cumsum(values, axis=1)
@@ -165,25 +200,33 @@ def rolling_mean(values: Floats, windows: int) -> Floats:
 
 
 def newest_level(values: Floats, windows: int, ratio: float) -> Floats:
-    """Return the mean of the newest `windows`, [partitions], or since the level changed: all above or below the rest.
+    """Return the mean of the newest `windows`, [partitions], or since the level changed.
 
-    Arrivals are known of each window; a mean over some tells of a change only once the last window before it is out.
-    One window alone, in which the level may have changed, has to differ by `ratio`.
+    The level has changed if all values since are above or below the rest.
+
+    Arrivals are known of each window; a mean over some tells of a change only once the last window
+    before it is out. One window alone, in which the level may have changed, has to differ by
+    `ratio`.
     """
     newest = values[:, -windows:]
     found: Floats = rolling_mean(newest, windows)[:, -1]
     for count in range(newest.shape[1] - 1, 0, -1):
         now, before = newest[:, -count:], newest[:, :-count]
         least = ratio if count == 1 else 1.0
-        has_changed = (now.min(axis=1) > least * before.max(axis=1)) | (least * now.max(axis=1) < before.min(axis=1))
+        has_changed = (now.min(axis=1) > least * before.max(axis=1)) | (
+            least * now.max(axis=1) < before.min(axis=1)
+        )
         found = np.where(has_changed, now.mean(axis=1), found)
     return found
 
 
 def rates_at_commits(consumed: Floats) -> Floats:
-    """Return records/s over the newest `RATE_COMMITS` gaps, or fewer, at each window with a commit but the first.
+    """Return records/s over the newest `RATE_COMMITS` gaps, or fewer, at windows with a commit.
 
-    A mean over windows would count one commit too many or too few of those that are rarer than windows.
+    The first window with a commit has no rate.
+
+    A mean over windows would count one commit too many or too few of those that are rarer than
+    windows.
     """
     at = np.flatnonzero(consumed > 0)
     done = np.cumsum(consumed[at])
@@ -193,10 +236,13 @@ def rates_at_commits(consumed: Floats) -> Floats:
 
 
 def falls_behind(left: Floats, least_rate: float, window_seconds: int) -> bool:
-    """Return True if each of the newest commits, over `RATE_COMMITS` + 1 gaps, left more than the commit before it.
+    """Return True if each of the newest commits left more than the commit before it.
 
-    `left` [windows] is the lag at commits in records, NaN in a window without one, `least_rate` in records/s what it
-    must have grown by. The first gap may be the one in which there began to be too much to do.
+    The commits span `RATE_COMMITS` + 1 gaps.
+
+    `left` [windows] is the lag at commits in records, NaN in a window without one, `least_rate` in
+    records/s what it must have grown by. The first gap may be the one in which there began to be
+    too much to do.
     """
     at = np.flatnonzero(~np.isnan(left))[-RATE_COMMITS - 2 :]
     if len(at) < RATE_COMMITS + 2:

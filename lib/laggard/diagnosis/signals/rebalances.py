@@ -1,7 +1,8 @@
-"""Logical rebalances of a group as known at the end of a window, how much of its time they take, and storms of them.
+"""Logical rebalances of a group at the end of a window, their share of its time, and storms.
 
-A row of `rebalances` is written up to ten minutes after its end; until then its generations, whose rows come at once,
-stand for it. Rows of history read while catching up (`live_read` false) are never evaluated.
+A row of `rebalances` is written up to ten minutes after its end; until then its generations, whose
+rows come at once, stand for it. Rows of history read while catching up (`live_read` false) are
+never evaluated.
 """
 
 from __future__ import annotations
@@ -24,18 +25,25 @@ from laggard.rebalance.times import union_seconds
 
 Spans: TypeAlias = Sequence[tuple[datetime, datetime]]
 
-REBALANCING = frozenset({"sync", "empty", "epoch"})  # kinds of generations that a rebalance ends with
+# kinds of generations that a rebalance ends with
+REBALANCING = frozenset({"sync", "empty", "epoch"})
 _READ = timedelta(days=1)  # rebalances that a frame has
 # as laggard.rebalance joins generations
-_MERGE_SECONDS = fixed("merge_seconds", DEFAULTS.merge_seconds, "s between two generations of one rebalance")
-_MERGE_SYNC_TIMES = fixed("merge_sync_times", DEFAULTS.merge_sync_times, "sync phases, where those are longer")
+_MERGE_SECONDS = fixed(
+    "merge_seconds", DEFAULTS.merge_seconds, "s between two generations of one rebalance"
+)
+_MERGE_SYNC_TIMES = fixed(
+    "merge_sync_times", DEFAULTS.merge_sync_times, "sync phases, where those are longer"
+)
 # one long join is a straggler, no storm
 _RATIO_MIN_GENERATIONS = fixed("ratio_min_generations", 3, "generations")
 # the coordinator evicts a member that has not revoked within its rebalance timeout
 _EXPIRED_SHARE = fixed("expired_share", 0.9, "of the rebalance timeout")
 _ASSIGNOR_SECONDS = fixed("assignor_seconds", 3600.0, "s in which the assignor changed")
 # members of one start do not all join in the same second
-_TOGETHER_SECONDS = fixed("together_seconds", 120.0, "s in which the members of a group that was empty have started")
+_TOGETHER_SECONDS = fixed(
+    "together_seconds", 120.0, "s in which the members of a group that was empty have started"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +75,10 @@ class Logical:
 
 @dataclass(frozen=True, slots=True)
 class Storm:
-    """Rebalances of the last ten minutes; `because` names the limits they passed, none of which means no storm."""
+    """Rebalances of the last ten minutes.
+
+    `because` names the limits that they passed; no limit means no storm.
+    """
 
     rebalances: int
     generations: int
@@ -85,7 +96,10 @@ def ended_at(generation: Row) -> datetime:
 
 
 def logical_rebalances(frame: GroupFrame) -> tuple[Logical, ...]:
-    """Return rebalances by end time: those with a row, then those known only from generations so far."""
+    """Return rebalances by end time.
+
+    First come rebalances with a row, then those known only from generations so far.
+    """
     written = [_written(row) for row in frame.live_rebalances]
     written.sort(key=lambda each: each.ended_at)
     newest = max((row["ended_at"] for row in frame.rebalances), default=None)
@@ -119,7 +133,9 @@ def recent(rebalances: Iterable[Logical], until: datetime, seconds: float) -> li
 
 
 def time_in_rebalance(frame: GroupFrame, known: Sequence[Logical], explained: Spans = ()) -> float:
-    """Return the share of the last ten minutes spent in a rebalance, the present one included; NaN if unknown.
+    """Return the share of the last ten minutes spent in a rebalance; NaN if unknown.
+
+    The present rebalance is included.
 
     Rebalances in the spans that explain them are left out.
     """
@@ -137,14 +153,23 @@ def time_in_rebalance(frame: GroupFrame, known: Sequence[Logical], explained: Sp
     return union_seconds(intervals, begin, end) / RATIO_RANGE.total_seconds()
 
 
-def find_storm(frame: GroupFrame, known: Sequence[Logical], parameters: Parameters, explained: Spans = ()) -> Storm:
-    """Measure how thick rebalances come, those in the spans of deploys left out, and why that is a storm."""
+def find_storm(
+    frame: GroupFrame, known: Sequence[Logical], parameters: Parameters, explained: Spans = ()
+) -> Storm:
+    """Measure the density of rebalances and the reasons for a storm.
+
+    Rebalances in the spans of deploys are left out.
+    """
     near = recent(known, frame.now, parameters.storm_seconds)
     near = [each for each in near if not each.is_first and not each.is_within(explained)]
     generations = sum(each.generations for each in near)
     ratio = time_in_rebalance(frame, known, explained)
     median = lower_median(each.seconds for each in near)
-    mtbr = (near[-1].ended_at - near[0].ended_at).total_seconds() / (len(near) - 1) if len(near) > 1 else nan
+    mtbr = (
+        (near[-1].ended_at - near[0].ended_at).total_seconds() / (len(near) - 1)
+        if len(near) > 1
+        else nan
+    )
     causes = dict(sorted(Counter(each.cause or "unknown" for each in near).items()))
     storm = Storm(len(near), generations, ratio, mtbr, median, causes)
     return replace(storm, because=_because(storm, parameters))
@@ -155,52 +180,67 @@ def _because(storm: Storm, parameters: Parameters) -> tuple[str, ...]:
     is_thick = storm.mtbr_seconds < parameters.storm_mtbr * storm.median_seconds
     passed = {
         "count": storm.rebalances >= parameters.storm_count,
-        "ratio": storm.ratio >= parameters.storm_ratio and storm.generations >= _RATIO_MIN_GENERATIONS,
+        "ratio": storm.ratio >= parameters.storm_ratio
+        and storm.generations >= _RATIO_MIN_GENERATIONS,
         "mtbr": storm.rebalances >= parameters.storm_count - 1 and is_thick,
     }
     return tuple(name for name, is_so in passed.items() if is_so)
 
 
-def interrupted_rebalances(known: Sequence[Logical], now: datetime, parameters: Parameters) -> list[Logical]:
-    """Return rebalances of half an hour with generations that got no assignment, known by the gap to the next record.
+def interrupted_rebalances(
+    known: Sequence[Logical], now: datetime, parameters: Parameters
+) -> list[Logical]:
+    """Return rebalances of half an hour with generations that got no assignment.
 
-    Members that start one after another interrupt each other until all are there: that is how a group begins, but not
-    one that begins again and again.
+    They are known by the gap to the next record.
+
+    Members that start one after another interrupt each other until all are there: that is how a
+    group begins, but not one that begins again and again.
     """
     horizon = parameters.deploy_horizon_seconds
     starts = [each.ended_at for each in known if each.is_first]
-    begins = starts[:1] + [at for before, at in pairwise(starts) if (at - before).total_seconds() >= horizon]
+    begins = starts[:1] + [
+        at for before, at in pairwise(starts) if (at - before).total_seconds() >= horizon
+    ]
     return [
         each
         for each in recent(known, now, horizon)
-        if each.interrupted and not any(0 <= (each.ended_at - at).total_seconds() < _TOGETHER_SECONDS for at in begins)
+        if each.interrupted
+        and not any(0 <= (each.ended_at - at).total_seconds() < _TOGETHER_SECONDS for at in begins)
     ]
 
 
 def longest_rebalance_timeout(members: Iterable[Row]) -> float | None:
-    """Return the longest rebalance timeout in seconds; a record without it (version 0) counts its session timeout."""
+    """Return the longest rebalance timeout in seconds.
+
+    A record without it (version 0) counts its session timeout.
+    """
     found = [row.get("rebalance_timeout_ms") or row.get("session_timeout_ms") for row in members]
     known = [milliseconds for milliseconds in found if milliseconds]
     return max(known) / 1000 if known else None
 
 
 def longest_pause(rows: Iterable[Row]) -> float:
-    """Return the longest 95th percentile of the pauses of rebalances in seconds; NaN if none is known."""
+    """Return the longest 95th percentile of the rebalances' pauses in seconds; NaN if unknown."""
     pauses = [row.get("pause_p95_seconds") for row in rows]
     return max((float(each) for each in pauses if each is not None), default=nan)
 
 
-def stragglers(rebalances: Iterable[Logical], now: datetime, seconds: float) -> list[tuple[str, float, str]]:
-    """Return the slot that a join phase waited for in vain, the seconds of the join, and the rebalance's id."""
+def stragglers(
+    rebalances: Iterable[Logical], now: datetime, seconds: float
+) -> list[tuple[str, float, str]]:
+    """Return the slot awaited in vain in a join phase, the join seconds, and the rebalance id."""
     return [
         (each.row["straggler_slot"], float(each.row["join_seconds"]), each.rebalance_id)
         for each in recent(rebalances, now, seconds)
-        if each.row is not None and each.row["straggler_slot"] and each.row["join_seconds"] is not None
+        if each.row is not None
+        and each.row["straggler_slot"]
+        and each.row["join_seconds"] is not None
     ]
 
 
 def _merge(generations: list[Row], since: datetime | None) -> list[Logical]:
-    """Merge generations that follow each other closely, or complete one another, into rebalances."""
+    """Merge generations that are close together, or complete one another, into rebalances."""
     runs: list[list[Row]] = []
     for row in generations:
         if runs and _goes_on(runs[-1][-1], row):
@@ -256,7 +296,11 @@ def assignor_changes(frame: GroupFrame) -> list[tuple[datetime, str, str]]:
         now = row.get("assignor")
         if not now or row["kind"] != "sync":
             continue
-        if before is not None and before != now and (end - row["record_timestamp"]).total_seconds() < _ASSIGNOR_SECONDS:
+        if (
+            before is not None
+            and before != now
+            and (end - row["record_timestamp"]).total_seconds() < _ASSIGNOR_SECONDS
+        ):
             found.append((row["record_timestamp"], before, now))
         before = now
     return found
@@ -265,14 +309,19 @@ def assignor_changes(frame: GroupFrame) -> list[tuple[datetime, str, str]]:
 def without_common_assignor(members: Sequence[Row]) -> list[Row]:
     """Return the classic members of a KIP-848 group, if no assignor is supported by them all."""
     classic = [row for row in members if row.get("classic_protocols")]
-    common = set.intersection(*(set(row["classic_protocols"]) for row in classic)) if classic else {""}
+    common = (
+        set.intersection(*(set(row["classic_protocols"]) for row in classic)) if classic else {""}
+    )
     return [] if common else classic
 
 
 def find_behind(frame: GroupFrame, rosters: Sequence[Roster], seconds: float) -> list[Behind]:
-    """Return members that kept an epoch from Stable for about their rebalance timeout, after which they are evicted.
+    """Return members that kept an epoch from Stable for about their rebalance timeout.
 
-    The rows of an epoch come when it is over; before that only the group's state tells that somebody is behind.
+    After that timeout they are evicted.
+
+    The rows of an epoch come when it is over; before that only the group's state tells that
+    somebody is behind.
     """
     own = [each for each in rosters if each.generation_kind == "epoch"]
     ended = _never_stable(frame)
@@ -281,7 +330,9 @@ def find_behind(frame: GroupFrame, rosters: Sequence[Roster], seconds: float) ->
         until = ended.get(roster.generation)
         if until is not None and (frame.now - until).total_seconds() < seconds:
             lasted = (until - roster.at).total_seconds()
-            found |= {row["slot"]: _behind(row, lasted) for row in roster.rows if _blocks(row, lasted)}
+            found |= {
+                row["slot"]: _behind(row, lasted) for row in roster.rows if _blocks(row, lasted)
+            }
     return [found[slot] for slot in sorted(found)] or _not_named_yet(frame, own)
 
 
@@ -289,7 +340,11 @@ def _never_stable(frame: GroupFrame) -> dict[int, datetime]:
     """Return the epochs that never were Stable, each with the begin of the next one."""
     epochs = [row for row in frame.live_generations if row["generation_kind"] == "epoch"]
     following = {row["generation"]: later["record_timestamp"] for row, later in pairwise(epochs)}
-    unstable = {row["generation"] for row in epochs if row.get("stable_at") is None and row["kind"] == "epoch"}
+    unstable = {
+        row["generation"]
+        for row in epochs
+        if row.get("stable_at") is None and row["kind"] == "epoch"
+    }
     return {epoch: at for epoch, at in following.items() if epoch in unstable}
 
 
@@ -298,9 +353,16 @@ def _timeout_seconds(row: Row) -> float:
 
 
 def _blocks(row: Row, lasted: float) -> bool:
-    """Return True if a member kept its epoch open until its eviction; one that waits for others is not to blame."""
+    """Return True if a member kept its epoch open until its eviction.
+
+    A member that waits for others is not to blame.
+    """
     own = _timeout_seconds(row)
-    return row.get("member_state") == "UnrevokedPartitions" and own > 0 and lasted >= _EXPIRED_SHARE * own
+    return (
+        row.get("member_state") == "UnrevokedPartitions"
+        and own > 0
+        and lasted >= _EXPIRED_SHARE * own
+    )
 
 
 def _behind(row: Row, lasted: float) -> Behind:
@@ -309,7 +371,10 @@ def _behind(row: Row, lasted: float) -> Behind:
 
 
 def _not_named_yet(frame: GroupFrame, rosters: Sequence[Roster]) -> list[Behind]:
-    """Return a member without a name, while the group has been reconciling for longer than the longest timeout."""
+    """Return a member without a name during a long reconciliation.
+
+    The group has then been reconciling for longer than the longest timeout.
+    """
     timeout = max((_timeout_seconds(row) for roster in rosters for row in roster.rows), default=0.0)
     since = frame.fact.get("rebalancing_since") or frame.fact.get("state_since")
     if frame.fact.get("group_state") != "Reconciling" or since is None or not timeout:

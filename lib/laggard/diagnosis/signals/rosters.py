@@ -1,7 +1,10 @@
-"""Members of a group after each of its records, and what changed: departures, returns, crash loops, evictions.
+"""Members of a group after each of its records, and the changes between the records.
 
-A place is what a member's successor has in common with it: its instance id, else its client id and host. The slot of a
-classic member is its place with a number; the slot of a KIP-848 member is its member id, which no successor has.
+The changes are departures, returns, crash loops and evictions.
+
+A place is what a member's successor has in common with it: its instance id, else its client id and
+host. The slot of a classic member is its place with a number; the slot of a KIP-848 member is its
+member id, which no successor has.
 """
 
 from __future__ import annotations
@@ -18,17 +21,31 @@ from laggard.rebalance.parameters import DEFAULTS
 from laggard.rebalance.posterior import Posterior, share_reasons
 
 EVICTION_REASONS = ("poll_timeout", "session_expiry", "crash")
-RETURN_SECONDS = fixed("return_seconds", DEFAULTS.return_seconds, "s until a member rejoins: a return")
+RETURN_SECONDS = fixed(
+    "return_seconds", DEFAULTS.return_seconds, "s until a member rejoins: a return"
+)
 # the interval is not recorded
-HEARTBEAT_SECONDS = fixed("heartbeat_seconds", DEFAULTS.heartbeat_seconds, "s, the Java consumer's default")
-_POLL_SHARE = fixed("poll_share", DEFAULTS.poll_timeout_share, "of the rebalance timeout: idle so long before it left")
+HEARTBEAT_SECONDS = fixed(
+    "heartbeat_seconds", DEFAULTS.heartbeat_seconds, "s, the Java consumer's default"
+)
+_POLL_SHARE = fixed(
+    "poll_share",
+    DEFAULTS.poll_timeout_share,
+    "of the rebalance timeout: idle so long before it left",
+)
 # twice the default session: a short session must not hide a member that dies each minute
 _CRASH_MIN_SECONDS = fixed("crash_min_seconds", 90.0, "s, a shorter life is one that ended early")
 _CRASH_SESSIONS = fixed("crash_sessions", 2, "sessions, likewise")
-_SERIES_DEPARTURES = fixed("series_departures", 5, "departures without a claimed reason, from which evidence adds up")
-_AWAY_TIMES = fixed("away_times", 3, "times the longest absence before: a back-off doubles, a stop lasts")
+_SERIES_DEPARTURES = fixed(
+    "series_departures", 5, "departures without a claimed reason, from which evidence adds up"
+)
+_AWAY_TIMES = fixed(
+    "away_times", 3, "times the longest absence before: a back-off doubles, a stop lasts"
+)
 _NEVER = datetime.max.replace(tzinfo=timezone.utc)
-_AWAY_MIN_SECONDS = fixed("away_min_seconds", 120.0, "s, an absence up to here may end like those before")
+_AWAY_MIN_SECONDS = fixed(
+    "away_min_seconds", 120.0, "s, an absence up to here may end like those before"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +62,10 @@ class Roster:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Places taken and given up by one record; a restarted one was given up and taken again in it."""
+    """Places taken and given up by one record.
+
+    A restarted place was given up and taken again in it.
+    """
 
     at: datetime
     joined: tuple[str, ...]
@@ -61,8 +81,8 @@ class Change:
 class CrashLoop:
     """A place, or most of a group, that members leave again and again soon after they joined.
 
-    A lifetime is from the record of joining to that of leaving. `places` are those of one client on one host: one that
-    restarts before its old member is missed gets a place beside it.
+    A lifetime is from the record of joining to that of leaving. `places` are those of one client on
+    one host: one that restarts before its old member is missed gets a place beside it.
     """
 
     home: str  # an instance id, or client and host; "" for members that leave with most others
@@ -81,14 +101,20 @@ class Eviction:
     at: datetime
     posterior: float
     rebalance_id: str
-    is_elsewhere: bool | None  # it rejoined on another host, or (false) on its own, in the same rebalance
+    # it rejoined on another host, or (false) on its own, in the same rebalance
+    is_elsewhere: bool | None
 
 
 def rosters_of(frame: GroupFrame) -> tuple[Roster, ...]:
-    """Return rosters in log order; `is_live` is false for a record that was read while catching up."""
+    """Return rosters in log order.
+
+    `is_live` is false for a record that was read while catching up.
+    """
     by_record: dict[tuple[str, int, int], list[Row]] = {}
     for row in frame.members:
-        by_record.setdefault((row["generation_kind"], row["generation"], row["source_offset"]), []).append(row)
+        by_record.setdefault(
+            (row["generation_kind"], row["generation"], row["source_offset"]), []
+        ).append(row)
     history = {
         (row["generation_kind"], row["generation"], row["source_offset"])
         for row in frame.generations
@@ -102,11 +128,18 @@ def rosters_of(frame: GroupFrame) -> tuple[Roster, ...]:
 
 
 def current_members(frame: GroupFrame, known: Sequence[Roster]) -> tuple[Row, ...]:
-    """Return the rows of the newest roster; none if the group has no members or no roster is known."""
+    """Return the rows of the newest roster.
+
+    There are none if the group has no members or no roster is known.
+    """
     if not known or frame.fact.get("members") == 0:
         return ()
     newest = frame.live_generations
-    if newest and newest[-1]["kind"] in {"empty", "tombstone"} and newest[-1]["record_timestamp"] >= known[-1].at:
+    if (
+        newest
+        and newest[-1]["kind"] in {"empty", "tombstone"}
+        and newest[-1]["record_timestamp"] >= known[-1].at
+    ):
         return ()
     return known[-1].rows
 
@@ -117,7 +150,10 @@ def places_of(frame: GroupFrame) -> Mapping[str, str]:
 
 
 def pattern(place: str) -> str:
-    """Return the client id of a member identity without the numbers that distinguish instances of one program."""
+    """Return the client id of a member identity without the numbers of program instances.
+
+    These numbers distinguish instances of one program.
+    """
     return re.sub(r"\d+", "#", place.split("/", 1)[0])
 
 
@@ -127,16 +163,28 @@ def slots_in(row: Row, *names: str) -> set[str]:
 
 
 def _gone_in_downgrade(known: Sequence[Roster], row: Row) -> set[str]:
-    """Return slots of members that did not move to the classic protocol: those that did keep their member ids."""
-    number = next((n for n, each in enumerate(known) if each.source_offset == row["source_offset"]), 0)
+    """Return slots of members that did not move to the classic protocol.
+
+    The members that moved keep their member ids.
+    """
+    number = next(
+        (n for n, each in enumerate(known) if each.source_offset == row["source_offset"]), 0
+    )
     if not number:
         return set()
     stayed = {member["member_id"] for member in known[number].rows}
-    return {member["slot"] for member in known[number - 1].rows if member["member_id"] not in stayed}
+    return {
+        member["slot"] for member in known[number - 1].rows if member["member_id"] not in stayed
+    }
 
 
-def changes_of(frame: GroupFrame, known: Sequence[Roster], place_of: Mapping[str, str]) -> tuple[Change, ...]:
-    """Return what live records changed, oldest first: generations, and static members that rejoined within one."""
+def changes_of(
+    frame: GroupFrame, known: Sequence[Roster], place_of: Mapping[str, str]
+) -> tuple[Change, ...]:
+    """Return the changes by live records, oldest first.
+
+    They are generations, and static members that rejoined within one generation.
+    """
     found = []
     members = 0
     for row in frame.generations:
@@ -156,7 +204,11 @@ def changes_of(frame: GroupFrame, known: Sequence[Roster], place_of: Mapping[str
                     generation=row["generation"],
                 )
             )
-    return tuple(sorted([*found, *_static_returns(frame)], key=lambda each: (each.at, each.generation is None)))
+    return tuple(
+        sorted(
+            [*found, *_static_returns(frame)], key=lambda each: (each.at, each.generation is None)
+        )
+    )
 
 
 def _static_returns(frame: GroupFrame) -> list[Change]:
@@ -178,22 +230,34 @@ class _End:
 
 
 def find_crash_loops(
-    frame: GroupFrame, changes: Sequence[Change], place_of: Mapping[str, str], parameters: Parameters
+    frame: GroupFrame,
+    changes: Sequence[Change],
+    place_of: Mapping[str, str],
+    parameters: Parameters,
 ) -> list[CrashLoop]:
-    """Return member identities that left three times within 30 minutes, mostly after lives shorter than two sessions.
+    """Return member identities that left three times within 30 minutes.
 
-    Members of a place that leave together are one departure. One in which most others leave too is not its own: their
-    host, or all of the application, was restarted. Where that ends three short lives they all are one crash loop.
+    Their lives were mostly shorter than two sessions.
+
+    Members of a place that leave together are one departure. One in which most others leave too is
+    not its own: their host, or all of the application, was restarted. Where that ends three short
+    lives they all are one crash loop.
     """
     end = frame.now
     limit = max(_CRASH_SESSIONS * longest_seconds(frame, "session_timeout_ms"), _CRASH_MIN_SECONDS)
-    ends, away, absences = _lives(changes, end - timedelta(seconds=parameters.deploy_horizon_seconds))
-    loops: dict[bool, list[CrashLoop]] = {True: [], False: []}  # of one client and host alone, and with most others
+    ends, away, absences = _lives(
+        changes, end - timedelta(seconds=parameters.deploy_horizon_seconds)
+    )
+    # of one client and host alone, and with most others
+    loops: dict[bool, list[CrashLoop]] = {True: [], False: []}
     for home, near in sorted(ends.items()):
         own = [each for each in near if each.is_own]
         is_alone = _is_loop(own, limit, parameters.crash_times - 1, parameters)
-        # the first restart of a host follows a long life, so two more are two short ones, and a third is a loop
-        chosen, least = (own, parameters.crash_times - 1) if is_alone else (near, parameters.crash_times)
+        # the first restart of a host follows a long life, so two more are two short ones, and a
+        # third is a loop
+        chosen, least = (
+            (own, parameters.crash_times - 1) if is_alone else (near, parameters.crash_times)
+        )
         if not _is_loop(chosen, limit, least, parameters):
             continue
         left_at = away.get(home, _NEVER)
@@ -204,14 +268,16 @@ def find_crash_loops(
             tuple(dict.fromkeys(each.at for each in chosen)),
             _short(chosen, limit),
             is_given_up=(end - left_at).total_seconds() > usual,
-            has_returned=_is_loop([each for each in chosen if each.at < left_at], limit, least, parameters),
+            has_returned=_is_loop(
+                [each for each in chosen if each.at < left_at], limit, least, parameters
+            ),
         )
         loops[is_alone].append(loop)
     return [*loops[True], _as_one(loops[False])] if loops[False] else loops[True]
 
 
 def longest_seconds(frame: GroupFrame, timeout: str) -> float:
-    """Return the longest of the members' timeouts, by the column that has it in ms; 0 if none is recorded."""
+    """Return the longest of the members' timeouts by a column in ms; 0 if none is recorded."""
     return max((row.get(timeout) or 0 for row in frame.members), default=0) / 1000
 
 
@@ -223,7 +289,10 @@ def _places(home: str, ends: Iterable[_End], place_of: Mapping[str, str]) -> fro
 def _lives(
     changes: Sequence[Change], begin: datetime
 ) -> tuple[dict[str, list[_End]], dict[str, datetime], dict[str, list[float]]]:
-    """Return by client and host: lives ended since `begin`, since when nobody is there, and past absences (seconds)."""
+    """Return by client and host: lives ended since `begin`, times of leaving, and past absences.
+
+    The time of leaving is the moment since when the place is empty; absences are in seconds.
+    """
     taken: dict[str, datetime] = {}
     ends: dict[str, list[_End]] = {}
     away: dict[str, datetime] = {}
@@ -252,14 +321,20 @@ def _short(ends: Iterable[_End], limit: float) -> tuple[float, ...]:
 
 
 def _is_loop(ends: Sequence[_End], limit: float, least: int, parameters: Parameters) -> bool:
-    """Return True if a member left often enough, with enough short lives, and more short ones than others."""
+    """Return True if a member left often enough with enough short lives.
+
+    The short lives must also be more than the others.
+    """
     short, known = len(_short(ends, limit)), sum(each.seconds is not None for each in ends)
     departures = len({each.at for each in ends})
     return departures >= parameters.crash_times and short >= least and is_most(short, known)
 
 
 def _as_one(loops: Sequence[CrashLoop]) -> CrashLoop:
-    """Return crash loops of members that leave together as one of the group; times are of the one that left most."""
+    """Return crash loops of members that leave together as one loop of the group.
+
+    Times are those of the loop that left most.
+    """
     most = max(loops, key=lambda each: len(each.departures))
     return replace(
         most,
@@ -271,11 +346,15 @@ def _as_one(loops: Sequence[CrashLoop]) -> CrashLoop:
 
 
 def _is_with_most_others(change: Change, home: str, members: int, recent: Sequence[Change]) -> bool:
-    """Return True if most members of other identities left within a heartbeat, before they could react to a change.
+    """Return True if most members of other identities left within a heartbeat.
+
+    That is before they could react to a change.
 
     Who leaves later may have taken over partitions, and may leave because of what is in them.
     """
-    near = [each for each in recent if abs((each.at - change.at).total_seconds()) <= HEARTBEAT_SECONDS]
+    near = [
+        each for each in recent if abs((each.at - change.at).total_seconds()) <= HEARTBEAT_SECONDS
+    ]
     gone = {place for each in near for place in (*each.left, *each.restarted)}
     own = sum(_home(place) == home for place in gone)
     return is_most(len(gone) - own, members - own)
@@ -283,20 +362,31 @@ def _is_with_most_others(change: Change, home: str, members: int, recent: Sequen
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Departures that have no claimed reason each: the reasons they share, and posteriors by rebalance given these."""
+    """Departures without a claimed reason each: their shared reasons and posteriors.
+
+    The posteriors are by rebalance, given these reasons.
+    """
 
     mixture: Posterior = field(default_factory=dict)
     posteriors: Mapping[str, Posterior] = field(default_factory=dict)
 
     def posterior(self, rebalance: Row) -> Posterior:
-        """Return probability of each reason of a rebalance, as one of the series if it belongs to it."""
-        return self.posteriors.get(rebalance["rebalance_id"], dict(rebalance["cause_posterior"] or {}))
+        """Return the probability of each reason of a rebalance.
+
+        If it belongs to the series, it is treated as one of the series.
+        """
+        return self.posteriors.get(
+            rebalance["rebalance_id"], dict(rebalance["cause_posterior"] or {})
+        )
 
 
 def find_series(frame: GroupFrame, parameters: Parameters) -> Series:
-    """Return the departures of the last half hour, if most of them, at least five, have no claimed reason; else none.
+    """Return the last half hour's departures if most of them have no claimed reason; else none.
 
-    Members that leave again and again for reasons that no single departure tells leave for reasons that they share.
+    There must be at least five without a reason.
+
+    Members that leave again and again for reasons that no single departure tells leave for reasons
+    that they share.
     """
     begin = frame.now - timedelta(seconds=parameters.deploy_horizon_seconds)
     rows = {
@@ -304,20 +394,27 @@ def find_series(frame: GroupFrame, parameters: Parameters) -> Series:
         for row in frame.live_rebalances
         if row["cause_posterior"] and begin < row["ended_at"] <= frame.now
     }
-    open_ = {key: each for key, each in rows.items() if max(each.values()) < parameters.cause_posterior}
+    open_ = {
+        key: each for key, each in rows.items() if max(each.values()) < parameters.cause_posterior
+    }
     if len(open_) < _SERIES_DEPARTURES or not is_most(len(open_), len(rows)):
         return Series()
     mixture, found = share_reasons(list(rows.values()))
-    return Series(mixture, {key: each for key, each in zip(rows, found, strict=True) if key in open_})
+    return Series(
+        mixture, {key: each for key, each in zip(rows, found, strict=True) if key in open_}
+    )
 
 
 def find_evictions(
     frame: GroupFrame, known: Sequence[Roster], reason: str, parameters: Parameters, series: Series
 ) -> tuple[Eviction, ...]:
-    """Return departures with this claimed reason, one of `EVICTION_REASONS`, found alone or as part of a series.
+    """Return departures with this claimed reason, found alone or as part of a series.
 
-    Who was not in the group for a poll interval did not exceed it, whatever its partitions look like. While rounds
-    are cut short nobody commits: who falls silent then may have died in one of them.
+    The reason is one of `EVICTION_REASONS`.
+
+    Who was not in the group for a poll interval did not exceed it, whatever its partitions look
+    like. While rounds are cut short nobody commits: who falls silent then may have died in one of
+    them.
     """
     found: list[Eviction] = []
     for row in frame.live_rebalances:
@@ -330,19 +427,25 @@ def find_evictions(
         for slot in sorted(left | replaced):
             if reason != "poll_timeout" or not _was_within_poll_interval(known, row, slot):
                 is_elsewhere = slot in left if slot in replaced else None
-                found.append(Eviction(slot, row["ended_at"], claimed, row["rebalance_id"], is_elsewhere))
+                found.append(
+                    Eviction(slot, row["ended_at"], claimed, row["rebalance_id"], is_elsewhere)
+                )
     return tuple(found)
 
 
 def _was_within_poll_interval(known: Sequence[Roster], rebalance: Row, slot: str) -> bool:
-    """Return True if a member that left had joined too recently to exceed its poll interval; False if unknown."""
+    """Return True if a leaving member had joined too recently to exceed its poll interval.
+
+    Return False if unknown.
+    """
     member = next((row for row in _rows_before(known, rebalance) if row["slot"] == slot), Row())
     own, timeout = member.get("member_id"), member.get("rebalance_timeout_ms")
     if not own or not timeout:
         return False
     first = next(each for each in known if own in {row.get("member_id") for row in each.rows})
     seconds = (rebalance["ended_at"] - first.at).total_seconds()
-    return first is not known[0] and bool(seconds < _POLL_SHARE * timeout / 1000)  # else it may have been there before
+    # else it may have been there before
+    return first is not known[0] and bool(seconds < _POLL_SHARE * timeout / 1000)
 
 
 def _rows_before(known: Sequence[Roster], rebalance: Row) -> Sequence[Row]:
@@ -352,10 +455,15 @@ def _rows_before(known: Sequence[Roster], rebalance: Row) -> Sequence[Row]:
 
 
 def subscriptions_differ_since(known: Sequence[Roster]) -> datetime | None:
-    """Return the time since which members subscribe to different topics; None if they do not, or if that is unknown."""
+    """Return the time since which members subscribe to different topics.
+
+    Return None if they do not differ, or if that is unknown.
+    """
     since = None
     for roster in known:
-        topics = {tuple(sorted(row["topics"])) for row in roster.rows if row.get("topics") is not None}
+        topics = {
+            tuple(sorted(row["topics"])) for row in roster.rows if row.get("topics") is not None
+        }
         since = (since or roster.at) if len(topics) > 1 else None
     return since
 

@@ -1,4 +1,4 @@
-"""Is a partition stalled, and how: the one answer that rules, verdict and forecasts share. Which record stalls it."""
+"""Stall of a partition, its kind and its record: one answer for rules, verdict and forecasts."""
 
 from __future__ import annotations
 
@@ -18,27 +18,41 @@ from laggard.diagnosis.signals.rosters import EVICTION_REASONS
 from laggard.diagnosis.signals.statistics import known_sum
 
 HELD = "held"  # by a transaction
-DEFAULT_POLL_SECONDS = fixed("default_poll_seconds", 300.0, "s, max.poll.interval.ms of Kafka's consumers")
+DEFAULT_POLL_SECONDS = fixed(
+    "default_poll_seconds", 300.0, "s, max.poll.interval.ms of Kafka's consumers"
+)
 BELOW_LOG_START = "below_log_start"
 # a member's first long batch looks like a hang until it is done
 _BATCH_TIMES = fixed("batch_times", 2.0, "times stall_min_seconds")
-_REPEAT_COMMITS = fixed("repeat_commits", 2, "commits of one offset, from which the owner repeats itself")
+_REPEAT_COMMITS = fixed(
+    "repeat_commits", 2, "commits of one offset, from which the owner repeats itself"
+)
 
 
 def holds(log_ends: Row, committed: float, slack: float) -> bool:
-    """Return True if a transaction is open and the reader has read all records before it, up to a few.
+    """Return True if a transaction is open and the reader has read all records before it.
 
-    A transaction that ended before it left a marker, and records if it was aborted: offsets that no reader gets. One
-    that commits the last record it got, plus one, stays below them.
+    A few records may be missing.
+
+    A transaction that ended before it left a marker, and records if it was aborted: offsets that
+    no reader gets. One that commits the last record it got, plus one, stays below them.
     """
     stable, end = log_ends.get("last_stable_offset"), log_ends.get("log_end_offset")
-    return stable is not None and end is not None and stable < end and bool(committed >= stable - slack)
+    return (
+        stable is not None
+        and end is not None
+        and stable < end
+        and bool(committed >= stable - slack)
+    )
 
 
 def with_lost(frame: TopicFrame, window_seconds: int) -> TopicFrame:
-    """Add `frozen` of windows in which the next records had been deleted: lag is unknown, and yet readers stand.
+    """Add `frozen` of windows in which the next records had been deleted.
 
-    It goes on from the window before as long as the offset is the same; one that has just moved stood for no time.
+    Lag is unknown there, and yet readers stand.
+
+    It goes on from the window before as long as the offset is the same; one that has just moved
+    stood for no time.
     """
     is_lost = frame.named("status") == BELOW_LOG_START
     rows, windows = np.nonzero(is_lost)
@@ -54,7 +68,7 @@ def with_lost(frame: TopicFrame, window_seconds: int) -> TopicFrame:
 
 
 def is_lost(frame: TopicFrame) -> Flags:
-    """Return partitions of which the next record has been deleted, at the end of the newest window."""
+    """Return partitions with a deleted next record at the end of the newest window."""
     found: Flags = frame.named("status")[:, -1] == BELOW_LOG_START
     return found
 
@@ -65,13 +79,16 @@ def retained(frame: TopicFrame) -> Floats:
 
 
 def _log_ends(frame: TopicFrame, row: int) -> Sequence[Row]:
-    """Return the last stable offset and log end of a partition by window; none if no transaction was open in any."""
+    """Return the last stable offset and log end of a partition by window.
+
+    There are none if no transaction was open in any window.
+    """
     found: Sequence[Row] = frame.facts.get("windows", {}).get(int(frame.partitions[row]), ())
     return found
 
 
 def _released_windows(frame: TopicFrame, row: int, slack: float) -> float:
-    """Return for how many windows the transaction that held the offset has been over; infinity if none held it.
+    """Return windows since the blocking transaction ended; infinity if none was open.
 
     The last stable offset is known once per window: in which moment it let go is not.
     """
@@ -85,25 +102,30 @@ def _released_windows(frame: TopicFrame, row: int, slack: float) -> float:
 
 
 def able_seconds(frame: TopicFrame, row: int, window_seconds: int) -> float:
-    """Return for how many seconds the offset of a partition has not moved while an owner had it that could read on.
+    """Return seconds for which a partition's offset has not moved under an able owner.
 
-    The clock begins again at the end of a window in which nobody had it, or after which its offset was lower: what an
-    owner finds when it comes, or is sent back to, it has not let stand.
+    An able owner could read on.
+
+    The clock begins again at the end of a window in which nobody had it, or after which its offset
+    was lower: what an owner finds when it comes, or is sent back to, it has not let stand.
     """
     owners, committed = frame.named("owner")[row], frame["committed"][row]
     is_away = owners == ""
     is_away[1:] |= committed[1:] < committed[:-1]
-    if is_away[-1] or is_away.all():  # of one that nobody has, and where owners are not known, there is no other clock
+    # of one that nobody has, and where owners are not known, there is no other clock
+    if is_away[-1] or is_away.all():
         is_away = np.append(False, committed[1:] < committed[:-1])
     since = int(np.argmax(is_away[::-1])) if is_away.any() else math.inf
     return min(float(frame["frozen"][row, -1]), since * window_seconds)
 
 
 def _turn_seconds(frame: TopicFrame, row: int, floor: Floats, window_seconds: int) -> float:
-    """Return the longest seconds that a partition of one owner did not move and then did, always with more to read.
+    """Return the longest halt in seconds that ended, of a partition with more to read.
 
-    What stood in a stall that has healed does not count once its owner has caught up; nor does what stood before it
-    got its owner, which may begin where somebody has set the offset.
+    The partition of one owner did not move and then did.
+
+    What stood in a stall that has healed does not count once its owner has caught up; nor does
+    what stood before it got its owner, which may begin where somebody has set the offset.
     """
     slots = frame.named("slot")
     if not slots[row, -1]:
@@ -111,7 +133,8 @@ def _turn_seconds(frame: TopicFrame, row: int, floor: Floats, window_seconds: in
     own = np.flatnonzero(slots[:, -1] == slots[row, -1])
     is_behind = frame["lag_min"][own].sum(axis=0) > floor[own].sum()
     is_behind &= (slots[own] == slots[row, -1]).all(axis=0)
-    count = int(np.argmin(is_behind[::-1])) if not is_behind.all() else len(is_behind)  # newest windows in a row
+    # newest windows in a row
+    count = int(np.argmin(is_behind[::-1])) if not is_behind.all() else len(is_behind)
     if count < 2:
         return 0.0
     frozen, committed = frame["frozen"][own, -count:], frame["committed"][own, -count:]
@@ -119,20 +142,29 @@ def _turn_seconds(frame: TopicFrame, row: int, floor: Floats, window_seconds: in
     stood = (frozen[:, :-1] + window_seconds - frozen[:, 1:]) / moves
     owners, places = frame.named("owner")[own, -frozen.shape[1] :], np.arange(frozen.shape[1])
     is_new = np.append(np.zeros((len(own), 1), bool), owners[:, 1:] != owners[:, :-1], axis=1)
-    since = np.maximum.accumulate(np.where(is_new, places, -len(frozen[0])), axis=1)  # window in which it got it
-    is_turn = (frozen <= (places - since + 1) * window_seconds)[:, :-1] & ~is_new[:, 1:] & (np.diff(committed) > 0)
+    # window in which it got it
+    since = np.maximum.accumulate(np.where(is_new, places, -len(frozen[0])), axis=1)
+    is_turn = (
+        (frozen <= (places - since + 1) * window_seconds)[:, :-1]
+        & ~is_new[:, 1:]
+        & (np.diff(committed) > 0)
+    )
     return float(np.fmax.reduce(stood[is_turn], initial=0.0))
 
 
 def _rhythm_seconds(frame: TopicFrame, row: int, window_seconds: int) -> float:
-    """Return the mean of the newest commit gaps in seconds with more to read, times a turn's commits; 0 if unknown.
+    """Return the mean of the newest commit gaps in seconds, times a turn's commits; 0 if unknown.
 
-    The commit interval, a median of many gaps, is late to tell of batches that take long by now. The others of the same
-    owner, all that time with more to read, tell how many commits a partition waits for its turn in full batches.
+    The gaps are those with more to read.
+
+    The commit interval, a median of many gaps, is late to tell of batches that take long by now.
+    The others of the same owner, all that time with more to read, tell how many commits a
+    partition waits for its turn in full batches.
     """
     lag, commits = frame["lag_min"], np.nan_to_num(frame["commits"])
     is_own = (frame.named("slot") == frame.named("slot")[row, -1]) & (lag > 0)
-    count = int(np.argmin(is_own[row, ::-1])) if not is_own[row].all() else lag.shape[1]  # newest windows in a row
+    # newest windows in a row
+    count = int(np.argmin(is_own[row, ::-1])) if not is_own[row].all() else lag.shape[1]
     rates = rates_at_commits(commits[row, lag.shape[1] - count :])
     if not len(rates):
         return 0.0
@@ -145,7 +177,9 @@ def _rhythm_seconds(frame: TopicFrame, row: int, window_seconds: int) -> float:
 
 
 def _is_owner_silent(frame: TopicFrame, row: int, windows: int) -> bool:
-    """Return True if the owner committed no partition of the topic in the newest windows: it hangs or is in a batch.
+    """Return True if the owner committed no partition of the topic in the newest windows.
+
+    It hangs or is in a batch.
 
     Where commits are not counted, one that moved no offset may have been silent.
     """
@@ -159,15 +193,20 @@ def _is_owner_silent(frame: TopicFrame, row: int, windows: int) -> bool:
 
 def _is_uncounted(frame: TopicFrame) -> npt.NDArray[np.bool_]:
     """Return a mask of the partitions whose commits are polled and not counted."""
-    found: npt.NDArray[np.bool_] = np.isnan(frame["commits"][:, -1]) & np.isnan(frame["repeats"][:, -1])
+    found: npt.NDArray[np.bool_] = np.isnan(frame["commits"][:, -1]) & np.isnan(
+        frame["repeats"][:, -1]
+    )
     return found
 
 
 def _longest_gaps(frame: TopicFrame, parameters: Parameters) -> Floats:
-    """Return the longest silence of each partition that has ended, in seconds, times `stall_ci`; 0 if none has ended.
+    """Return each partition's longest ended silence in seconds, times `stall_ci`.
 
-    The commit interval is not known before the third gap; the first one says already that the next may be as long, also
-    of other partitions: members run the same program. Where commits are not counted, no interval is ever known.
+    The value is 0 if no silence has ended.
+
+    The commit interval is not known before the third gap; the first one says already that the next
+    may be as long, also of other partitions: members run the same program. Where commits are not
+    counted, no interval is ever known.
     """
     frozen = frame["frozen"]
     has_ended = frame["consumed"][:, 1:] > 0
@@ -189,24 +228,31 @@ def stalls(
     settled_seconds: float = math.inf,
     floor: Floats | None = None,
 ) -> tuple[str, ...]:
-    """Return the kind of stall of each partition, "" for none: the offset does not move although records arrived since.
+    """Return the kind of stall of each partition, "" for none.
 
-    Members commit as they lose partitions: gaps between rebalances are shorter than the timer's, and `settled_seconds`
-    after the newest one its own have not been seen again.
+    In a stall the offset does not move although records arrived since.
 
-    A few records behind which nothing came need not be records: a transaction's marker stays at the end of a log.
-    While the commit interval is not known, a batch may take all of the longest poll interval of the members; an owner
-    that commits nothing may have died and be missed a session later. Commits that may be hidden may say that it moved
-    on. `floor` is that of the newest window: partitions of an owner that is behind with its work take turns, and turns
-    may take a while.
+    Members commit as they lose partitions: gaps between rebalances are shorter than the timer's,
+    and `settled_seconds` after the newest one its own have not been seen again.
+
+    A few records behind which nothing came need not be records: a transaction's marker stays at
+    the end of a log. While the commit interval is not known, a batch may take all of the longest
+    poll interval of the members; an owner that commits nothing may have died and be missed a
+    session later. Commits that may be hidden may say that it moved on. `floor` is that of the
+    newest window: partitions of an owner that is behind with its work take turns, and turns may
+    take a while.
     """
     is_unknown = np.isnan(frame["interval"][:, -1])
     interval = np.where(is_unknown, window_seconds, frame["interval"][:, -1])
     limit = np.maximum(parameters.stall_ci * interval, parameters.stall_min_seconds)
     # nor are the members' timeouts known where commits are polled
     is_uncounted = _is_uncounted(frame)
-    longest = np.where(is_uncounted, max(poll_interval_seconds, DEFAULT_POLL_SECONDS), poll_interval_seconds)
-    limit = np.where(is_unknown, np.maximum(limit, np.maximum(longest, _longest_gaps(frame, parameters))), limit)
+    longest = np.where(
+        is_uncounted, max(poll_interval_seconds, DEFAULT_POLL_SECONDS), poll_interval_seconds
+    )
+    limit = np.where(
+        is_unknown, np.maximum(limit, np.maximum(longest, _longest_gaps(frame, parameters))), limit
+    )
     longest = parameters.stall_ci * np.fmax.reduce(frame["interval"], axis=1)
     limit = np.where(settled_seconds < longest, np.fmax(limit, longest), limit)
     frozen = frame["frozen"][:, -1].copy()
@@ -224,7 +270,10 @@ def stalls(
             rhythm = max(rhythm, _turn_seconds(frame, row, floor, window_seconds))
         limit[row] = max(limit[row], parameters.stall_ci * rhythm)
         if _is_owner_silent(frame, row, math.ceil(parameters.stall_min_seconds / window_seconds)):
-            silence = max(_BATCH_TIMES * parameters.stall_min_seconds, session_seconds + parameters.stall_min_seconds)
+            silence = max(
+                _BATCH_TIMES * parameters.stall_min_seconds,
+                session_seconds + parameters.stall_min_seconds,
+            )
             limit[row] = max(limit[row], silence)
         if (frame["lag"][row, -1 - int(limit[row] // window_seconds) :][:1] == 0).any():
             continue  # all was read so long ago: since when there was more is known by a poll or so
@@ -232,23 +281,33 @@ def stalls(
         rows = _log_ends(frame, row)
         if rows and holds(rows[-1], frame["committed"][row, -1], slack):
             kinds[row] = HELD
-        elif min(frozen[row] - hidden_seconds, _released_windows(frame, row, slack) * window_seconds) < limit[row]:
+        elif (
+            min(frozen[row] - hidden_seconds, _released_windows(frame, row, slack) * window_seconds)
+            < limit[row]
+        ):
             continue
         elif has_members and frame.named("owner")[row, -1] == "":
             kinds[row] = "unowned"
         else:
             is_repeating = frame["repeats"][row, -1] >= _REPEAT_COMMITS
-            kinds[row] = UNKNOWN_KIND if is_uncounted[row] else "repeating" if is_repeating else "silent"
+            kinds[row] = (
+                UNKNOWN_KIND if is_uncounted[row] else "repeating" if is_repeating else "silent"
+            )
     return tuple(kinds)
 
 
 _EVICTED_POSTERIOR = fixed("evicted_posterior", 0.5, "probability of these reasons together")
-_UNRELATED_RATIO = fixed("unrelated_ratio", 0.5, "evictions of members that never had it, per eviction of an owner")
+_UNRELATED_RATIO = fixed(
+    "unrelated_ratio", 0.5, "evictions of members that never had it, per eviction of an owner"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class PutOut:
-    """A member that was evicted, and the partitions it had then; None if its assignment is not known."""
+    """A member that was evicted, and its partitions at that time.
+
+    They are None if its assignment is not known.
+    """
 
     slot: str
     at: datetime
@@ -257,7 +316,10 @@ class PutOut:
 
 @dataclass(frozen=True, slots=True)
 class Suspects:
-    """Partitions of one topic, as rows of its arrays, stalled since before members that had them were evicted."""
+    """Partitions of one topic that stalled before members that had them were evicted.
+
+    They are rows of the topic's arrays.
+    """
 
     topic: TopicSignals
     rows: tuple[int, ...]
@@ -267,38 +329,55 @@ class Suspects:
 
 
 def find_suspects(signals: Signals, slack_seconds: float) -> Suspects | None:
-    """Return the partitions that stalled first, within the slack, if one owner after the other was evicted since.
+    """Return the partitions that stalled first, within the slack, with evictions since.
 
-    A member that never had them may leave for a reason of its own. Where many of those that leave had other partitions
-    it is a trouble of the whole group, and no record's. Those that the same members had all the time cannot be
-    distinguished: they are named together until one moves on.
+    The evictions took one owner after the other.
+
+    A member that never had them may leave for a reason of its own. Where many of those that leave
+    had other partitions it is a trouble of the whole group, and no record's. Those that the same
+    members had all the time cannot be distinguished: they are named together until one moves on.
     """
     first, longest = _stalled_first(signals, slack_seconds)
     if not first:
         return None
     since = signals.frame.now - timedelta(seconds=longest)
     evictions = tuple(each for each in put_out(signals.membership) if each.at >= since)
-    owners = {place: _owners(evictions, _place(signals.topics[place[0]], place[1])) for place in first}
+    owners = {
+        place: _owners(evictions, _place(signals.topics[place[0]], place[1])) for place in first
+    }
     most = max(map(len, owners.values()))
     suspects = [place for place in first if len(owners[place]) == most]
     known = owners[suspects[0]]
-    is_contrast = len(evictions) - most <= _UNRELATED_RATIO * most and all(owners[place] == known for place in suspects)
-    if not is_contrast or not any(each.held for each in known) or len({number for number, _ in suspects}) > 1:
+    is_contrast = len(evictions) - most <= _UNRELATED_RATIO * most and all(
+        owners[place] == known for place in suspects
+    )
+    if (
+        not is_contrast
+        or not any(each.held for each in known)
+        or len({number for number, _ in suspects}) > 1
+    ):
         return None
     topic = signals.topics[suspects[0][0]]
     partitions = sum(len(each.frame.partitions) for each in signals.topics)
-    return Suspects(topic, tuple(row for _, row in suspects), known, longest, len(first) / partitions)
+    return Suspects(
+        topic, tuple(row for _, row in suspects), known, longest, len(first) / partitions
+    )
 
 
 def _stalled_first(signals: Signals, slack_seconds: float) -> tuple[list[tuple[int, int]], float]:
-    """Return topic numbers and rows of the partitions that stalled first, and the seconds since the first did."""
+    """Return the first stalled partitions, as topic numbers and rows, and the stall's seconds.
+
+    The seconds count from the first stall.
+    """
     stalled = [
         (float(each.frame["frozen"][row, -1]), number, int(row))
         for number, each in enumerate(signals.topics)
         for row in np.flatnonzero(each.is_stalled)
     ]
     longest = max((seconds for seconds, _, _ in stalled), default=0.0)
-    return [(number, row) for seconds, number, row in stalled if seconds >= longest - slack_seconds], longest
+    return [
+        (number, row) for seconds, number, row in stalled if seconds >= longest - slack_seconds
+    ], longest
 
 
 def _owners(evictions: Sequence[PutOut], place: tuple[str, int]) -> tuple[PutOut, ...]:
@@ -310,17 +389,24 @@ def put_out(membership: Membership) -> Iterator[PutOut]:
     """Yield members that the group lost because they did not poll, did not answer, or died."""
     for row in membership.frame.rebalances:
         reasons = dict(row["cause_posterior"] or {})
-        if not row.get("live_read") or sum(reasons.get(name, 0.0) for name in EVICTION_REASONS) < _EVICTED_POSTERIOR:
+        if (
+            not row.get("live_read")
+            or sum(reasons.get(name, 0.0) for name in EVICTION_REASONS) < _EVICTED_POSTERIOR
+        ):
             continue
         before = [each for each in membership.rosters if each.generation < min(row["generations"])]
         members: Sequence[Row] = before[-1].rows if before else ()
         held = {member["slot"]: member["assigned"] for member in members}
-        for slot in sorted({*(row["left"] or ()), *(row["replaced"] or ())} & held.keys() if held else row["left"]):
+        for slot in sorted(
+            {*(row["left"] or ()), *(row["replaced"] or ())} & held.keys() if held else row["left"]
+        ):
             places = held.get(slot)
             yield PutOut(
                 slot,
                 row["ended_at"],
-                None if places is None else frozenset((place["topic"], place["partition"]) for place in places),
+                None
+                if places is None
+                else frozenset((place["topic"], place["partition"]) for place in places),
             )
 
 

@@ -1,4 +1,7 @@
-"""Medians, percentiles and slopes that are values of the sample, so that every platform finds the same."""
+"""Medians, percentiles and slopes that are values of the sample.
+
+So every platform finds the same.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,8 @@ def percentile(values: Iterable[float], percent: int) -> float:
 
 Ints = npt.NDArray[np.int64]
 _Z95 = 1.959964  # of the normal distribution, two-sided 95 %
-_ROWS = 64  # series at a time: 60 points make 1770 pairs, which should stay in the processor's cache
+# series at a time: 60 points make 1770 pairs, which should stay in the processor's cache
+_ROWS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,13 @@ def _fit(seconds: Floats, values: Floats, n: Ints) -> tuple[Floats, ...]:
     balance = np.abs(np.count_nonzero(rises > 0, axis=1) - np.count_nonzero(rises < 0, axis=1))
     z = np.divide(balance - 1, deviation, out=np.zeros(len(values)), where=balance > 0)
     p = np.array([erfc(each / sqrt(2)) for each in z.tolist()])
-    return _span(seconds, values), slopes[row, _middle(n)], slopes[row, lowest], slopes[row, highest], p
+    return (
+        _span(seconds, values),
+        slopes[row, _middle(n)],
+        slopes[row, lowest],
+        slopes[row, highest],
+        p,
+    )
 
 
 @cache
@@ -124,7 +134,8 @@ def _pairs(points: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
 
 def _variance(values: Floats, n: Ints) -> Floats:
     """Return the variance of Mann–Kendall's S per row, reduced for every group of equal values."""
-    equal = np.count_nonzero(values[:, :, None] == values[:, None, :], axis=2)  # itself included; 0 if unknown
+    # itself included; 0 if unknown
+    equal = np.count_nonzero(values[:, :, None] == values[:, None, :], axis=2)
     ties = np.where(equal > 1, (equal - 1) * (2 * equal + 5), 0).sum(axis=1)
     variance: Floats = (n * (n - 1) * (2 * n + 5) - ties) / 18
     return variance

@@ -1,8 +1,11 @@
-"""Trends of lag at commits: a robust slope, a test that abstains when it cannot tell, and hysteresis.
+"""Trends of lag at commits: a robust slope, a test that may abstain, and hysteresis.
 
-Series are [partitions, windows], the newest window last, NaN if a window has no point. A caller whose series broke
-(rewind, skip, re-creation, new generation, gap) passes NaN for everything before the break: a line across it is no
-trend. Then there are too few points for a while, and the trend abstains.
+The test abstains when it cannot decide.
+
+Series are [partitions, windows], the newest window last, NaN if a window has no point. A caller
+whose series broke (rewind, skip, re-creation, new generation, gap) passes NaN for everything
+before the break: a line across it is no trend. Then there are too few points for a while, and the
+trend abstains.
 """
 
 from __future__ import annotations
@@ -20,10 +23,18 @@ from laggard.diagnosis.signals.significance import ENVELOPE_INTERVALS, ENVELOPE_
 from laggard.diagnosis.signals.statistics import Fits, fit, known_sum, lower_median, median_slopes
 
 GROWING, FLAT, DRAINING, SAWTOOTH, ABSTAIN = "growing", "flat", "draining", "sawtooth", "abstain"
-_TREND_LEAVE_WINDOWS = fixed("trend_leave_windows", 2, "windows in a row that do not bear a trend out")
-_TREND_SHORT_STEPS = fixed("trend_short_steps", 6, "commit intervals or windows, of the short range at least")
-_TREND_LONG_STEPS = fixed("trend_long_steps", 12, "commit intervals or windows, of the long range at least")
-_SWING_INTERVALS = fixed("swing_intervals", 0.5, "commit intervals of arrivals between high and low of a sawtooth")
+_TREND_LEAVE_WINDOWS = fixed(
+    "trend_leave_windows", 2, "windows in a row that do not bear a trend out"
+)
+_TREND_SHORT_STEPS = fixed(
+    "trend_short_steps", 6, "commit intervals or windows, of the short range at least"
+)
+_TREND_LONG_STEPS = fixed(
+    "trend_long_steps", 12, "commit intervals or windows, of the long range at least"
+)
+_SWING_INTERVALS = fixed(
+    "swing_intervals", 0.5, "commit intervals of arrivals between high and low of a sawtooth"
+)
 _SWING_RECORDS = fixed("swing_records", 10, "records between them at least")
 
 
@@ -36,12 +47,17 @@ class TrendState:
 
 
 def slopes(seconds: Floats, values: Floats, parameters: Parameters) -> Floats:
-    """Return the Theil–Sen slope of each row of `values` [n, w] in records/s, NaN below `trend_min_points` points."""
+    """Return the Theil–Sen slope of each row of `values` [n, w] in records/s.
+
+    The slope is NaN below `trend_min_points` points.
+    """
     return median_slopes(seconds, values, parameters.trend_min_points)
 
 
 def in_step(slopes: Floats, arrival: Floats, parameters: Parameters) -> tuple[bool | None, float]:
-    """Return True if lag grows alike in relation to arrivals, and the interquartile range of that ratio.
+    """Return True if lag grows alike in relation to arrivals, and the ratio's spread.
+
+    The spread is the interquartile range of that ratio.
 
     (None, NaN) when fewer than two partitions have both a slope and arrivals.
     """
@@ -66,7 +82,9 @@ def trend_of(
 ) -> tuple[Trend, TrendState]:
     """Return the trend of one series [w] at the end of its newest window; see `trends_of`."""
     rates = np.array([arrival]), np.array([interval])
-    return trends_of(seconds, envelope[None], lag_max[None], *rates, tick_seconds, [before], parameters)[0]
+    return trends_of(
+        seconds, envelope[None], lag_max[None], *rates, tick_seconds, [before], parameters
+    )[0]
 
 
 def trends_of(
@@ -79,12 +97,14 @@ def trends_of(
     before: Sequence[TrendState],
     parameters: Parameters,
 ) -> list[tuple[Trend, TrendState]]:
-    """Return the trend of each series at the end of the newest window, and what to remember until the next.
+    """Return the trend of each series at the newest window's end, and the memory for the next.
 
-    `seconds` [w] are window ends, `arrival` [n] records/s, `interval` [n] commit intervals in seconds, NaN unknown.
-    The numbers are those of the short range, six commit intervals or windows but ten minutes at least.
+    `seconds` [w] are window ends, `arrival` [n] records/s, `interval` [n] commit intervals in
+    seconds, NaN unknown. The numbers are those of the short range, six commit intervals or windows
+    but ten minutes at least.
     """
-    known_interval = np.where(np.isnan(interval), 0.0, interval)  # np.nan_to_num takes ten times as long
+    # np.nan_to_num takes ten times as long
+    known_interval = np.where(np.isnan(interval), 0.0, interval)
     window = float(seconds[-1] - seconds[-2]) if len(seconds) > 1 else 0.0
     step = np.fmax(known_interval, window)  # between two points
     reach = np.fmax(parameters.trend_short_seconds, _TREND_SHORT_STEPS * step)
@@ -102,7 +122,9 @@ def trends_of(
         direction[turned[against]] = 0
         turned = np.flatnonzero(direction)
         rest = _without_greatest_step(seconds, envelope[turned], reach[turned])
-        lasts = _lasting(_fit_newest(seconds, rest, reach[turned], parameters), arrival[turned], parameters)
+        lasts = _lasting(
+            _fit_newest(seconds, rest, reach[turned], parameters), arrival[turned], parameters
+        )
         direction[turned[lasts != direction[turned]]] = 0
     lasting = _lasting(short, arrival, parameters)
     is_swinging = _swings(lag_max - envelope, seconds, reach) >= np.maximum(
@@ -117,7 +139,9 @@ def trends_of(
             evaluated.append((Trend(ABSTAIN, points), after))
             continue
         name = after.name or (SAWTOOTH if is_swinging[i] else FLAT)
-        trend = Trend(name, points, slope, float(short.low[i]), float(short.high[i]), float(short.p[i]))
+        trend = Trend(
+            name, points, slope, float(short.low[i]), float(short.high[i]), float(short.p[i])
+        )
         evaluated.append((trend, after))
     return evaluated
 
@@ -131,7 +155,10 @@ def _fit_newest(seconds: Floats, envelope: Floats, reach: Floats, parameters: Pa
 
 
 def _direction(fits: Fits, arrival: Floats, least: Floats, parameters: Parameters) -> Floats:
-    """Return 1 for up, -1 for down, 0 if the slope is not significant: by chance, or too small to count."""
+    """Return 1 for up, -1 for down, 0 if the slope is not significant.
+
+    A slope is not significant by chance, or if too small to count.
+    """
     change = np.abs(fits.slope)
     is_significant = (
         (fits.p < parameters.trend_p)
@@ -142,19 +169,27 @@ def _direction(fits: Fits, arrival: Floats, least: Floats, parameters: Parameter
 
 
 def _lasting(fits: Fits, arrival: Floats, parameters: Parameters) -> Floats:
-    """Return 1 for up, -1 for down, 0 if the slope fails even the weaker test by which a trend lasts."""
-    is_borne_out = (fits.p < parameters.trend_exit_p) & (np.abs(fits.slope) > parameters.trend_exit_effect * arrival)
+    """Return 1 for up, -1 for down, 0 if the slope fails even the weaker test.
+
+    A trend lasts by that test.
+    """
+    is_borne_out = (fits.p < parameters.trend_exit_p) & (
+        np.abs(fits.slope) > parameters.trend_exit_effect * arrival
+    )
     return np.where(is_borne_out, np.sign(fits.slope), 0.0)
 
 
 def _without_greatest_step(seconds: Floats, envelope: Floats, reach: Floats) -> Floats:
-    """Return rows [n, w] as if the greatest change between two points, of those within `reach` [n], did not happen.
+    """Return rows [n, w] without the greatest change between two points.
 
-    Lag that changed once, as where commits are made or seen later from now on, ranks like a line: half of its points
-    are above the others. What goes on changes without that step as well.
+    The points compared are within `reach` [n].
+
+    Lag that changed once, as where commits are made or seen later from now on, ranks like a line:
+    half of its points are above the others. What goes on changes without that step as well.
     """
     values = np.where(seconds[-1] - seconds <= reach[:, None], envelope, np.nan)
-    order = np.argsort(np.isnan(values), axis=1, kind="stable")  # known ones first, in order of time
+    # known ones first, in order of time
+    order = np.argsort(np.isnan(values), axis=1, kind="stable")
     steps = np.nan_to_num(np.diff(np.take_along_axis(values, order, axis=1), axis=1))
     greatest = np.argmax(np.abs(steps), axis=1)[:, None]
     is_after = np.arange(values.shape[1]) > np.take_along_axis(order, greatest, axis=1)
@@ -166,7 +201,10 @@ _NAMES = {1.0: GROWING, -1.0: DRAINING, 0.0: ""}
 
 
 def _remember(before: TrendState, entered: str, lasting: str) -> TrendState:
-    """Enter a trend at once and leave it after two windows that do not confirm it, unknown ones among them."""
+    """Enter a trend at once and leave it after two windows that do not confirm it.
+
+    Unknown windows count among them.
+    """
     if before.name and lasting == before.name:
         return TrendState(before.name)
     if before.name and before.unconfirmed + 1 < _TREND_LEAVE_WINDOWS:
@@ -175,7 +213,10 @@ def _remember(before: TrendState, entered: str, lasting: str) -> TrendState:
 
 
 def _swings(heights: Floats, seconds: Floats, reach: Floats) -> Floats:
-    """Return the lower median per row of the heights [n, w] within reach [n] seconds, NaN if none is known."""
+    """Return the lower median per row of the heights [n, w] within reach [n] seconds.
+
+    It is NaN if none is known.
+    """
     ordered = np.sort(
         np.where(seconds[-1] - seconds <= reach[:, None], heights, np.nan), axis=1
     )  # unknown ones go last
@@ -184,8 +225,12 @@ def _swings(heights: Floats, seconds: Floats, reach: Floats) -> Floats:
     return middles
 
 
-_FRESH_INTERVALS = fixed("fresh_intervals", 2, "commit intervals for which the lag at a commit stands")
-_QUIET_STRETCHES = fixed("quiet_stretches", 2, "times the longest stretch without a commit before: they have ended")
+_FRESH_INTERVALS = fixed(
+    "fresh_intervals", 2, "commit intervals for which the lag at a commit stands"
+)
+_QUIET_STRETCHES = fixed(
+    "quiet_stretches", 2, "times the longest stretch without a commit before: they have ended"
+)
 
 
 def since_break(frame: TopicFrame) -> Floats:
@@ -197,8 +242,12 @@ def since_break(frame: TopicFrame) -> Floats:
     return found
 
 
-def newest_at_commits(frame: TopicFrame, seconds: Floats, envelopes: Floats, window_seconds: int) -> Floats:
-    """Return the lag at the newest commit up to each window, NaN if that is older than two commit intervals.
+def newest_at_commits(
+    frame: TopicFrame, seconds: Floats, envelopes: Floats, window_seconds: int
+) -> Floats:
+    """Return the lag at the newest commit up to each window.
+
+    It is NaN if the commit is older than two commit intervals.
 
     Between two rare commits plain lag tells when each member commits, and not how the lag lies.
     """
@@ -213,7 +262,9 @@ def partition_slopes(seconds: Floats, envelopes: Floats, parameters: Parameters)
     """Return slopes of the partitions; one that never had a backlog is flat without a fit."""
     known = ~np.isnan(envelopes)
     found = np.where(known.sum(axis=1) >= parameters.trend_min_points, 0.0, np.nan)
-    rows = np.flatnonzero(np.where(known, envelopes, 0.0).max(axis=1, initial=0.0) > parameters.min_lag_records)
+    rows = np.flatnonzero(
+        np.where(known, envelopes, 0.0).max(axis=1, initial=0.0) > parameters.min_lag_records
+    )
     found[rows] = slopes(seconds, envelopes[rows], parameters)
     return found
 
@@ -227,15 +278,22 @@ def partition_trends(
     group: GroupFrame,
     parameters: Parameters,
 ) -> list[Trend]:
-    """Return trends of partitions; the whole test runs only if lag and slope could be significant."""
+    """Return trends of partitions.
+
+    The whole test runs only if lag and slope could be significant.
+    """
     points = (~np.isnan(envelopes)).sum(axis=1)
     numbers = list(zip(points.tolist(), slopes.tolist(), strict=True))
     plain = {  # most partitions are alike
-        (count, slope): Trend(ABSTAIN if count < parameters.trend_min_points else FLAT, count, slope)
+        (count, slope): Trend(
+            ABSTAIN if count < parameters.trend_min_points else FLAT, count, slope
+        )
         for count, slope in set(numbers)
     }
     found = [plain[each] for each in numbers]
-    matters = (np.abs(slopes) > parameters.trend_effect * arrival) & (frame["lag"][:, -1] > parameters.min_lag_records)
+    matters = (np.abs(slopes) > parameters.trend_effect * arrival) & (
+        frame["lag"][:, -1] > parameters.min_lag_records
+    )
     rows = np.flatnonzero(matters)
     if not len(rows):
         return found
@@ -264,10 +322,13 @@ def topic_trend(
     group: GroupFrame,
     parameters: Parameters,
 ) -> tuple[Trend, TrendState]:
-    """Return the trend of the summed lag, as `newest_at_commits` gives it, of the partitions that are known now.
+    """Return the trend of the summed lag of the presently known partitions.
 
-    A partition without a fresh lag at a commit comes with its plain lag; a window counts when somebody committed in
-    it, for a repeated value is no point of its own. Where nobody commits at all, every window does.
+    The lag is as `newest_at_commits` gives it.
+
+    A partition without a fresh lag at a commit comes with its plain lag; a window counts when
+    somebody committed in it, for a repeated value is no point of its own. Where nobody commits at
+    all, every window does.
     """
     is_ok = frame.named("status")[:, -1] == "ok"
     if not is_ok.any():
@@ -277,7 +338,8 @@ def topic_trend(
     interval = frame["interval"][rows, -1]
     total = newest[rows].sum(axis=0)
     has_point = np.logical_or.reduce(~np.isnan(own), axis=0)
-    if np.isnan(interval).all():  # between commits whose interval is not known yet lag rises in the healthiest group
+    # between commits whose interval is not known yet lag rises in the healthiest group
+    if np.isnan(interval).all():
         total = np.where(has_point, total, np.nan)
     elif has_point.any():
         total = np.where(has_point | _quiet_end(has_point), total, np.nan)
@@ -295,7 +357,10 @@ def topic_trend(
 
 
 def _quiet_end(has_point: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return the newest windows without a commit if they last longer than any such stretch before: commits ended."""
+    """Return the newest windows without a commit if commits have ended.
+
+    Commits have ended if these windows last longer than any such stretch before.
+    """
     last = len(has_point) - 1 - int(np.argmax(has_point[::-1]))
     places = np.flatnonzero(has_point)
     longest = int(np.diff(places).max(initial=1))
@@ -304,7 +369,12 @@ def _quiet_end(has_point: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
 
 
 def _carried(values: Floats, seconds: Floats, reach: Floats) -> Floats:
-    """Return the values [n, w], each unknown one replaced by the newest known one within reach [n] seconds."""
-    places = np.maximum.accumulate(np.where(np.isnan(values), -1, np.arange(values.shape[1])), axis=1)
+    """Return the values [n, w] with unknown values replaced by the newest known value.
+
+    The known value lies within reach [n] seconds.
+    """
+    places = np.maximum.accumulate(
+        np.where(np.isnan(values), -1, np.arange(values.shape[1])), axis=1
+    )
     is_fresh = (places >= 0) & (seconds - seconds[places] <= reach[:, None])
     return np.where(is_fresh, np.take_along_axis(values, np.maximum(places, 0), axis=1), np.nan)

@@ -27,22 +27,40 @@ from laggard.diagnosis.signals.forecast import (
     partial_share,
 )
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, TopicSignals
-from laggard.diagnosis.signals.hot import HOT_WINDOWS, hot_places, is_hot_unknown, overtaken_places, wandering
+from laggard.diagnosis.signals.hot import (
+    HOT_WINDOWS,
+    hot_places,
+    is_hot_unknown,
+    overtaken_places,
+    wandering,
+)
 from laggard.diagnosis.signals.stall import BELOW_LOG_START, HELD, is_lost, retained
 from laggard.diagnosis.signals.statistics import known_sum
 from laggard.diagnosis.verdict import reasons
-from laggard.diagnosis.verdict.reasons import VERDICT_SHARE, Reason, Verdict, members_to_have, numbers_of
+from laggard.diagnosis.verdict.reasons import (
+    VERDICT_SHARE,
+    Reason,
+    Verdict,
+    members_to_have,
+    numbers_of,
+)
 from laggard.diagnosis.verdict.sizing import Sizing
 
 _SERIES_GAPS = fixed("series_gaps", 4, "newest gaps between changes of the members")
-_SERIES_SILENCE = fixed("series_silence", 2, "times the longest of them, after which such changes have ended")
+_SERIES_SILENCE = fixed(
+    "series_silence", 2, "times the longest of them, after which such changes have ended"
+)
 _SERIES_WINDOWS = fixed("series_windows", 3, "windows at least")
 # from here on there is more to it than one member
 ENOUGH_BUSY = fixed("enough_busy", 0.5, "share of the other members")
 
 
 def scale_verdict(
-    signals: Signals, conditions: Mapping[str, Observation], sizing: Sizing, *, elasticity: float = nan
+    signals: Signals,
+    conditions: Mapping[str, Observation],
+    sizing: Sizing,
+    *,
+    elasticity: float = nan,
 ) -> Verdict:
     """Return the verdict by the first reason that applies.
 
@@ -76,17 +94,28 @@ def _reasons(
         return
     # what waited for members that come and go counts, however little it is
     is_waiting = is_waiting and bool(restless) and _was_empty(signals)
-    if not is_waiting and not _lags_on(signals) and not any(each.trend.name == "growing" for each in signals.topics):
+    if (
+        not is_waiting
+        and not _lags_on(signals)
+        and not any(each.trend.name == "growing" for each in signals.topics)
+    ):
         yield reasons.NO_LAG, {}
     if restless or signals.time_in_rebalance >= signals.parameters.storm_ratio:
-        yield reasons.REBALANCES, {"time_in_rebalance_ratio": signals.time_in_rebalance, "conditions": len(restless)}
+        yield (
+            reasons.REBALANCES,
+            {"time_in_rebalance_ratio": signals.time_in_rebalance, "conditions": len(restless)},
+        )
     yield from _held_back(signals, topic, conditions)
     if signals.member_count is None or is_read:  # offsets are committed, but who reads is not known
         yield reasons.READER_UNKNOWN, {"members_known": 0.0}
         return
     yield from _uneven(signals, topic, conditions, sizing)
     yield from _drains(signals)
-    is_shaped = _costly_share(signals, conditions) < VERDICT_SHARE and topic.shape.name in {"spread", "single", *UNEVEN}
+    is_shaped = _costly_share(signals, conditions) < VERDICT_SHARE and topic.shape.name in {
+        "spread",
+        "single",
+        *UNEVEN,
+    }
     yield from _suffices(signals, sizing, is_shaped=is_shaped)
     is_known = not isnan(signals.capacity) and sizing.members_desired is not None and is_shaped
     if not is_known and _is_little(signals):
@@ -101,7 +130,10 @@ def _reasons(
 def _drains(signals: Signals) -> Iterator[_Applies]:
     """Yield the reason of a backlog that drains within the target by what the members read now."""
     drain = drain_at_current_rates(signals)
-    if any(each.trend.name == "draining" for each in signals.topics) and drain <= signals.policy.drain_target_seconds:
+    if (
+        any(each.trend.name == "draining" for each in signals.topics)
+        and drain <= signals.policy.drain_target_seconds
+    ):
         yield reasons.DRAINING, {"drain_seconds": drain}
 
 
@@ -110,21 +142,35 @@ def _is_empty(signals: Signals) -> bool:
 
 
 def _was_empty(signals: Signals) -> bool:
-    """Return True if the group had no member at some window's end since its newest commit of what is unread."""
+    """Return True if the group had no member at a window's end since its newest commit.
+
+    The commit is that of the unread records.
+    """
     frozen = [each.frame["frozen"][each.lag > 0, -1] for each in signals.topics]
     since = float(np.fmin.reduce(np.concatenate(frozen), initial=np.nan))
     windows = int(np.nan_to_num(since) / signals.frame.window_seconds) + 1
-    return any(row is not None and row.get("members") == 0 for row in signals.frame.facts[-windows:])
+    return any(
+        row is not None and row.get("members") == 0 for row in signals.frame.facts[-windows:]
+    )
 
 
 def _has_unread(signals: Signals) -> bool:
-    """Return True if a record is unread: of lag that is known, or that retention deletes before anybody reads it."""
-    statuses = [status for topic in signals.topics for status in topic.frame.named("status")[:, -1].tolist()]
-    return is_seen(signals, ("ok", BELOW_LOG_START)) and (signals.lag > 0 or BELOW_LOG_START in statuses)
+    """Return True if a record is unread.
+
+    The record is of known lag, or retention deletes it before a member reads it.
+    """
+    statuses = [
+        status for topic in signals.topics for status in topic.frame.named("status")[:, -1].tolist()
+    ]
+    return is_seen(signals, ("ok", BELOW_LOG_START)) and (
+        signals.lag > 0 or BELOW_LOG_START in statuses
+    )
 
 
 def _lags_on(signals: Signals) -> bool:
-    """Return True if significant lag lasted all through the window; lag that drained in between needs no member.
+    """Return True if significant lag lasted all through the window.
+
+    Lag that drained in between needs no member.
 
     Where retention has deleted unread records, what it has not yet deleted is lag, too.
     """
@@ -140,20 +186,27 @@ def _lags_on(signals: Signals) -> bool:
 
 
 def _goes_on(signals: Signals) -> bool:
-    """Return True during a rebalance, or if members changed no longer ago than twice the gap between such changes.
+    """Return True during a rebalance, or after a recent change of members.
+
+    Recent means no longer ago than twice the gap between such changes.
 
     Also if no change is recorded: then what is said of the group is all that is known.
     """
     if signals.state not in {"Stable", "Empty"}:
         return True
     now = signals.frame.now.timestamp()
-    ago = [now - row["record_timestamp"].timestamp() for row in signals.frame.generations[-_SERIES_GAPS - 1 :]]
+    ago = [
+        now - row["record_timestamp"].timestamp()
+        for row in signals.frame.generations[-_SERIES_GAPS - 1 :]
+    ]
     longest = max((one - two for one, two in pairwise(ago)), default=0.0)
     silence = max(_SERIES_SILENCE * longest, _SERIES_WINDOWS * signals.frame.window_seconds)
     return not ago or ago[-1] <= min(silence, signals.parameters.storm_seconds)
 
 
-def _held_back(signals: Signals, topic: TopicSignals, conditions: Mapping[str, Observation]) -> Iterator[_Applies]:
+def _held_back(
+    signals: Signals, topic: TopicSignals, conditions: Mapping[str, Observation]
+) -> Iterator[_Applies]:
     """Yield the reason for lag that no number of members could drain."""
     unowned = conditions.get("PARTITION_UNOWNED")
     hidden = np.array([kind == HELD for kind in topic.stall_kind], bool)
@@ -186,7 +239,10 @@ def _uneven(
         }
         yield reasons.HOT_PARTITION, numbers
     elif (count := len(wandering(signals, topic))) > 1:
-        yield reasons.HOT_WANDERS, {"hot_partitions": float(count), "best_capacity_rate": signals.best_capacity}
+        yield (
+            reasons.HOT_WANDERS,
+            {"hot_partitions": float(count), "best_capacity_rate": signals.best_capacity},
+        )
     costly = _costly_share(signals, conditions)
     if costly >= VERDICT_SHARE and signals.memory.is_open("COSTLY_PARTITION"):
         yield reasons.COSTLY_PARTITION, {"explained_ratio": costly}
@@ -194,7 +250,9 @@ def _uneven(
     if slow:
         named = {each.subject for each in slow}
         others = [
-            _is_short(signals, m) for m in signals.members.values() if m.partitions and not {m.slot, m.host} & named
+            _is_short(signals, m)
+            for m in signals.members.values()
+            if m.partitions and not {m.slot, m.host} & named
         ]
         busy = sum(others) / len(others) if others else 1.0
         if busy < ENOUGH_BUSY:
@@ -211,7 +269,9 @@ def _costly_share(signals: Signals, conditions: Mapping[str, Observation]) -> fl
         return 0.0
     gone = 0.0
     for topic in signals.topics:
-        is_costly = np.isin(topic.frame.partitions, costly.partitions) & (topic.frame.topic == costly.topic)
+        is_costly = np.isin(topic.frame.partitions, costly.partitions) & (
+            topic.frame.topic == costly.topic
+        )
         is_soon_gone = partitions_drain_in(topic) <= signals.policy.drain_target_seconds
         gone += known_sum(topic.lag[topic.is_material & ~is_costly & is_soon_gone])
     share = explained(signals, costly)
@@ -219,43 +279,71 @@ def _costly_share(signals: Signals, conditions: Mapping[str, Observation]) -> fl
 
 
 def _is_short(signals: Signals, member: MemberSignals) -> bool:
-    """Return True if a member has more to read than it will soon have done, by what it can do or does, if known."""
+    """Return True if a member has more to read than it will soon have done.
+
+    The speed is its capacity, or its present rate, if known.
+    """
     seconds = signals.policy.drain_target_seconds
     if not member.is_busy or member.lag <= (member.capacity - member.arrival) * seconds:
         return False
     return any(
-        owner_drains_in(topic, member.slot) > seconds for topic in signals.topics if member.slot in owners_of_lag(topic)
+        owner_drains_in(topic, member.slot) > seconds
+        for topic in signals.topics
+        if member.slot in owners_of_lag(topic)
     )
 
 
 def _suffices(signals: Signals, sizing: Sizing, *, is_shaped: bool) -> Iterator[_Applies]:
-    """Yield the reason of lag that the members there are drain in time, though there may be no more of them."""
+    """Yield the reason of lag that the present members drain in time.
+
+    It may still be that there can be no more members.
+    """
     desired = sizing.members_desired if is_shaped and not isnan(signals.capacity) else None
-    if desired is not None and desired <= (signals.member_count or 0) and not sizing.target_unreachable:
+    if (
+        desired is not None
+        and desired <= (signals.member_count or 0)
+        and not sizing.target_unreachable
+    ):
         yield reasons.ENOUGH_MEMBERS, {}
-    # whatever members could do, or by that: of those with several partitions, some may wait for their turn
-    known = [drains_soon_in(signals), sizing.drain_now_seconds if is_shaped and falls(signals) else nan]
+    # whatever members could do, or by that: of those with several partitions, some may wait for
+    # their turn
+    known = [
+        drains_soon_in(signals),
+        sizing.drain_now_seconds if is_shaped and falls(signals) else nan,
+    ]
     soon = min((each for each in known if not isnan(each)), default=nan)
     if soon <= signals.policy.drain_target_seconds:
         yield reasons.DRAINING_SOON, {"drain_seconds": soon}
 
 
-def _sized(signals: Signals, sizing: Sizing, *, is_known: bool, is_shaped: bool) -> Iterator[_Applies]:
-    """Yield the reason that the sizing gives, of lag that the members there are do not drain in time.
+def _sized(
+    signals: Signals, sizing: Sizing, *, is_known: bool, is_shaped: bool
+) -> Iterator[_Applies]:
+    """Yield the reason by the sizing for lag that present members do not drain in time.
 
     More members are the answer only if the lag drains with them.
     """
     if not is_known:
         needed = float(signals.parameters.busy_min_windows)
-        is_measured = isnan(signals.capacity) and any(each.capacity > 0 for each in signals.members.values())
+        is_measured = isnan(signals.capacity) and any(
+            each.capacity > 0 for each in signals.members.values()
+        )
         lacking = {"capacity_known": 0.0} if is_measured else {"busy_windows_needed": needed}
         yield reasons.LOAD_UNKNOWN, lacking | {"shape_known": float(is_shaped)}
-    elif any(is_hot_unknown(signals, each, searchable(each)) for each in signals.topics if each.shape.name in UNEVEN):
+    elif any(
+        is_hot_unknown(signals, each, searchable(each))
+        for each in signals.topics
+        if each.shape.name in UNEVEN
+    ):
         yield reasons.HOT_UNKNOWN, {"arrival_windows_needed": float(HOT_WINDOWS)}
     elif isinf(sizing.drain_seconds):
         # where the best member could do it, what the others can do is not known well enough
         is_endless = isinf(sizing.drain_at_best_seconds)
-        yield (reasons.PARTITIONS_TOO_FEW, {}) if is_endless else (reasons.LOAD_UNKNOWN, {"capacity_known": 0.0})
+        yield (
+            (reasons.PARTITIONS_TOO_FEW, {})
+            if is_endless
+            else (reasons.LOAD_UNKNOWN, {"capacity_known": 0.0})
+        )
     elif sizing.target_unreachable:
         yield reasons.TARGET_MISSED, {}
     else:
@@ -263,9 +351,10 @@ def _sized(signals: Signals, sizing: Sizing, *, is_known: bool, is_shaped: bool)
 
 
 def _is_little(signals: Signals) -> bool:
-    """Return True if no lag is more than what arrives in a window beyond its floor, and none is seen to rise.
+    """Return True if no lag exceeds its floor by more than a window's arrivals, or is seen to rise.
 
-    It may be over in the next window. What has just begun to be watched may as well be what falls behind.
+    It may be over in the next window. What has just begun to be watched may as well be what falls
+    behind.
     """
     seconds = signals.frame.window_seconds
     return all(
@@ -279,17 +368,24 @@ def _is_little(signals: Signals) -> bool:
 
 
 def explained(signals: Signals, observation: Observation) -> float:
-    """Return the share of the group's lag an observation accounts for: its own figure, else its partitions' lag."""
+    """Return the share of the group's lag an observation accounts for.
+
+    It is the observation's own figure, else the lag of its partitions.
+    """
     if observation.explained > 0 or not observation.partitions:
         return observation.explained
     topic = next((each for each in signals.topics if each.frame.topic == observation.topic), None)
     if topic is None or signals.lag <= 0:
         return 0.0
-    return known_sum(topic.lag[np.isin(topic.frame.partitions, observation.partitions)]) / signals.lag
+    return (
+        known_sum(topic.lag[np.isin(topic.frame.partitions, observation.partitions)]) / signals.lag
+    )
 
 
 def _lag_share(topic: TopicSignals, chosen: Flags) -> float:
-    """Return the chosen partitions' share of the lag at the newest commits; a batch that arrived since does not count.
+    """Return the chosen partitions' share of the lag at the newest commits.
+
+    A batch that arrived since does not count.
 
     Where retention has deleted unread records, what it has not yet deleted is left.
     """

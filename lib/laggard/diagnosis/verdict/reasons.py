@@ -1,6 +1,7 @@
-"""Reasons of a verdict, in the order in which they are tried, and what the verdict says by each of them.
+"""Reasons of a verdict, in the order in which they are tried, and the text for each.
 
-A reason makes those below it pointless: nobody should size a group that spends its time in rebalances.
+A reason makes those below it pointless: nobody should size a group that spends its time in
+rebalances.
 """
 
 from __future__ import annotations
@@ -31,23 +32,30 @@ class Reason:
 INPUT_UNKNOWN = Reason("input_unknown", "UNKNOWN_INPUT", 1)
 NO_LAG = Reason("no_lag", "NOT_NEEDED", 2)
 NO_MEMBERS = Reason("no_members", "NO_MEMBERS", 3)
-LITTLE_LAG = Reason("little_lag", "NOT_NEEDED", 2)  # too little to say more than that while capacity is unknown
+# too little to say more than that while capacity is unknown
+LITTLE_LAG = Reason("little_lag", "NOT_NEEDED", 2)
 REBALANCES = Reason("rebalances", "NO_REBALANCE_FIRST", 4)
 STALLED = Reason("stalled", "NO_STALLED", 5)
 TRANSACTION_OPEN = Reason("transaction_open", "NO_BROKER", 6)
 BROKER = Reason("broker", "NO_BROKER", 6)
-READER_UNKNOWN = Reason("reader_unknown", "UNKNOWN", 13)  # offsets are committed, by whom is not known
+# offsets are committed, by whom is not known
+READER_UNKNOWN = Reason("reader_unknown", "UNKNOWN", 13)
 HOT_PARTITION = Reason("hot_partition", "NO_HOT_PARTITION", 7)
-HOT_WANDERS = Reason("hot_wanders", "NO_HOT_PARTITION", 7)  # one after the other gets more than an owner can do
+# one after the other gets more than an owner can do
+HOT_WANDERS = Reason("hot_wanders", "NO_HOT_PARTITION", 7)
 COSTLY_PARTITION = Reason("costly_partition", "NO_COSTLY_PARTITION", 8)
 UNHEALTHY_MEMBER = Reason("unhealthy_member", "NO_UNHEALTHY_MEMBER", 9)
 DRAINING = Reason("draining", "NOT_NEEDED_DRAINING", 10)
 AT_CEILING = Reason("at_ceiling", "NO_IDLE", 11)
-PARTITIONS_TOO_FEW = Reason("partitions_too_few", "NO_IDLE", 11)  # not even with all that could get a partition
+# not even with all that could get a partition
+PARTITIONS_TOO_FEW = Reason("partitions_too_few", "NO_IDLE", 11)
 DOWNSTREAM = Reason("downstream", "NO_DOWNSTREAM", 12)
-LOAD_UNKNOWN = Reason("load_unknown", "UNKNOWN", 13)  # what a member can do, or how the lag lies, is not known
-HOT_UNKNOWN = Reason("hot_unknown", "UNKNOWN", 13)  # a partition seems hot, and was not seen for long enough
-DRAINING_SOON = Reason("draining_soon", "NOT_NEEDED_DRAINING", 10)  # by the newest windows, before there is a trend
+# what a member can do, or how the lag lies, is not known
+LOAD_UNKNOWN = Reason("load_unknown", "UNKNOWN", 13)
+# a partition seems hot, and was not seen for long enough
+HOT_UNKNOWN = Reason("hot_unknown", "UNKNOWN", 13)
+# by the newest windows, before there is a trend
+DRAINING_SOON = Reason("draining_soon", "NOT_NEEDED_DRAINING", 10)
 TARGET_MISSED = Reason("target_missed", "YES_PARTIAL", 14)
 TOO_FEW_MEMBERS = Reason("too_few_members", "YES", 15)
 ENOUGH_MEMBERS = Reason("enough_members", "NOT_NEEDED", 16)
@@ -82,7 +90,10 @@ VERDICTS = tuple(dict.fromkeys(each.verdict for each in sorted(REASONS, key=lamb
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer: its reason, the numbers that decided it with the unit in the name, and the members to have."""
+    """The answer: its reason, the deciding numbers with units, and the desired members.
+
+    The unit is in the name of each number.
+    """
 
     reason: Reason
     numbers: Mapping[str, float]
@@ -95,7 +106,7 @@ class Verdict:
 
 
 def members_to_have(reason: Reason, signals: Signals, sizing: Sizing) -> int | None:
-    """Return the number of members to have: at least one if there is something to read, whatever the load."""
+    """Return the number of members to have: at least one with unread records, whatever the load."""
     code, members = reason.verdict, signals.member_count
     if code.startswith("YES"):
         return sizing.members_desired
@@ -108,7 +119,10 @@ def members_to_have(reason: Reason, signals: Signals, sizing: Sizing) -> int | N
 
 
 def _had_members(signals: Signals) -> int:
-    """Return members that a group had which evicts them, so that it has none now and then; 1 if none is recorded."""
+    """Return the last known member count of a group that evicts its members.
+
+    Such a group has no members now and then; the result is 1 if none is recorded.
+    """
     had = (row.get("members") for row in reversed(signals.frame.facts) if row is not None)
     return next((each for each in had if each), 1)
 
@@ -134,11 +148,16 @@ def numbers_of(signals: Signals, sizing: Sizing) -> dict[str, float]:
 
 
 # shorter ones measure the rebalance
-_COOLDOWN_PAUSES = fixed("cooldown_pauses", 3, "times the 95th percentile of the pauses of a rebalance")
+_COOLDOWN_PAUSES = fixed(
+    "cooldown_pauses", 3, "times the 95th percentile of the pauses of a rebalance"
+)
 
 
 def autoscaler_settings(signals: Signals) -> dict[str, float]:
-    """Return the lag that a member drains within the SLO, and the wait between two steps; NaN for unknown inputs."""
+    """Return the lag that a member drains within the SLO, and the wait between two steps.
+
+    The value is NaN for unknown inputs.
+    """
     slo = signals.policy.slo_time_lag_seconds
     return {
         "autoscaler_lag_per_member_records": slo * signals.capacity if slo > 0 else nan,
@@ -147,7 +166,10 @@ def autoscaler_settings(signals: Signals) -> dict[str, float]:
 
 
 def with_cluster(verdict: Verdict, shared: Sequence[Observation]) -> Verdict:
-    """Return the verdict of a group that conditions of the cluster reach; they decide before what comes after them."""
+    """Return the verdict of a group that cluster conditions reach.
+
+    They decide before all later reasons.
+    """
     row = verdict.reason.row
     codes = {each.code: each for each in shared}
     if "MONITOR_BLIND" in codes and row > INPUT_UNKNOWN.row:

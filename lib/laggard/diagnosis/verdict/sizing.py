@@ -14,7 +14,9 @@ from laggard.diagnosis.signals.group import Signals, TopicSignals
 from laggard.diagnosis.signals.statistics import known_sum, lower_median
 from laggard.rebalance.assignors import ASSIGNORS, Assignment, Member, TopicPartition, assign
 
-_SIZE_WINDOWS = fixed("size_windows", 5, "windows in a row that ask for more members than are published, or for fewer")
+_SIZE_WINDOWS = fixed(
+    "size_windows", 5, "windows in a row that ask for more members than are published, or for fewer"
+)
 # between this and `pack_utilisation` a size stays: a busier window alone asks for no second change
 _STAY_UTILISATION = fixed(
     "stay_utilisation", 0.95, "share of its capacity that a member may need at the published size"
@@ -33,10 +35,14 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """Members a group needs. None and NaN if the capacity of a member or the load of a topic is not known."""
+    """Required members of a group.
+
+    The value is None or NaN if the capacity of a member or the load of a topic is not known.
+    """
 
     members_lower_bound: int | None = None  # work / room, whatever the assignment
-    members_packed: int | None = None  # by first fit decreasing: what an assignor that knew the load could do
+    # by first fit decreasing: what an assignor that knew the load could do
+    members_packed: int | None = None
     members_desired: int | None = None  # what the group's own assignor needs, at most the ceiling
     target_unreachable: bool = False  # not even the ceiling clears the lag within the drain target
     drain_seconds: float = nan  # of the slowest member with members_desired
@@ -52,7 +58,10 @@ class Sizing:
 def size(signals: Signals) -> Sizing:
     """Return the sizing of the group for `drain_target_seconds` of its policy."""
     loads, estimated = partition_loads(signals)
-    now = [[loads[place] for place in member.partitions if place in loads] for member in signals.members.values()]
+    now = [
+        [loads[place] for place in member.partitions if place in loads]
+        for member in signals.members.values()
+    ]
     if isnan(signals.capacity) or signals.capacity <= 0 or not loads:
         return Sizing(partitions_estimated=estimated)
     room = signals.parameters.pack_utilisation * signals.capacity
@@ -71,17 +80,24 @@ def size(signals: Signals) -> Sizing:
         drain_at_best_seconds=slowest_drain(after, max(signals.capacity, signals.best_capacity)),
         drain_now_seconds=slowest_drain(now, signals.capacity),
         moved_partitions=replay.moved(desired),
-        residual_records=_residual(loads.values(), signals.capacity, signals.policy.drain_target_seconds),
+        residual_records=_residual(
+            loads.values(), signals.capacity, signals.policy.drain_target_seconds
+        ),
         work=sum(work),
         partitions_estimated=estimated,
         sizes=sizes,
     )
 
 
-def _is_reached(replay: Replay, found: int | None, desired: int | None, room: float, capacity: float) -> bool:
-    """Return True if the size that is found drains the lag in time, or a smaller one that stays published.
+def _is_reached(
+    replay: Replay, found: int | None, desired: int | None, room: float, capacity: float
+) -> bool:
+    """Return True if the chosen size, or a smaller published size, drains the lag in time.
 
-    A published size that stays, though another would now be chosen, is no sign that members do not help.
+    The smaller size stays published.
+
+    A published size that stays, though another would now be chosen, is no sign that members do not
+    help.
     """
     if not found or not desired:
         return False
@@ -92,8 +108,9 @@ def _is_reached(replay: Replay, found: int | None, desired: int | None, room: fl
 def _published(signals: Signals, replay: Replay, found: int | None) -> tuple[int, ...]:
     """Return the size to publish and those found since then; see `lasting`.
 
-    A published size above the members that there are is advice that somebody may be following: it stays while it still
-    drains the lag in time, and while less is asked for only because some of the lag has drained.
+    A published size above the members that there are is advice that somebody may be following: it
+    stays while it still drains the lag in time, and while less is asked for only because some of
+    the lag has drained.
     """
     if found is None:
         return ()
@@ -109,10 +126,13 @@ def _published(signals: Signals, replay: Replay, found: int | None) -> tuple[int
 
 
 def lasting(before: tuple[int, ...], found: int, *, stays: bool = False) -> tuple[int, ...]:
-    """Return the size to publish, followed by the sizes found since it was last found, this one included.
+    """Return the size to publish, followed by the newest sizes.
 
-    Another size is published when all of `_SIZE_WINDOWS` windows lie on the same side of the published one, and then
-    the nearest of them: loads and rates that swing by a little lead to sizes that do not stay.
+    These are the sizes found since the published size was last found, this one included.
+
+    Another size is published when all of `_SIZE_WINDOWS` windows lie on the same side of the
+    published one, and then the nearest of them: loads and rates that swing by a little lead to
+    sizes that do not stay.
     """
     if not before:
         return (found,)
@@ -125,7 +145,10 @@ def lasting(before: tuple[int, ...], found: int, *, stays: bool = False) -> tupl
 
 
 def partition_loads(signals: Signals) -> tuple[dict[TopicPartition, Load], int]:
-    """Load of each partition, and how many had to be estimated; empty when a topic's load is not known at all."""
+    """Return the load of each partition, and the number of estimated loads.
+
+    The load is empty when a topic's load is not known at all.
+    """
     found: dict[TopicPartition, Load] = {}
     estimated = 0
     for topic in signals.topics:
@@ -136,7 +159,10 @@ def partition_loads(signals: Signals) -> tuple[dict[TopicPartition, Load], int]:
         rates, lags = _known(arrival), _known(lag)
         places = zip(topic.frame.partitions.tolist(), rates.tolist(), lags.tolist(), strict=True)
         target = signals.policy.drain_target_seconds
-        found |= {(topic.frame.topic, place): Load(rate, left, rate + left / target) for place, rate, left in places}
+        found |= {
+            (topic.frame.topic, place): Load(rate, left, rate + left / target)
+            for place, rate, left in places
+        }
         estimated += int(unknown.sum())
     return found, estimated
 
@@ -147,12 +173,18 @@ def _known(values: Floats) -> Floats:
 
 
 def lower_bound(work: Iterable[float], room: float) -> int:
-    """Return the number of members that any assignment needs at least; `work` and `room` in records/s."""
+    """Return the minimum number of members for any assignment.
+
+    `work` and `room` are in records/s.
+    """
     return max(1, ceil(sum(work) / room - _TINY))
 
 
 def packed(work: Sequence[float], room: float) -> int:
-    """Return the number of members by first fit decreasing; a partition above `room` fills a member by itself."""
+    """Return the number of members by first fit decreasing.
+
+    A partition above `room` fills a member by itself.
+    """
     free: list[float] = []
     for need in sorted((min(each, room) for each in work), reverse=True):
         place = next((place for place, left in enumerate(free) if need <= left + _TINY), None)
@@ -164,7 +196,10 @@ def packed(work: Sequence[float], room: float) -> int:
 
 
 def slowest_drain(members: Iterable[Sequence[Load]], capacity: float) -> float:
-    """Return seconds until the last member has drained, each at `capacity` records/s; +inf if one never does."""
+    """Return seconds until the last member has drained; +inf if a member never does.
+
+    Each member drains at `capacity` records/s.
+    """
     worst = 0.0
     for held in members:
         lag, spare = sum(load.lag for load in held), capacity - sum(load.arrival for load in held)
@@ -182,19 +217,27 @@ class Replay:
 
     def __init__(self, signals: Signals, loads: Mapping[TopicPartition, Load]) -> None:
         name = signals.frame.fact.get("assignor") or ""
-        self.is_own = name in ASSIGNORS  # else it is unknown, and partitions are dealt out one by one
-        # what cooperative-sticky holds back in its first round goes where sticky sends it in the second
-        self._assignor = "sticky" if name == "cooperative-sticky" else name if self.is_own else "roundrobin"
+        # else it is unknown, and partitions are dealt out one by one
+        self.is_own = name in ASSIGNORS
+        # what cooperative-sticky holds back in its first round goes where sticky sends it in the
+        # second
+        self._assignor = (
+            "sticky" if name == "cooperative-sticky" else name if self.is_own else "roundrobin"
+        )
         self._loads = loads
         self._members = [signals.members[slot] for slot in sorted(signals.members)]
         self.counts = {topic.frame.topic: _count(topic) for topic in signals.topics}
         self._found: dict[int, Assignment] = {}
 
     def assignment(self, count: int) -> Assignment:
-        """Return the partitions by member for `count` members; present members come first and leave last."""
+        """Return the partitions by member for `count` members.
+
+        Present members come first and leave last.
+        """
         if count not in self._found:
             topics = frozenset(self.counts)
-            # any order will do: ranges and turns of equal members are the same for every order of them
+            # any order will do: ranges and turns of equal members are the same for every order of
+            # them
             members = [
                 Member(f"{place:05}", topics, owned=self._members[place].partitions, generation=1)
                 if place < len(self._members)
@@ -207,7 +250,8 @@ class Replay:
     def loads(self, count: int) -> list[list[Load]]:
         """Return the load of each of `count` members."""
         return [
-            [self._loads[place] for place in held if place in self._loads] for held in self.assignment(count).values()
+            [self._loads[place] for place in held if place in self._loads]
+            for held in self.assignment(count).values()
         ]
 
     def moved(self, count: int | None) -> int | None:
@@ -227,9 +271,12 @@ def _count(topic: TopicSignals) -> int:
 
 
 def _smallest(replay: Replay, work: Sequence[float], room: float, ceiling: int) -> int | None:
-    """Return the fewest members of which none gets more than `room`, else the ceiling; None without a ceiling.
+    """Return the fewest members without a load above `room`, else the ceiling.
 
-    The largest load may rise with one member more, so every count is looked at, from the lower bound upwards.
+    Return None without a ceiling.
+
+    The largest load may rise with one member more, so every count is looked at, from the lower
+    bound upwards.
     """
     if ceiling < 1:
         return None
@@ -250,7 +297,11 @@ def _smallest(replay: Replay, work: Sequence[float], room: float, ceiling: int) 
 def _prefers_next(replay: Replay, count: int, largest: float) -> bool:
     """Return True if one more member divides the partitions evenly and lowers the largest load."""
     total = sum(replay.counts.values())
-    return total % count != 0 and total % (count + 1) == 0 and _largest(replay, count + 1) < largest - _TINY
+    return (
+        total % count != 0
+        and total % (count + 1) == 0
+        and _largest(replay, count + 1) < largest - _TINY
+    )
 
 
 def _largest(replay: Replay, count: int) -> float:

@@ -24,11 +24,17 @@ from laggard.rebalance.topics import Topics
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.schemas import GROUP_STATUS, PARTITION_STATUS
 
-Valued: TypeAlias = Iterable[tuple[Sequence[str], Value]]  # values of the labels after the cluster, and of the series
+# values of the labels after the cluster, and of the series
+Valued: TypeAlias = Iterable[tuple[Sequence[str], Value]]
 
 _BURROW_NUMBERS = {OK: 1, SLOW: 2, STOPPED: 4, STALLED: 5, REWOUND: 6}
 _BURROW_ERROR = 3  # of a group: Burrow has one number for all that is worse than slow
-_ROW = pa.schema([arrow_schema(PARTITION_STATUS).field(name) for name in ("group", "topic", "partition", "topic_id")])
+_ROW = pa.schema(
+    [
+        arrow_schema(PARTITION_STATUS).field(name)
+        for name in ("group", "topic", "partition", "topic_id")
+    ]
+)
 _GROUP = pa.schema([arrow_schema(GROUP_STATUS).field(name) for name in ("group", *MEMBERSHIP)])
 _NONE = arrow_schema(PARTITION_STATUS).empty_table()
 BY_PARTITION = {  # columns that a tool has by group and partition, once for each name
@@ -48,7 +54,10 @@ def count_least(snapshot: Snapshot) -> int:
 
 
 class CompatCollector(SnapshotCollector):
-    """Families of the tools that are asked for, of all partitions: a drop-in with holes is worse than none."""
+    """Families of the configured other tools, for all partitions.
+
+    A drop-in with missing partitions is worse than none.
+    """
 
     def __init__(self, snapshot: Snapshot) -> None:
         super().__init__(snapshot)
@@ -66,7 +75,10 @@ class CompatCollector(SnapshotCollector):
             first = 0 if tool in _OWN_CLUSTER or selection.compat_cluster_label else 1
             for family, values in tools[tool]():
                 names = family.labels[first:]
-                named = ((dict(zip(names, (self._cluster, *own)[first:], strict=True)), n) for own, n in values)
+                named = (
+                    (dict(zip(names, (self._cluster, *own)[first:], strict=True)), n)
+                    for own, n in values
+                )
                 yield filled(family, named)
 
     def _burrow(self) -> Iterator[tuple[Family, Valued]]:
@@ -114,7 +126,10 @@ class CompatCollector(SnapshotCollector):
         yield fam.LAG_EXPORTER_POLL, [((), None if poll is None else 1000 * poll)]
 
     def _kminion(self) -> Iterator[tuple[Family, Valued]]:
-        yield fam.KMINION_INFO, ((_info(row), int(row["group_state"] == "Stable")) for row in self._snapshot.groups)
+        yield (
+            fam.KMINION_INFO,
+            ((_info(row), int(row["group_state"] == "Stable")) for row in self._snapshot.groups),
+        )
         yield fam.KMINION_MEMBERS, self._of_groups("members")
         yield fam.KMINION_EMPTY_MEMBERS, self._of_groups("idle_members")
         held = self._held().items()
@@ -160,11 +175,16 @@ class CompatCollector(SnapshotCollector):
         folded = self._snapshot.group_topics
         values = folded.columns.get(column, ())
         pairs = zip(folded.group, folded.topic, values, strict=True)
-        return (((escape_label(group), escape_label(topic)), value) for group, topic, value in pairs)
+        return (
+            ((escape_label(group), escape_label(topic)), value) for group, topic, value in pairs
+        )
 
     @cached_property
     def _members(self) -> list[tuple[str, str, str]]:
-        """Host, consumer id and client id of each row; a label with a member id would be new at each rebalance."""
+        """Return the host, consumer id and client id of each row.
+
+        A label with a member id would be new at each rebalance.
+        """
         if not self._snapshot.selection.compat_member_labels:
             return [("", "", "")] * len(self._rows)
         hosts, clients = (self._owners[name].to_pylist() for name in ("client_host", "client_id"))
@@ -180,23 +200,31 @@ class CompatCollector(SnapshotCollector):
         for row in self._snapshot.group_topics.rows():
             found.setdefault(row["group"], []).append(None if row[whole] is None else row[column])
         for group, each in found.items():
-            yield (escape_label(group), _is_simple(types.get(group))), None if None in each else max(each)
+            yield (
+                (escape_label(group), _is_simple(types.get(group))),
+                None if None in each else max(each),
+            )
 
     def _worst_verdicts(self) -> Valued:
         for group, topics in groupby(self._snapshot.group_topics.rows(), key=itemgetter("group")):
             worst = worst_verdict(topics)
-            yield (escape_label(group),), None if worst is None else min(_BURROW_NUMBERS[worst], _BURROW_ERROR)
+            yield (
+                (escape_label(group),),
+                None if worst is None else min(_BURROW_NUMBERS[worst], _BURROW_ERROR),
+            )
 
     def _offset_sums(self) -> Valued:
         sums: dict[tuple[str, str], int] = {}
         for (group, topic, _), offset in self._of_partitions("committed_offset"):
             sums[group, topic] = sums.get((group, topic), 0) + int(offset or 0)
         return (
-            ((group, topic), sums[group, topic]) for (group, topic), lag in self._of_topics("lag") if lag is not None
+            ((group, topic), sums[group, topic])
+            for (group, topic), lag in self._of_topics("lag")
+            if lag is not None
         )
 
     def _log_sums(self, column: str) -> Valued:
-        """Yield sums over the partitions of a topic, without a sum if a partition has no value or no row."""
+        """Yield sums per topic over its partitions; no sum if a partition has no value or row."""
         found: dict[str, list[Any]] = {}
         for (topic, _), value in self._of_logs(column):
             found.setdefault(topic, []).append(value)
@@ -210,12 +238,16 @@ class CompatCollector(SnapshotCollector):
         """Columns about the owner of each row's partition."""
         rows = self._rows.select(_ROW.names).cast(_ROW)
         groups = [{name: row.get(name) for name in _GROUP.names} for row in self._snapshot.groups]
-        return find_owners(rows, pa.Table.from_pylist(groups, schema=_GROUP), Topics(rows.slice(0, 0), rows))
+        return find_owners(
+            rows, pa.Table.from_pylist(groups, schema=_GROUP), Topics(rows.slice(0, 0), rows)
+        )
 
     def _held(self) -> dict[tuple[str, str], list[str]]:
         """Return member ids by group and topic, one for each partition that has an owner."""
         held: dict[tuple[str, str], list[str]] = {}
-        for (group, topic, _), owner in zip(self._places, self._owners["owner"].to_pylist(), strict=True):
+        for (group, topic, _), owner in zip(
+            self._places, self._owners["owner"].to_pylist(), strict=True
+        ):
             if owner is not None:
                 held.setdefault((group, topic), []).append(owner)
         return held

@@ -12,7 +12,7 @@ from laggard.exporter.samples import SnapshotCollector, filled
 
 
 class FindingCollector(SnapshotCollector):
-    """Open findings by code, without those that another one explains away or that are hardly more than a guess."""
+    """Open findings by code, without findings explained by others or hardly more than a guess."""
 
     def collect(self) -> Iterator[Metric]:
         evaluated = self._snapshot.evaluated
@@ -21,12 +21,22 @@ class FindingCollector(SnapshotCollector):
             for row in evaluated.shown_findings()
         }
         labels = fam.FINDING_ACTIVE.labels
-        active = ((dict(zip(labels, (self._cluster, *values), strict=True)), 1) for values in sorted(shown))
+        active = (
+            (dict(zip(labels, (self._cluster, *values), strict=True)), 1)
+            for values in sorted(shown)
+        )
         yield filled(fam.FINDING_ACTIVE, active)
         yield filled(
             fam.FINDINGS_OPENED,
             (
-                ({"cluster": self._cluster, "code": escape_label(code), "severity": escape_label(severity)}, n)
+                (
+                    {
+                        "cluster": self._cluster,
+                        "code": escape_label(code),
+                        "severity": escape_label(severity),
+                    },
+                    n,
+                )
                 for (code, severity), n in sorted(evaluated.opened.items())
             ),
         )

@@ -1,4 +1,4 @@
-"""C. Flow counters: what each topic brought a group so far, and what became of it, from group_status."""
+"""C. Flow counters from group_status: records each topic brought a group, and their outcome."""
 
 from __future__ import annotations
 
@@ -25,11 +25,16 @@ _SERVICE_LEVEL = ((fam.GROUP_MATURED, "matured"), (fam.GROUP_LATE, "late"))
 
 
 class FlowCollector(SnapshotCollector):
-    """Records, commits and rewinds per group and topic; they never fall, so they are not sums over partitions."""
+    """Records, commits and rewinds per group and topic, which never fall.
+
+    They are therefore not sums over partitions.
+    """
 
     def collect(self) -> Iterator[Metric]:
         groups, policies = self._snapshot.groups, self._snapshot.policies
-        measured = [row for row in groups if policies.get(row["group"], Policy()).slo_time_lag_seconds > 0]
+        measured = [
+            row for row in groups if policies.get(row["group"], Policy()).slo_time_lag_seconds > 0
+        ]
         for rows, column, counters in (
             (groups, "topic_counters", _COUNTERS),
             (groups, "outcome_counters", ((fam.GROUP_SKIPS, "skips"),)),

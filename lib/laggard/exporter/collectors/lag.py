@@ -11,7 +11,14 @@ from laggard.diagnosis.parameters import Policy
 from laggard.escape import escape_label
 from laggard.exporter import families as fam
 from laggard.exporter.fold import worst_verdict
-from laggard.exporter.samples import Labels, SnapshotCollector, Value, filled, filled_histogram, filled_states
+from laggard.exporter.samples import (
+    Labels,
+    SnapshotCollector,
+    Value,
+    filled,
+    filled_histogram,
+    filled_states,
+)
 from laggard.exporter.snapshot import Row
 from laggard.lag.status import STATUSES
 from laggard.names import matches
@@ -34,8 +41,14 @@ _DISTRIBUTIONS = (
     (fam.GROUP_LAG_DISTRIBUTION, "lag_le_", "lag_known"),
     (fam.GROUP_TIME_LAG_DISTRIBUTION, "seconds_le_", "time_lag_total"),
 )
-_PARTITION_SCALARS = ((fam.PARTITION_TIME_LAG, "time_lag_seconds"), (fam.PARTITION_COMMITTED, "committed_offset"))
-_LOG_SCALARS = ((fam.PARTITION_LOG_END, "log_end_offset"), (fam.PARTITION_LOG_START, "log_start_offset"))
+_PARTITION_SCALARS = (
+    (fam.PARTITION_TIME_LAG, "time_lag_seconds"),
+    (fam.PARTITION_COMMITTED, "committed_offset"),
+)
+_LOG_SCALARS = (
+    (fam.PARTITION_LOG_END, "log_end_offset"),
+    (fam.PARTITION_LOG_START, "log_start_offset"),
+)
 
 
 class LagCollector(SnapshotCollector):
@@ -60,19 +73,28 @@ class LagCollector(SnapshotCollector):
         for family, prefix, total in _DISTRIBUTIONS:
             names = [f"{prefix}{bound}" for bound in (*family.bounds, "inf")]
             counts = zip(*([n or 0 for n in columns[name]] for name in names), strict=True)
-            yield filled_histogram(family, compress(zip(labels, counts, columns[total], strict=True), chosen))
+            yield filled_histogram(
+                family, compress(zip(labels, counts, columns[total], strict=True), chosen)
+            )
 
     def _partition_lag(self) -> Iterator[Metric]:
-        """Yield the lag of the exported partitions, with the owner of the group if that label is configured."""
+        """Yield lag of exported partitions, with the group's owner if that label is configured."""
         rows, policies = self._snapshot.partitions, self._snapshot.policies
         labels = partition_labels(self._cluster, rows)
         if self._snapshot.selection.owner_label:
             owners = (policies.get(row["group"], Policy()).owner for row in rows)
-            labels = [{**name, "owner": escape_label(owner)} for name, owner in zip(labels, owners, strict=True)]
-        yield filled(fam.PARTITION_LAG, ((name, row["lag"]) for name, row in zip(labels, rows, strict=True)))
+            labels = [
+                {**name, "owner": escape_label(owner)}
+                for name, owner in zip(labels, owners, strict=True)
+            ]
+        yield filled(
+            fam.PARTITION_LAG, ((name, row["lag"]) for name, row in zip(labels, rows, strict=True))
+        )
 
 
-def _group_topic_families(labels: list[dict[str, str]], columns: Mapping[str, Sequence[Value]]) -> Iterator[Metric]:
+def _group_topic_families(
+    labels: list[dict[str, str]], columns: Mapping[str, Sequence[Value]]
+) -> Iterator[Metric]:
     for family, column in _SCALARS:
         yield filled(family, zip(labels, columns[column], strict=True))
     yield filled(
@@ -84,8 +106,12 @@ def _group_topic_families(labels: list[dict[str, str]], columns: Mapping[str, Se
         ),
     )
     rated = zip(labels, columns["verdict"], columns["unrated"], strict=True)
-    verdicts = ((row, worst_verdict([{"verdict": place, "unrated": count}])) for row, place, count in rated)
-    yield filled_states(fam.GROUP_VERDICT, ((row, verdict) for row, verdict in verdicts if verdict is not None))
+    verdicts = (
+        (row, worst_verdict([{"verdict": place, "unrated": count}])) for row, place, count in rated
+    )
+    yield filled_states(
+        fam.GROUP_VERDICT, ((row, verdict) for row, verdict in verdicts if verdict is not None)
+    )
 
 
 def partition_labels(cluster: str, rows: Sequence[Row]) -> list[dict[str, str]]:
@@ -106,7 +132,9 @@ def _partition_families(cluster: str, rows: Sequence[Row]) -> Iterator[Metric]:
     for family, column in _PARTITION_SCALARS:
         yield filled(family, ((name, row[column]) for name, row in zip(labels, rows, strict=True)))
     commits = ((name, row["commit_timestamp"]) for name, row in zip(labels, rows, strict=True))
-    yield filled(fam.PARTITION_COMMIT_TIMESTAMP, ((name, at and at.timestamp()) for name, at in commits))
+    yield filled(
+        fam.PARTITION_COMMIT_TIMESTAMP, ((name, at and at.timestamp()) for name, at in commits)
+    )
     yield filled(
         fam.PARTITION_STATUS,
         (
@@ -119,15 +147,22 @@ def _partition_families(cluster: str, rows: Sequence[Row]) -> Iterator[Metric]:
         yield filled(family, newest_per_log(labels, rows, column))
 
 
-def newest_per_log(labels: Sequence[Labels], rows: Sequence[Row], column: str) -> list[tuple[Labels, Value]]:
-    """Return one value per topic-partition, as groups share it and a stale row may hold an older poll's.
+def newest_per_log(
+    labels: Sequence[Labels], rows: Sequence[Row], column: str
+) -> list[tuple[Labels, Value]]:
+    """Return one value per topic-partition; groups share it, and a stale row may be older.
 
-    The end that a group sees which reads committed records only is the last stable offset, so the largest one counts.
+    A stale row may hold an older poll's value.
+
+    The end that a group sees which reads committed records only is the last stable offset, so the
+    largest one counts.
     """
     newest: dict[tuple[str, int], tuple[int, Labels, Value]] = {}
     for name, row in zip(labels, rows, strict=True):
         key, poll = (row["topic"], row["partition"]), row["poll_id"] or 0
         value = row[column]
-        if value is not None and (key not in newest or (poll, value) > (newest[key][0], newest[key][2])):
+        if value is not None and (
+            key not in newest or (poll, value) > (newest[key][0], newest[key][2])
+        ):
             newest[key] = (poll, {label: name[label] for label in fam.KP}, value)
     return [(name, value) for _, name, value in newest.values()]

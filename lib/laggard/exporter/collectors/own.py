@@ -30,7 +30,7 @@ Key = TypeVar("Key", bound=str | tuple[str, str])
 
 
 def _zeros(keys: Iterable[Key]) -> Callable[[], Counter[Key]]:
-    """Return a factory of counters that start at 0, as otherwise their first increase would not be visible."""
+    """Return a factory of counters that start at 0, so that their first increase is visible."""
     return lambda: Counter(dict.fromkeys(keys, 0))
 
 
@@ -75,8 +75,12 @@ class SelfCollector(Collector):
 
     def _of_roots(self) -> Iterator[Metric]:
         roots = self._roots
-        yield filled(fam.REFRESH_SECONDS, [(labels, each.refresh_seconds) for labels, each in roots])
-        yield filled(fam.CLOCK_OFFSET, [(labels, each.clock_offset_seconds) for labels, each in roots])
+        yield filled(
+            fam.REFRESH_SECONDS, [(labels, each.refresh_seconds) for labels, each in roots]
+        )
+        yield filled(
+            fam.CLOCK_OFFSET, [(labels, each.clock_offset_seconds) for labels, each in roots]
+        )
         yield filled(fam.REFRESH_TIMESTAMP, [(labels, each.refreshed_at) for labels, each in roots])
         yield filled(
             fam.REFRESH_ERRORS,
@@ -102,8 +106,14 @@ class SelfCollector(Collector):
     def _of_process(self) -> Iterator[Metric]:
         stats = self._process
         requests = stats.counts(stats.requests)
-        yield filled(fam.HTTP_REQUESTS, (({"path": key[0], "code": key[1]}, n) for key, n in sorted(requests.items())))
-        yield filled(fam.HTTP_REFUSED, (({"reason": reason}, n) for reason, n in stats.counts(stats.refused).items()))
+        yield filled(
+            fam.HTTP_REQUESTS,
+            (({"path": key[0], "code": key[1]}, n) for key, n in sorted(requests.items())),
+        )
+        yield filled(
+            fam.HTTP_REFUSED,
+            (({"reason": reason}, n) for reason, n in stats.counts(stats.refused).items()),
+        )
         yield filled(fam.HTTP_CONNECTIONS, [({}, stats.connections)])
         if stats.web_config_current is not None:
             yield filled(fam.WEB_CONFIG_CURRENT, [({}, int(stats.web_config_current))])
@@ -111,15 +121,24 @@ class SelfCollector(Collector):
 
 
 def series_families(total: int, withheld: Mapping[str, int]) -> list[Metric]:
-    """Return the metrics of the number of series in the body, these included, and of those left out."""
-    levels = filled(fam.SERIES_WITHHELD, (({"level": level}, withheld.get(level, 0)) for level in fam.LEVELS))
+    """Return metrics that count the series in the body, themselves included, and omitted series."""
+    levels = filled(
+        fam.SERIES_WITHHELD, (({"level": level}, withheld.get(level, 0)) for level in fam.LEVELS)
+    )
     return [levels, filled(fam.SERIES, [({}, total + len(levels.samples) + 1)])]
 
 
 def build_labels() -> dict[str, str]:
-    """Return the versions of laggard and Python, and a fingerprint of the tables that this code expects."""
+    """Return the versions of laggard and Python, and a fingerprint of the expected tables."""
     declared = repr(
-        [(table.name, [(column.name, column.type) for column in table.columns]) for table in TABLES.values()]
+        [
+            (table.name, [(column.name, column.type) for column in table.columns])
+            for table in TABLES.values()
+        ]
     )
     fingerprint = sha256(declared.encode()).hexdigest()[:8]
-    return {"version": __version__, "python": platform.python_version(), "schema_version": fingerprint}
+    return {
+        "version": __version__,
+        "python": platform.python_version(),
+        "schema_version": fingerprint,
+    }

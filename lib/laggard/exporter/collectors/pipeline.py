@@ -20,7 +20,8 @@ from laggard.tables.published import Batch
 from laggard.wire.errors import DEAD_LETTER_REASONS
 
 _BY_NAME: tuple[tuple[fam.Family, str, str, tuple[str, ...]], ...] = (
-    # map column, its label, and the closed list of its keys: who watches a count sees its first rise
+    # map column, its label, and the closed list of its keys: who watches a count sees its first
+    # rise
     (fam.STAGE_SECONDS, "stage_seconds_total", "stage", STAGES),
     (fam.SOURCE_RECORDS, "records_total", "outcome", OUTCOMES),
     (fam.DEAD_LETTERS, "dead_letters_total", "reason", DEAD_LETTER_REASONS),
@@ -62,14 +63,20 @@ class PipelineCollector(Collector):
         yield filled(fam.FINDINGS_TIMESTAMP, [(self._labels, self._snapshot.evaluated.until)])
         if self._snapshot.groups:
             states = Counter(known_state(row) for row in self._snapshot.groups)
-            yield filled(fam.GROUPS, (({**self._labels, "state": state}, states[state]) for state in fam.GROUP_STATES))
+            yield filled(
+                fam.GROUPS,
+                (({**self._labels, "state": state}, states[state]) for state in fam.GROUP_STATES),
+            )
 
     def _scalars(self, batch: Batch) -> Iterator[Metric]:
         seconds = None
         if batch.values["published_at"] and batch.values["started_at"]:
             seconds = (batch.values["published_at"] - batch.values["started_at"]).total_seconds()
         yield filled(fam.DATA_TIMESTAMP, [(self._labels, batch.clock_at.timestamp())])
-        yield filled(fam.CLOCK_HELD, [(self._labels, max(0.0, (batch.polled_at - batch.clock_at).total_seconds()))])
+        yield filled(
+            fam.CLOCK_HELD,
+            [(self._labels, max(0.0, (batch.polled_at - batch.clock_at).total_seconds()))],
+        )
         yield filled(fam.BATCH_ID, [(self._labels, batch.batch_id)])
         yield filled(fam.BATCHES_TOTAL, [(self._labels, batch.values["batches_total"])])
         yield filled(fam.BATCH_SECONDS, [(self._labels, seconds)])
@@ -80,13 +87,19 @@ class PipelineCollector(Collector):
         for family, column, label, keys in _BY_NAME:
             known = values.get(column)  # an older job had fewer columns
             counts = () if known is None else (dict.fromkeys(keys, 0) | known).items()
-            yield filled(family, (({**self._labels, label: escape_label(name)}, count) for name, count in counts))
+            yield filled(
+                family,
+                (({**self._labels, label: escape_label(name)}, count) for name, count in counts),
+            )
         for family, column, names, value in _BY_STRUCT:
             rows = values[column] or []
             yield filled(
                 family,
                 (
-                    ({**self._labels, **{name: escape_label(str(row[name])) for name in names}}, row[value])
+                    (
+                        {**self._labels, **{name: escape_label(str(row[name])) for name in names}},
+                        row[value],
+                    )
                     for row in rows
                 ),
             )
@@ -95,11 +108,20 @@ class PipelineCollector(Collector):
         positions = values["source_to"]
         ends, stable, frozen = (
             values[name] or {}
-            for name in ("source_high_watermark", "source_last_stable_offset", "source_blocked_since")
+            for name in (
+                "source_high_watermark",
+                "source_last_stable_offset",
+                "source_blocked_since",
+            )
         )
-        yield filled(fam.SOURCE_PARTITIONS, [(self._labels, None if positions is None else len(positions))])
         yield filled(
-            fam.SOURCE_LAG, self._per_partition({n: _behind(end, (positions or {}).get(n)) for n, end in ends.items()})
+            fam.SOURCE_PARTITIONS, [(self._labels, None if positions is None else len(positions))]
+        )
+        yield filled(
+            fam.SOURCE_LAG,
+            self._per_partition(
+                {n: _behind(end, (positions or {}).get(n)) for n, end in ends.items()}
+            ),
         )
         blocked = {n: _behind(end, stable.get(n)) if n in frozen else 0 for n, end in ends.items()}
         yield filled(fam.SOURCE_BLOCKED, self._per_partition(blocked))
@@ -112,8 +134,13 @@ class PipelineCollector(Collector):
         positions, starts = values["source_to"] or {}, values.get("source_log_start_offset") or {}
         commits = values.get("source_commits_total")
         zeros = dict.fromkeys(positions, 0)
-        yield filled(fam.SOURCE_COMMITS, self._per_partition({} if commits is None else zeros | commits))
-        yield filled(fam.SOURCE_LOG, self._per_partition({n: _behind(end, starts.get(n)) for n, end in ends.items()}))
+        yield filled(
+            fam.SOURCE_COMMITS, self._per_partition({} if commits is None else zeros | commits)
+        )
+        yield filled(
+            fam.SOURCE_LOG,
+            self._per_partition({n: _behind(end, starts.get(n)) for n, end in ends.items()}),
+        )
         yield filled(
             fam.SOURCE_COORDINATOR,
             (
@@ -124,8 +151,13 @@ class PipelineCollector(Collector):
         if snapshot is not None and snapshot.groups:
             yield from self._groups_of_coordinators(snapshot, zeros)
 
-    def _groups_of_coordinators(self, snapshot: Snapshot, zeros: Mapping[int, int]) -> Iterator[Metric]:
-        """Yield groups and committed partitions in each offsets partition; `zeros` has every one of these."""
+    def _groups_of_coordinators(
+        self, snapshot: Snapshot, zeros: Mapping[int, int]
+    ) -> Iterator[Metric]:
+        """Yield groups and committed partitions in each offsets partition.
+
+        `zeros` has every offsets partition.
+        """
         groups, keys = Counter[int](zeros), Counter[int](zeros)
         committed = snapshot.group_topics.commits_by_group()
         for row in snapshot.groups:
@@ -136,7 +168,10 @@ class PipelineCollector(Collector):
         yield filled(fam.SOURCE_LIVE_KEYS, self._per_partition(keys))
 
     def _per_partition(self, values: Mapping[int, Value]) -> list[tuple[Labels, Value]]:
-        return [({**self._labels, "offsets_partition": str(n)}, value) for n, value in sorted(values.items())]
+        return [
+            ({**self._labels, "offsets_partition": str(n)}, value)
+            for n, value in sorted(values.items())
+        ]
 
 
 def _behind(end: int | None, position: int | None) -> int | None:

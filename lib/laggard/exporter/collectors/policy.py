@@ -12,7 +12,7 @@ from laggard.exporter.samples import SnapshotCollector, filled
 
 
 class PolicyCollector(SnapshotCollector):
-    """Owner, planned maintenance and service level of each group; what nobody declared is absent."""
+    """Owner, planned maintenance and service level of each group; undeclared values are absent."""
 
     def collect(self) -> Iterator[Metric]:
         declared = [
@@ -27,7 +27,13 @@ class PolicyCollector(SnapshotCollector):
                 if each.owner or each.team
             ),
         )
-        yield filled(fam.GROUP_MAINTENANCE, ((labels, int(each.in_maintenance)) for labels, each in declared))
+        yield filled(
+            fam.GROUP_MAINTENANCE, ((labels, int(each.in_maintenance)) for labels, each in declared)
+        )
         levels = [(labels, each) for labels, each in declared if each.slo_time_lag_seconds > 0]
-        yield filled(fam.GROUP_SLO, ((labels, each.slo_time_lag_seconds) for labels, each in levels))
-        yield filled(fam.GROUP_SLO_OBJECTIVE, ((labels, each.slo_objective) for labels, each in levels))
+        yield filled(
+            fam.GROUP_SLO, ((labels, each.slo_time_lag_seconds) for labels, each in levels)
+        )
+        yield filled(
+            fam.GROUP_SLO_OBJECTIVE, ((labels, each.slo_objective) for labels, each in levels)
+        )

@@ -1,4 +1,4 @@
-"""D. Rebalances of each group: counters, histograms and ratios that group_status carries from tick to tick."""
+"""D. Rebalances per group: counters, histograms, ratios; group_status carries them by tick."""
 
 from __future__ import annotations
 
@@ -33,13 +33,15 @@ _HISTOGRAMS = (
 
 
 class RebalanceCollector(SnapshotCollector):
-    """Counters of each group's rebalances so far; a counter that its row does not have is absent."""
+    """Counters of each group's rebalances so far; counters missing from its row are absent."""
 
     def collect(self) -> Iterator[Metric]:
         rows = [(self._labels(row, "group"), row) for row in self._snapshot.groups]
         for family, column in _SCALARS:
             yield filled(family, ((labels, row[column]) for labels, row in rows))
-        ends = ((labels, (at := row["last_rebalance_at"]) and at.timestamp()) for labels, row in rows)
+        ends = (
+            (labels, (at := row["last_rebalance_at"]) and at.timestamp()) for labels, row in rows
+        )
         yield filled(fam.GROUP_LAST_REBALANCE, ends)
         for family, column, keys in _BY_KEY:
             yield filled(family, _by_key(rows, column, family.labels[-1], keys))
@@ -57,5 +59,6 @@ def _by_key(
 ) -> Iterator[tuple[dict[str, str], int]]:
     for labels, row in rows:
         if row[column] is not None:
-            for key, number in (dict.fromkeys(keys, 0) | row[column]).items():  # a new group publishes 0 first
+            # a new group publishes 0 first
+            for key, number in (dict.fromkeys(keys, 0) | row[column]).items():
                 yield {**labels, label: escape_label(key)}, number

@@ -1,4 +1,4 @@
-"""B. Shape and forecast of each group–topic, and the floor of its lag, from the newest row of group_windows."""
+"""B. Shape, forecast and lag floor of each group–topic, from the newest group_windows row."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ _SCALARS = (
     (fam.GROUP_SLO_BREACH, "slo_breach_seconds"),
     (fam.GROUP_LOSS, "loss_seconds"),
 )
-_STATES = ((fam.GROUP_ARRIVAL_SHAPE, "arrival_shape"), (fam.GROUP_LAG_SHAPE, "shape"), (fam.GROUP_LAG_TREND, "trend"))
+_STATES = (
+    (fam.GROUP_ARRIVAL_SHAPE, "arrival_shape"),
+    (fam.GROUP_LAG_SHAPE, "shape"),
+    (fam.GROUP_LAG_TREND, "trend"),
+)
 _MAY_BE_NEVER = (fam.GROUP_DRAIN, fam.GROUP_LOSS)
 
 
@@ -29,7 +33,9 @@ class ShapeCollector(SnapshotCollector):
     """Distribution of lag over the partitions of each topic, its trend, and its drain time."""
 
     def collect(self) -> Iterator[Metric]:
-        rows = [(self._labels(row, "group", "topic"), row) for row in self._snapshot.evaluated.windows]
+        rows = [
+            (self._labels(row, "group", "topic"), row) for row in self._snapshot.evaluated.windows
+        ]
         for family, column in _SCALARS:
             yield filled(family, ((labels, _shown(family, row[column])) for labels, row in rows))
         for family, column in _STATES:

@@ -1,4 +1,7 @@
-"""E. Would adding consumers help each group, and how many should it have, from group_windows and its policy."""
+"""E. Sizing of each group, from group_windows and its policy.
+
+It shows if adding consumers would help, and how many consumers the group should have.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ from laggard.exporter.snapshot import Row, Snapshot
 
 
 class SizingCollector(SnapshotCollector):
-    """Verdict, consumers to have, their limit and what one of them can do; the rows of a group agree on these."""
+    """Verdict, desired consumers, their limit and the capacity of one consumer.
+
+    The rows of a group agree on these.
+    """
 
     def collect(self) -> Iterator[Metric]:
         firsts: list[tuple[Labels, Row]] = []
@@ -27,13 +33,17 @@ class SizingCollector(SnapshotCollector):
             firsts.append((labels, first))
             desired.append((labels, wanted))
         yield filled(fam.GROUP_DESIRED, desired)
-        yield filled_states(fam.GROUP_SCALE_VERDICT, ((labels, known_verdict(row)) for labels, row in firsts))
-        yield filled(fam.GROUP_CEILING, ((labels, row["members_ceiling"]) for labels, row in firsts))
+        yield filled_states(
+            fam.GROUP_SCALE_VERDICT, ((labels, known_verdict(row)) for labels, row in firsts)
+        )
+        yield filled(
+            fam.GROUP_CEILING, ((labels, row["members_ceiling"]) for labels, row in firsts)
+        )
         yield filled(fam.GROUP_CAPACITY, ((labels, row["capacity"]) for labels, row in firsts))
 
 
 def sizes(snapshot: Snapshot) -> Iterator[tuple[str, Row, int | None]]:
-    """Yield each group with the first of its window's rows, and the number of consumers that it should have."""
+    """Yield each group with the first row of its window, and its desired number of consumers."""
     evaluated = snapshot.evaluated
     restless = {row["group"] for row in evaluated.findings if row["code"] in BLOCKS_SCALING}
     for group, found in groupby(evaluated.windows, key=lambda row: row["group"]):

@@ -28,10 +28,18 @@ class StateCollector(SnapshotCollector):
     def collect(self) -> Iterator[Metric]:
         rows = self._snapshot.groups
         labels = [self._labels(row, "group") for row in rows]
-        yield filled_states(fam.GROUP_STATE, ((name, known_state(row)) for name, row in zip(labels, rows, strict=True)))
-        yield filled(fam.GROUP_INFO, (({**name, **_info(row)}, 1) for name, row in zip(labels, rows, strict=True)))
+        yield filled_states(
+            fam.GROUP_STATE,
+            ((name, known_state(row)) for name, row in zip(labels, rows, strict=True)),
+        )
+        yield filled(
+            fam.GROUP_INFO,
+            (({**name, **_info(row)}, 1) for name, row in zip(labels, rows, strict=True)),
+        )
         for family, column in _SCALARS:
-            yield filled(family, ((name, row[column]) for name, row in zip(labels, rows, strict=True)))
+            yield filled(
+                family, ((name, row[column]) for name, row in zip(labels, rows, strict=True))
+            )
         minutes = self._snapshot.batch.values.get("offsets_retention_minutes")
         commits = first_commits(self._snapshot.group_topics)
         expiry = (offsets_expiry(row, commits.get(row["group"], {}), minutes) for row in rows)

@@ -27,7 +27,7 @@ class File:
 
 @cache
 def ui_files(runbook_base: str = "") -> dict[str, File]:
-    """Return every file of the UI by its path; the page gets the prefix for the paths of runbooks."""
+    """Return every UI file by its path; the page gets the prefix for runbook paths."""
     found = {}
     for each in files(__package__).iterdir():
         kind = _TYPES.get(each.name.rpartition(".")[2])
@@ -35,7 +35,9 @@ def ui_files(runbook_base: str = "") -> dict[str, File]:
             is_page = each.name == "index.html"
             content = each.read_bytes()
             if is_page:
-                content = content.replace(_NO_BASE, _NO_BASE.replace(b'""', f'"{escape(runbook_base)}"'.encode()))
+                content = content.replace(
+                    _NO_BASE, _NO_BASE.replace(b'""', f'"{escape(runbook_base)}"'.encode())
+                )
             found[UI if is_page else UI_PREFIX + each.name] = _file(kind, content)
     return found
 

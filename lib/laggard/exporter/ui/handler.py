@@ -1,4 +1,4 @@
-"""Requests for the page: stored bytes under a policy that lets the browser load and ask nothing of another origin."""
+"""Requests for the page: stored bytes, with a policy that confines the browser to this origin."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from laggard.exporter.server import Handler
 from laggard.exporter.ui.files import UI, UI_PREFIX, ui_files
 
 _POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"  # names can only become text
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
+    " base-uri 'none'; "
+    # names can only become text
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 )
 
 
@@ -26,7 +28,8 @@ class UiHandler(Handler):
         if file is None:
             raise HTTPError(404)
         self.set_header("Content-Type", file.content_type)
-        self.set_header("Cache-Control", "private, no-cache")  # kept, and asked for again with If-None-Match
+        # kept, and asked for again with If-None-Match
+        self.set_header("Cache-Control", "private, no-cache")
         self.set_header("Content-Security-Policy", _POLICY)
         self.set_header("Referrer-Policy", "no-referrer")
         self.set_header("Vary", "Accept-Encoding")

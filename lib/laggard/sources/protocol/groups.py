@@ -7,9 +7,11 @@ from kafka.protocol.api_message import ApiMessage
 from laggard.sources import protocol
 
 
-class ConsumerGroupDescribeRequest(ApiMessage, load_json=protocol):  # type: ignore[misc,call-arg] # kafka-python has no types
+# kafka-python has no types
+class ConsumerGroupDescribeRequest(ApiMessage, load_json=protocol):  # type: ignore[misc,call-arg]
     """Ask the coordinator of these groups."""
 
 
-class ConsumerGroupDescribeResponse(ApiMessage, load_json=protocol):  # type: ignore[misc,call-arg] # kafka-python has no types
+# kafka-python has no types
+class ConsumerGroupDescribeResponse(ApiMessage, load_json=protocol):  # type: ignore[misc,call-arg]
     """Their state and members."""

@@ -1,8 +1,11 @@
-"""Run by Python itself when a worker of Spark starts: a quick start, and one line on standard error if it fails.
+"""Run by Python itself when a worker of Spark starts: a quick start, and a line if it fails.
 
-Spark puts a zip of pyspark in front of the path. It has no bytecode, so each worker compiled what it imports: 1.2 s of
-CPU until it connects, and 0.4 s from the folder where pyspark is installed. Spark waits 10 s for that, which a busy
-machine does not always give. Where pyspark is not installed the zip stays.
+The line goes to standard error.
+
+Spark puts a zip of pyspark in front of the path. It has no bytecode, so each worker compiled what
+it imports: 1.2 s of CPU until it connects, and 0.4 s from the folder where pyspark is installed.
+Spark waits 10 s for that, which a busy machine does not always give. Where pyspark is not
+installed the zip stays.
 """
 
 from __future__ import annotations
