@@ -112,10 +112,6 @@ def report(name: str, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _text(value: Any) -> str:
-    return (
-        f"{value:,.2f}"
-        if isinstance(value, float)
-        else f"{value:,}"
-        if isinstance(value, int)
-        else str(value)
-    )
+    if isinstance(value, float):
+        return f"{value:,.2f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -61,17 +61,15 @@ def _commits(share: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Rec
                 (turn % own * TASKS + task % TASKS, turn // own % GROUP_PARTITIONS)
                 for task, turn in numbers
             ]
+            values = [
+                struct.pack(">hqihq", 3, turn, 0, 0, 1_700_000_000_000 + turn)
+                for _, turn in numbers
+            ]
             yield pa.record_batch(
                 {
                     "partition": pa.array([group % PARTITIONS for group, _ in places], pa.int32()),
                     "key": pa.array([keys[place] for place in places], pa.binary()),
-                    "value": pa.array(
-                        [
-                            struct.pack(">hqihq", 3, turn, 0, 0, 1_700_000_000_000 + turn)
-                            for _, turn in numbers
-                        ],
-                        pa.binary(),
-                    ),
+                    "value": pa.array(values, pa.binary()),
                 }
             )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -68,7 +69,7 @@ def group_members(begin: datetime) -> pa.Table:
             "session_timeout_ms": 45_000,
             "rebalance_timeout_ms": 300_000,
         }
-        for group in names("group") for n in range(20) for member in names("member", 5)
+        for group, n, member in product(names("group"), range(20), names("member", 5))
     ]  # fmt: skip
     return frame("group_members", len(rows), columns(rows))
 

@@ -190,9 +190,8 @@ def _text(values: list[str], places: Any, size: int = 0) -> pa.Array:
 
 
 def columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    return {
-        name: [row.get(name) for row in rows] for name in {key: None for row in rows for key in row}
-    }
+    keys = dict.fromkeys(key for row in rows for key in row)
+    return {name: [row.get(name) for row in rows] for name in keys}
 
 
 def frame(name: str, size: int, columns: dict[str, Any]) -> pa.Table:

@@ -53,13 +53,10 @@ def main() -> None:
             "\n".join([*lines, f'checkpoint = "{folder}/checkpoint"', ""]), encoding="utf-8"
         )
         names = args.views or list(read_views())
-        report(
-            "views",
-            [
-                ask(config, name, has_date="date" in dict(read_views()[name].columns))
-                for name in names
-            ],
-        )
+        answers = [
+            ask(config, name, has_date="date" in dict(read_views()[name].columns)) for name in names
+        ]
+        report("views", answers)
 
 
 def ask(config: Path, name: str, *, has_date: bool) -> dict[str, Any]:

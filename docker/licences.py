@@ -49,15 +49,12 @@ _WORDS = (
 # or of the project.
 _BY_HAND = {
     "Apache-2.0": (
-        "RoaringBitmap breeze breeze-macros chill chill-java delta-spark delta-storage "
-        "derbyshared hash4j"
-        " jackson-module-scala json4s-ast json4s-core json4s-jackson json4s-jackson-core "
-        "json4s-scalap jsr305"
-        " kubernetes-client kubernetes-client-api kubernetes-httpclient-vertx libfb303 "
-        "metrics-core orc-core orc-format"
-        " orc-mapreduce oro parquet-common parquet-format-structures rocksdbjni "
-        "scala-parallel-collections stax-api"
-        " tink vertx-auth-common vertx-uri-template vertx-web-client vertx-web-common zookeeper "
+        "RoaringBitmap breeze breeze-macros chill chill-java delta-spark delta-storage derbyshared "
+        "hash4j jackson-module-scala json4s-ast json4s-core json4s-jackson json4s-jackson-core "
+        "json4s-scalap jsr305 kubernetes-client kubernetes-client-api kubernetes-httpclient-vertx "
+        "libfb303 metrics-core orc-core orc-format orc-mapreduce oro parquet-common "
+        "parquet-format-structures rocksdbjni scala-parallel-collections stax-api tink "
+        "vertx-auth-common vertx-uri-template vertx-web-client vertx-web-common zookeeper "
         "zookeeper-jute"
     ),
     "MIT-0": "reactive-streams",

@@ -179,9 +179,9 @@ def _table(links: list[dict[str, Any]], *, numbers: bool) -> dict[str, Any]:
 def _panel(board: Dashboard, panel: Panel, number: int, place: dict[str, int]) -> dict[str, Any]:
     kind = KINDS[panel.kind]
     links = _links(board, panel)
-    mappings = (
-        colours.lanes(panel.states) if panel.states else [_NEVER] if panel.unit == "s" else []
-    )
+    mappings = [_NEVER] if panel.unit == "s" else []
+    if panel.states:
+        mappings = colours.lanes(panel.states)
     colour = kind.get("colour") or {
         "mode": "thresholds" if kind["type"] in _BY_THRESHOLD else "palette-classic"
     }

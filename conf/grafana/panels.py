@@ -339,8 +339,7 @@ PARTITIONS = Dashboard(
                     ((slope("partition_committed_offset"), PARTITION),),
                     "Slope of the committed offset; below 0 is a rewind. 0 beside records in: "
                     "stuck."),
-                Panel("Records between the log start and the "
-                    "commit", "series", "short",
+                Panel("Records between the log start and the commit", "series", "short",
                     (((f"{now('partition_committed_offset')} - on (cluster, topic, partition) "
                     f"group_left () {now('partition_log_start_offset')}"), PARTITION),),
                     "Room before retention deletes unread records; below 0 some are lost already."),

@@ -43,16 +43,13 @@ LEFT_OUT: Mapping[str, str] = MappingProxyType({
 # are over when they are seen.
 CODES_LEFT_OUT: Mapping[str, str] = MappingProxyType({
     "MONITOR_BLIND": "`LaggardBlind`, `LaggardPollErrors` and `LaggardPartitionsUnknown` fire on "
-        "the same "
-        "poll, and sooner",
+        "the same poll, and sooner",
     "SOURCE_BLOCKED": "`LaggardSourceBlocked` watches the position itself, also while the rules "
         "are behind",
     "SHARED_SINK": "the members are slow, which `LaggardCapacityShort` and `LaggardSlowMember` "
-        "report; "
-        "`laggard explain` names the sink",
+        "report; `laggard explain` names the sink",
     "TIME_LAG_SLO_BREACH": "`LaggardSloFastBurn`, `LaggardSloMediumBurn` and `LaggardSloSlowBurn` "
-        "also take into "
-        "account how many records are late, and for how long",
+        "also take into account how many records are late, and for how long",
     "AT_PARTITION_CEILING": "is found only together with `CAPACITY_SHORTAGE`, which "
         "`LaggardCapacityShort` reports",
     "CAPACITY_BURST": "drains by itself; `LaggardSloFastBurn` fires if it takes too long",
@@ -62,15 +59,13 @@ CODES_LEFT_OUT: Mapping[str, str] = MappingProxyType({
     "REBALANCE_STRAGGLER": "is over when it is found; `LaggardRebalanceStorm` fires if it happens "
         "again and again",
     "ASSIGNOR_FLAP": "`LaggardRebalanceStorm`, which it causes",
-    "SESSION_EVICTION": "`LaggardRebalanceStorm` if partitions stop being read, "
-        "`LaggardCrashLoop` if it is "
-        "always the same member",
+    "SESSION_EVICTION": "`LaggardRebalanceStorm` if partitions stop being read, `LaggardCrashLoop` "
+        "if it is always the same member",
     "STATIC_ID_UNSTABLE": "matters only at deploys; `LaggardRebalanceStorm` covers what it costs "
         "there",
     "DEPLOY_LAG_SPIKE": "drains after the deploy; `LaggardSloFastBurn` fires if it takes too long",
     "SCALE_OSCILLATION": "`LaggardRebalanceStorm` if partitions stop being read; otherwise only "
-        "the autoscaler's "
-        "settings need a change",
+        "the autoscaler's settings need a change",
 })  # fmt: skip
 
 
@@ -289,8 +284,8 @@ ALERTS: tuple[Alert, ...] = (
     Alert(
         "LaggardConcentratedLag", WARNING,
         (
-            (f'max by ({BY_T}) '
-            f'(laggard_group_lag_shape{{laggard_group_lag_shape="concentrated"}}) == 1'),
+            (f'max by ({BY_T}) (laggard_group_lag_shape{{laggard_group_lag_shape="concentrated"}}) '
+            '== 1'),
             (f'and max by ({BY_T}) (laggard_group_lag_trend{{laggard_group_lag_trend="growing"}}) '
             '== 1'),
             # keys and records are not to blame there, and the alert on the cause says who is
@@ -387,8 +382,8 @@ ALERTS: tuple[Alert, ...] = (
     Alert(
         "LaggardSourceFallingBehind", WARNING,
         (
-            ("sum by (cluster) (max by (cluster, offsets_partition) "
-            f"(laggard_source_lag_records)) > {FALLING_BEHIND_RECORDS}"),
+            ("sum by (cluster) (max by (cluster, offsets_partition) (laggard_source_lag_records)) "
+            f"> {FALLING_BEHIND_RECORDS}"),
             ("and sum by (cluster) (max by (cluster, offsets_partition) "
             "(deriv(laggard_source_lag_records[10m]))) > 0"),
         ),

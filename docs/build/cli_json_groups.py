@@ -100,8 +100,7 @@ DIAGNOSED = object_of(
                                         Difference,
                                         {
                                             "side": "the side that has the row: stored, replayed "
-                                            "or "
-                                            "both",
+                                            "or both",
                                             "at": "end of its window",
                                             "group": "consumer group; null: the cluster",
                                             "code": "code of the rule",

@@ -85,8 +85,7 @@ DECODED = list_of(
             | {
                 "enum": [*get_args(OutcomeName), "invalid_input"],
                 "description": "invalid_input: the line is not of its form; malformed: its bytes "
-                "are no "
-                "record",
+                "are no record",
             },
             "error": TEXT
             | {

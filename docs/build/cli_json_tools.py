@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from cli_json_parts import CLUSTER, GROUP_TEXT, of_class, said
 from laggard.audit.result import INVARIANTS, Tally, Totals, Violation
 from laggard.cli.api.schema_parts import (
@@ -162,19 +164,22 @@ LISTED = said(
 )
 
 _ORIGIN = "defaults, or the file, variable or option that it comes from"
+
+
+def _shown(key: str, metadata: Mapping[str, object]) -> Schema:
+    """Return the value of a key in force, with its origin."""
+    texts = [str(metadata[name]) for name in ("unit", "accepts") if name in metadata]
+    return object_of(
+        {
+            "value": said(of_value(value_of(Config(), key)), "value that is in force"),
+            "origin": said(TEXT, _ORIGIN),
+        },
+        text="; ".join(texts),
+    )
+
+
 SHOWN_CONFIG = object_of(
-    {
-        key: object_of(
-            {
-                "value": said(of_value(value_of(Config(), key)), "value that is in force"),
-                "origin": said(TEXT, _ORIGIN),
-            },
-            text="; ".join(
-                str(each.metadata[name]) for name in ("unit", "accepts") if name in each.metadata
-            ),
-        )
-        for key, each in keys().items()
-    },
+    {key: _shown(key, each.metadata) for key, each in keys().items()},
     text="every key, with its unit and what it may be",
 )
 _POLICY = of_class(
@@ -198,6 +203,12 @@ _POLICY = of_class(
     },
 )
 _PLACE = "file and line of the rule, or default"
+_IN_FORCE = {
+    name: object_of(
+        {"value": schema, "origin": said(TEXT, _PLACE)}, text=str(schema["description"])
+    )
+    for name, schema in _POLICY.items()
+}
 POLICY_OF_GROUP = object_of(
     CLUSTER
     | {
@@ -218,14 +229,6 @@ POLICY_OF_GROUP = object_of(
             ),
             "rules that match, in their order: a later one overrides an earlier one key by key",
         ),
-        "policy": object_of(
-            {
-                name: object_of(
-                    {"value": schema, "origin": said(TEXT, _PLACE)}, text=str(schema["description"])
-                )
-                for name, schema in _POLICY.items()
-            },
-            text="values that are in force for the group",
-        ),
+        "policy": object_of(_IN_FORCE, text="values that are in force for the group"),
     }
 )

@@ -88,8 +88,7 @@ def _metrics_lines() -> Iterator[str]:
 _COMPAT_INTRO = (
     (
         "`metrics.compat` lists other tools; the same facts are then also served under the names "
-        "of "
-        "these tools, so that"
+        "of these tools, so that"
     ),
     (
         "their dashboards and alerts keep working. All partitions of watched groups have these "
@@ -97,8 +96,7 @@ _COMPAT_INTRO = (
     ),
     (
         "first to be withheld above `metrics.max_series`. Values are laggard's: absent if the "
-        "other "
-        "tool shows −1, NaN, 0"
+        "other tool shows −1, NaN, 0"
     ),
     (
         "or a partial sum. Tools without a label `cluster` get one, unless "

@@ -103,8 +103,7 @@ def _missing(reader: Reader, needed: Sequence[Table], tally: Tally) -> list[Tabl
         names = ", ".join(table.name for table in missing)
         tally.unchecked = (
             f"batch {reader.batch.batch_id} names a version of tables that are missing, and what "
-            "is compared with them"
-            f" is not checked either: {names}"
+            f"is compared with them is not checked either: {names}"
         )
     return missing
 

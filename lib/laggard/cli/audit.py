@@ -36,9 +36,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "audit",
         help="are the rows right? checks the tables, and says which rows are not",
         description="Check invariants of the tables. Nothing is written. Exit 0: all hold; 1: a "
-        "row "
-        "breaks one, and is"
-        " printed; 2: something that was asked for could not be checked.",
+        "row breaks one, and is printed; 2: something that was asked for could not be checked.",
     )
     accept_spans(parser)
     parser.add_argument(
@@ -179,8 +177,8 @@ def page_lines(reader: Reader, audit: Audit) -> Iterator[str]:
 
     since = "all rows" if reader.begin == _EPOCH else f"rows since {moment(reader.begin)}"
     yield (
-        f"{reader.batch.cluster}: batch {reader.batch.batch_id}, "
-        f"{moment(reader.batch.polled_at)}; {since}"
+        f"{reader.batch.cluster}: batch {reader.batch.batch_id}, {moment(reader.batch.polled_at)}; "
+        f"{since}"
     )
     for code, tally in audit.tallies.items():
         yield from _tally_lines(f"{code:<4}{INVARIANTS[code]}", tally)

@@ -52,8 +52,7 @@ class Comparison:
         lines = [
             (
                 f"not what is stored: {count(len(self.differences), 'row')} differ, {self.equal} "
-                "are "
-                "equal"
+                "are equal"
             )
         ]
         lines += [f"  {_line(each)}" for each in self.differences[:_SHOWN]]

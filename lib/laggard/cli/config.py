@@ -24,8 +24,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "config",
         help="show, check, sample, policy",
         description="Show what is in force, check it, print a sample, or say what is declared "
-        "about a "
-        "group.",
+        "about a group.",
     )
     actions = {
         "show": "every key with its value and where it came from",

@@ -38,9 +38,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "diagnose",
         help="evaluate a past range again, also with other thresholds",
         description="Evaluate the windows of a past range again and print the findings as they "
-        "would be. "
-        "Nothing that"
-        " is stored changes.",
+        "would be. Nothing that is stored changes.",
     )
     accept_spans(parser)
     parser.add_argument(

@@ -37,34 +37,23 @@ SENTENCES = {
     "NO_MEMBERS": "No: the group has no member. Start it; how many it needs is not the question "
     "yet.",
     "NO_REBALANCE_FIRST": "No: its rebalances come first. Each stops partitions, and more members "
-    "mean more of "
-    "them.",
+    "mean more of them.",
     "NO_STALLED": "No: {stalled_lag_ratio} of the worst topic's lag is on partitions that are "
-    "stalled or "
-    "belong to"
-    " nobody.",
+    "stalled or belong to nobody.",
     "NO_BROKER": "No: {explained_ratio} of the lag is on the broker's side.",
     "NO_HOT_PARTITION": "No: one partition gets {hot_arrival_rate}, the best member does "
-    "{best_capacity_rate}, "
-    "and a"
-    " partition has one owner. With a member for each partition {residual_records} would still "
-    "be unread after the"
-    " drain target.",
+    "{best_capacity_rate}, and a partition has one owner. With a member for each partition "
+    "{residual_records} would still be unread after the drain target.",
     "NO_COSTLY_PARTITION": "No: {explained_ratio} of the lag is on partitions whose records take "
-    "longer with every"
-    " owner, and a partition has one owner.",
+    "longer with every owner, and a partition has one owner.",
     "NO_UNHEALTHY_MEMBER": "No: a member or a host is slow, and only {busy_others_ratio} of the "
-    "others are busy. "
-    "Repair"
-    " or replace it.",
+    "others are busy. Repair or replace it.",
     "NOT_NEEDED_DRAINING": "No: the lag falls and drains in {drain_seconds}.",
     "NO_IDLE": "No: {members} members, and no more than {members_ceiling} can get a partition.",
     "NO_DOWNSTREAM": "No: more members did not do more work, so what limits them is shared.",
     "UNKNOWN": "Not known: {missing}.",
     "YES_PARTIAL": "In part: {members} → {members_desired} members, the most that can get a "
-    "partition, "
-    "which misses the"
-    " target. Drain time with them: {drain_at_desired_seconds}.",
+    "partition, which misses the target. Drain time with them: {drain_at_desired_seconds}.",
     "YES": "Yes: {members} → {members_desired} members. Drain time with them: "
     "{drain_at_desired_seconds}.",
 }
@@ -103,8 +92,7 @@ _HELD = (
 )
 _WANDERS = (
     "No: one after the other, {hot_partitions} partitions got more than the best member does, "
-    "which is"
-    " {best_capacity_rate}, and a partition has one owner."
+    "which is {best_capacity_rate}, and a partition has one owner."
 )
 _BALANCE = (
     "No: {members_desired} members are enough for this load, {members} are there. Look at how it "
@@ -116,8 +104,7 @@ _LITTLE = (
 )
 _TOO_FEW_PARTITIONS = (
     "No: not even {members_ceiling} members, the most that can get a partition, can read what "
-    "arrives. Make each"
-    " faster."
+    "arrives. Make each faster."
 )
 _PLAIN_UNITS = {
     "record_seconds": "records × s",
@@ -137,11 +124,9 @@ def clause(verdict: str | None, numbers: Mapping[str, float] | None = None) -> s
     """Return the last clause of the headline, which states the verdict."""
     if verdict == "NOT_NEEDED" and (numbers or {}).get("size_known") == 0:
         return "no more consumers are needed so far"
-    return (
-        CLAUSES["UNKNOWN"]
-        if verdict is None
-        else CLAUSES.get(verdict, _NO if verdict[:3] == "NO_" else verdict)
-    )
+    if verdict is None:
+        return CLAUSES["UNKNOWN"]
+    return CLAUSES.get(verdict, _NO if verdict[:3] == "NO_" else verdict)
 
 
 def is_help(window: Row) -> bool:
@@ -223,13 +208,9 @@ def quantity(name: str, value: float) -> str:
         if name.endswith(ending):
             return f"{plain(value)} {unit}"
     if name.endswith("seconds"):
-        return (
-            NEVER
-            if math.isinf(value)
-            else duration(value)
-            if value >= 60
-            else short_duration(max(value, 0.0))
-        )
+        if math.isinf(value):
+            return NEVER
+        return duration(value) if value >= 60 else short_duration(max(value, 0.0))
     if name.endswith(("_ratio", "share")) and value <= 1:
         return percent(value)
     return plain(value)

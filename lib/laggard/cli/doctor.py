@@ -30,8 +30,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "doctor",
         help="can it run here, and what to do if not",
         description="Check machine, configuration, cluster and tables; exit 0 ok, 1 warnings or "
-        "not yet, "
-        "2 failures.",
+        "not yet, 2 failures.",
     )
     parser.add_argument(
         "--trial", action="store_true", help="also run one batch of Spark's source (half a minute)"

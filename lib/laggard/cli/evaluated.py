@@ -106,7 +106,9 @@ class Health:
         is_known = bool(self.windows) and not any(
             row["scale_verdict"] == "UNKNOWN_INPUT" for row in self.windows
         )
-        return (INFO if INFO in severities else "ok") if is_known else UNKNOWN
+        if not is_known:
+            return UNKNOWN
+        return INFO if INFO in severities else "ok"
 
     @property
     def code(self) -> str | None:
@@ -310,9 +312,8 @@ def is_left(row: Row) -> bool:
 
 def _badness(row: Row) -> tuple[bool, float, int, str]:
     seconds, lag = row["max_time_lag_seconds"], row["lag_known"]
-    return (
-        is_left(row),
-        -(-1.0 if seconds is None else seconds),
-        -(-1 if lag is None else lag),
-        row["topic"],
-    )
+    if seconds is None:
+        seconds = -1.0
+    if lag is None:
+        lag = -1
+    return (is_left(row), -seconds, -lag, row["topic"])

@@ -174,7 +174,12 @@ def _module(verb: str) -> ModuleType:
 def _start_log(verb: str, args: argparse.Namespace, config: Config) -> None:
     from laggard.cli.logs import start_log
 
-    level = "debug" if args.verbose else "error" if args.quiet else config.logging.level
+    if args.verbose:
+        level = "debug"
+    elif args.quiet:
+        level = "error"
+    else:
+        level = config.logging.level
     # json is for processes that are watched by others; a person reads the rest
     start_log(level, is_json=verb in ("run", "export") and config.logging.format == "json")
 

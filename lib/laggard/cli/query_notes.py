@@ -82,8 +82,7 @@ def gap_notes(root: str, batch: Batch, asked: Range) -> list[str]:
     return [
         (
             f"{count(len(gaps), 'gap')} without observation in this range: {shown}{more}; no "
-            "answer "
-            "covers them"
+            "answer covers them"
         )
     ]
 

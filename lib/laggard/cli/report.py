@@ -40,8 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "report",
         help="one HTML file to share: verdict, evidence, charts, rebalances, findings",
         description="One self-contained HTML file about a group or, with --fleet, about all: no "
-        "script, "
-        "no network.",
+        "script, no network.",
     )
     accept_spans(parser)
     parser.add_argument("group", nargs="?", help="name of the group, as `laggard status` prints it")

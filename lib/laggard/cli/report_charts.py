@@ -155,8 +155,8 @@ def strip(span: Span, values: Values, title: str) -> Markup:
             high = round(STRIP * HEIGHTS.get(state, 1), 1)
             body.append(
                 f'<rect x="{left}" y="{round(2 + STRIP - high, 1)}" width="{right - left:.1f}" '
-                f'height="{high}"'
-                f' fill="{COLOURS.get(state, "#999999")}"><title>{escape(state)}</title></rect>'
+                f'height="{high}" '
+                f'fill="{COLOURS.get(state, "#999999")}"><title>{escape(state)}</title></rect>'
             )
     return _svg(span, body, title, STRIP + 2 + BOTTOM)
 
@@ -270,7 +270,7 @@ def _times(span: Span, height: int) -> Iterator[str]:
     form = "%H:%M" if span.seconds <= 86_400 else "%m-%d %H:%M"
     for part in range(6):
         seconds = span.seconds * part / 5
-        anchor = "start" if part == 0 else "end" if part == 5 else "middle"
+        anchor = {0: "start", 5: "end"}.get(part, "middle")
         at = span.begin + timedelta(seconds=seconds)
         yield (
             f'<text x="{span.x(seconds)}" y="{height - 6}" '

@@ -106,7 +106,8 @@ def order(line: RebalanceLine) -> tuple[float, float, str]:
     Most time in rebalance comes first, then the newest; unknown comes last.
     """
     ratio, at = line.time_in_rebalance_ratio, line.last_rebalance_at
-    return (1.0 if ratio is None else -ratio, 0.0 if at is None else -at.timestamp(), line.group)
+    by_ratio = 1.0 if ratio is None else -ratio
+    return (by_ratio, 0.0 if at is None else -at.timestamp(), line.group)
 
 
 def _last_rebalances(root: str, batch: Batch, groups: Sequence[Row]) -> dict[str, Row]:
@@ -135,13 +136,11 @@ def _last_rebalances(root: str, batch: Batch, groups: Sequence[Row]) -> dict[str
 
 def _line(row: Row, last: Row) -> RebalanceLine:
     counts = row["rebalances_total"]
+    names = ("rebalancing_since", "last_rebalance_at", "time_in_rebalance_ratio")
     return RebalanceLine(
         group=row["group"],
         rebalances=None if counts is None else sum(counts.values()),
-        **{
-            name: row[name]
-            for name in ("rebalancing_since", "last_rebalance_at", "time_in_rebalance_ratio")
-        },
+        **{name: row[name] for name in names},
         least_seconds=seconds_between(last.get("ended_at"), last.get("started_high")),
         most_seconds=seconds_between(last.get("ended_at"), last.get("started_low")),
         **{name: last.get(name) for name in LAST},
@@ -150,8 +149,9 @@ def _line(row: Row, last: Row) -> RebalanceLine:
 
 def _cells(line: RebalanceLine) -> tuple[str, ...]:
     has_none = line.last_rebalance_at is None and line.rebalances is not None
+    last_end = None if line.last_rebalance_at is None else moment(line.last_rebalance_at)
     last = (
-        None if line.last_rebalance_at is None else moment(line.last_rebalance_at),
+        last_end,
         line.cause,
         _took(line),
         None if line.pause_max_seconds is None else short_duration(line.pause_max_seconds),

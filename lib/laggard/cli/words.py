@@ -48,14 +48,8 @@ def width(text: str) -> int:
         return len(text)
     from unicodedata import category, east_asian_width
 
-    return sum(
-        0
-        if category(each) in _NO_WIDTH or _JOINED.match(each)
-        else 2
-        if east_asian_width(each) in "WF"
-        else 1
-        for each in text
-    )
+    letters = (each for each in text if category(each) not in _NO_WIDTH and not _JOINED.match(each))
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in letters)
 
 
 def duration(seconds: float) -> str:

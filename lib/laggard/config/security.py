@@ -114,8 +114,7 @@ def _wrong_values(security: Security) -> Iterator[tuple[str, str]]:
             "username",
             (
                 "with SCRAM neither comma nor equals sign: kafka-python, unlike Spark's client, "
-                "does "
-                "not escape them"
+                "does not escape them"
             ),
         )
     if mechanism == "AWS_MSK_IAM" and security.protocol != "SASL_SSL":

@@ -36,10 +36,9 @@ QUESTIONS = {
         "desc"
     ),
     "Why does mailer rebalance, and what does it cost?": (
-        "select date_trunc('second', ended_at) as ended_at, cause, members_before, members_after,"
-        " moved,"
-        " paused_partitions, round(pause_max_seconds, 1) as pause_max_seconds"
-        " from rebalances where \"group\" = 'mailer' order by ended_at desc limit 8"
+        "select date_trunc('second', ended_at) as ended_at, cause, members_before, members_after, "
+        "moved, paused_partitions, round(pause_max_seconds, 1) as pause_max_seconds from "
+        "rebalances where \"group\" = 'mailer' order by ended_at desc limit 8"
     ),
 }
 
@@ -54,8 +53,8 @@ FINDINGS = (
     " where \"group\" = '{}' order by at desc, role desc"
 )
 VERDICT = (
-    "select window_end, primary_code, scale_verdict from group_windows"
-    " where \"group\" = '{}' order by window_end desc limit 1"
+    "select window_end, primary_code, scale_verdict from group_windows where \"group\" = '{}' "
+    "order by window_end desc limit 1"
 )
 
 

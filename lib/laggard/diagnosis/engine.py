@@ -338,7 +338,6 @@ def _with_episode(
     if memory.episode_ms is None:
         return memory
     quiet = memory.quiet + 1
-    is_over = quiet > parameters.episode_gap
-    return replace(
-        memory, episode_ms=None if is_over else memory.episode_ms, quiet=0 if is_over else quiet
-    )
+    if quiet > parameters.episode_gap:
+        return replace(memory, episode_ms=None, quiet=0)
+    return replace(memory, quiet=quiet)

@@ -54,8 +54,8 @@ def check_coordinators(cluster: Cluster) -> Iterable[Result]:
     late = asked.pending - failed.total() + failed[GROUP_DENIED]
     if late > 0 and not asked.unlisted:
         fact = (
-            f"{late} groups were not asked within "
-            f"{cluster.config.cluster.request_timeout_seconds} s"
+            f"{late} groups were not asked within {cluster.config.cluster.request_timeout_seconds} "
+            "s"
         )
         yield Result("warn", CHECK, fact, "raise job.tick_seconds: half of it is for asking groups")
     if not failed and not asked.pending:

@@ -184,23 +184,19 @@ def _least_lag_first(snapshot: Snapshot) -> list[str]:
 
 
 def _without_topics(metric: Metric, pairs: Collection[tuple[str, str]]) -> Metric:
-    return _keep(
-        metric,
-        [
-            (sample.labels.get("group", ""), sample.labels.get("topic", "")) not in pairs
-            for sample in metric.samples
-        ],
-    )
+    kept = [
+        (sample.labels.get("group", ""), sample.labels.get("topic", "")) not in pairs
+        for sample in metric.samples
+    ]
+    return _keep(metric, kept)
 
 
 def _without_groups(metric: Metric, groups: Collection[str]) -> Metric:
-    return _keep(
-        metric,
-        [
-            sample.labels.get("group", "") not in groups or "group" not in sample.labels
-            for sample in metric.samples
-        ],
-    )
+    kept = [
+        sample.labels.get("group", "") not in groups or "group" not in sample.labels
+        for sample in metric.samples
+    ]
+    return _keep(metric, kept)
 
 
 def _keep(metric: Metric, kept: list[bool]) -> Metric:

@@ -280,8 +280,8 @@ GROUP_OFFSETS_EXPIRY = _gauge("group_offsets_expiry_timestamp_seconds", G,
     "Earliest time at which the broker may delete committed offsets: "
     "batches.offsets_retention_minutes after group_status.empty_since of a classic group; for "
     "other groups, and for topics that no member subscribes to, after the oldest "
-    "partition_status.commit_timestamp; absent if nothing expires or the retention is unknown; "
-    "do not sum.", "groups")
+    "partition_status.commit_timestamp; absent if nothing expires or the retention is unknown; do "
+    "not sum.", "groups")
 
 # D. Declared by the owners
 GROUP_POLICY = Family("laggard_group_policy_info", "info", (*G, "owner", "team"),

@@ -200,11 +200,8 @@ class _Ready(Handler):
 class _Landing(Handler):
     def answer(self) -> bytes:
         self.set_header("Content-Type", "text/html; charset=utf-8")
-        links = (
-            ((UI.strip("/"),) if self.site.has_ui else ())
-            + (_API_LINKS if self.site.api else ())
-            + _LINKS
-        )
+        api_links = _API_LINKS if self.site.api else ()
+        links = ((UI.strip("/"),) if self.site.has_ui else ()) + api_links + _LINKS
         return (
             _LANDING % "".join(f'<li><a href="{link}">/{link}</a></li>\n' for link in links)
         ).encode()
@@ -226,7 +223,9 @@ class Site:
         self.api = Api(options.answers, options.cors_origins) if options.answers else None
         self.runbook_base = options.runbook_base
         self.has_ui = bool(options.ui and self.api)
-        answers = ANSWERS | (API_ANSWERS if self.api else {}) | (UI_ANSWERS if self.has_ui else {})
+        answers = ANSWERS | (API_ANSWERS if self.api else {})
+        if self.has_ui:
+            answers |= UI_ANSWERS
         for path, codes in answers.items():  # who watches a count has to see its first rise
             protected = () if web is None or path in OPEN_PATHS else _PROTECTED
             stats.requests.update({(path, str(code)): 0 for code in (*codes, *protected)})

@@ -125,7 +125,12 @@ class WebFile:
             raise self._refused(error) from error
         # the same users keep what is known of their passwords
         is_same = self._config is not None and self._config.users == config.users
-        users = self.web.users if is_same else Users(config.users) if config.users else None
+        if is_same:
+            users = self.web.users
+        elif config.users:
+            users = Users(config.users)
+        else:
+            users = None
         self._config = config
         self.web = _web(config, context, users)
         return self.web
@@ -176,13 +181,14 @@ class WebFile:
 
 def _web(config: WebConfig, context: ssl.SSLContext | None, users: Users | None) -> Web:
     tls = config.tls
+    limit = RateLimit(config.interval_seconds, config.burst) if config.interval_seconds else None
     return Web(
         tls=context,
         access=tls and (tls.client_auth, tls.client_ca, tls.allowed_sans, tls.min_version),
         allowed_sans=tls.allowed_sans if tls else frozenset(),
         users=users,
         headers=config.headers,
-        limit=RateLimit(config.interval_seconds, config.burst) if config.interval_seconds else None,
+        limit=limit,
     )
 
 

@@ -151,13 +151,11 @@ def one_chunk(column: Any) -> pa.Array:
 def build(schema: pa.Schema, columns: dict[str, Any]) -> pa.Table:
     """Return a table of exactly this schema."""
     arrays = [columns[field.name] for field in schema]
-    return pa.table(
-        [
-            array if array.type == field.type else pc.cast(array, field.type)
-            for array, field in zip(arrays, schema, strict=True)
-        ],
-        schema=schema,
-    )
+    typed = [
+        array if array.type == field.type else pc.cast(array, field.type)
+        for array, field in zip(arrays, schema, strict=True)
+    ]
+    return pa.table(typed, schema=schema)
 
 
 def unless(condition: Any, value: Any) -> Any:

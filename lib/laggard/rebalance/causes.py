@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from laggard.rebalance.assignors import TopicPartition
 from laggard.rebalance.departures import Departure
 from laggard.rebalance.facts import MemberFacts, Surroundings
 from laggard.rebalance.parameters import RebalanceParameters
@@ -130,13 +131,15 @@ def _has_new_partitions(change: Change) -> bool:
 
     A rebalance without new partitions does not explain the rebalances that follow.
     """
-    old, new = (
-        None
-        if members is None or any(member.assigned is None for member in members)
-        else {place for member in members for place in member.assigned or ()}
-        for members in (change.before, change.now)
-    )
+    old, new = _assigned(change.before), _assigned(change.now)
     return old is None or new is None or bool(new - old)
+
+
+def _assigned(members: Sequence[MemberFacts] | None) -> set[TopicPartition] | None:
+    """Return the partitions of all members; None if those of a member are not known."""
+    if members is None or any(member.assigned is None for member in members):
+        return None
+    return {place for member in members for place in member.assigned or ()}
 
 
 def _has_new_subscription(change: Change, slots: SlotChanges) -> bool:

@@ -143,7 +143,8 @@ def _generation(
     if state_timestamp is not None:
         sync = (record["record_timestamp"] - state_timestamp).total_seconds()
     # a clock that was set back would give a negative duration: then it is not known
-    is_sync = found["kind"] == "sync" and sync is not None and sync >= 0
+    if found["kind"] != "sync" or (sync is not None and sync < 0):
+        sync = None
     return {
         **{name: found[name] for name in _AS_DESCRIBED},
         "group_type": "classic",
@@ -151,7 +152,7 @@ def _generation(
         "leader_slot": slot_of.get(found["leader"] or ""),
         "started_low": _started_low(state, found, state_timestamp),
         "state_timestamp": state_timestamp,
-        "sync_seconds": sync if is_sync else None,
+        "sync_seconds": sync,
         **slot_columns(_changes(state, found, members, is_live=is_live)),
         "record_version": record["record_version"],
         "live_read": is_live,
@@ -219,11 +220,12 @@ def _facts(found: Mapping[str, Any]) -> dict[str, Any]:
     """
     names = ("protocol_type", "assignor", "rebalance_mode", "generation", "idle_members", "topics")
     held = [row["assigned"] for row in found["member_rows"]]
+    record_state = "Stable" if found["member_count"] else "Empty"
     return {
         "group_type": "classic",
         **{name: found[name] for name in names},
         "members": found["member_count"],
         "static_members": found["static_count"],
         "assignment_imbalance": None if None in held else imbalance(map(len, held)),
-        "record_state": "Stable" if found["member_count"] else "Empty",
+        "record_state": record_state,
     }

@@ -103,6 +103,7 @@ def _change(
 ) -> Change:
     before, last = rebalance.before, rebalance.last
     old = () if before is None else before.members
+    assignor_before = None if before is None else before.assignor
     return Change(
         live_read=rebalance.live_read,
         is_epoch=last.generation_kind == "epoch",
@@ -116,7 +117,7 @@ def _change(
         slots=compared.slots,
         slot_before=name_slots(old, by_member_id=last.by_member_id),
         slot_now=name_slots(last.members, by_member_id=last.by_member_id),
-        assignor_before=None if before is None else before.assignor,
+        assignor_before=assignor_before,
         assignor=last.assignor,
     )
 
@@ -191,18 +192,21 @@ def _unread_seconds(departures: Sequence[Departure], reasons: Sequence[str | Non
 
 def _describe(rebalance: OpenRebalance, compared: Compared) -> dict[str, object]:
     last, slots, movement = rebalance.last, compared.slots, compared.movement
+    members_before = None
+    if slots is not None and rebalance.before is not None:
+        members_before = len(rebalance.before.members)
+    changed = {
+        name: None if slots is None else getattr(slots, name)
+        for name in ("joined", "left", "replaced")
+    }
     names = ("partitions", "moved", "necessary", "avoidable", "moved_ratio", "efficiency")
+    moved = {name: None if movement is None else getattr(movement, name) for name in names}
     return {
-        **{
-            name: None if slots is None else getattr(slots, name)
-            for name in ("joined", "left", "replaced")
-        },
-        **{name: None if movement is None else getattr(movement, name) for name in names},
+        **changed,
+        **moved,
         "rebalance_mode": last.rebalance_mode,
         "assignor": last.assignor,
-        "members_before": None
-        if slots is None or rebalance.before is None
-        else len(rebalance.before.members),
+        "members_before": members_before,
         "members_after": len(last.members),
         "leader": last.leader,
         "straggler_slot": rebalance.straggler_slot,

@@ -166,7 +166,9 @@ def _silence_seconds(last: datetime | None, until: datetime | None) -> float | N
 def _was_material(held: Sequence[PartitionPause]) -> bool | None:
     """Return True if a partition had significant lag; None if that is unknown for one."""
     found = [each.material for each in held]
-    return True if True in found else None if None in found or not found else False
+    if True in found:
+        return True
+    return None if None in found or not found else False
 
 
 def _in_seconds(milliseconds: int | None) -> float | None:

@@ -67,17 +67,18 @@ def describe_classic(answer: Row) -> dict[str, Any]:
 def describe_consumer(answer: Row) -> dict[str, Any]:
     """Describe one group of a ConsumerGroupDescribe response (KIP-848)."""
     members = answer["members"]
-    has_regex = any(member["subscribed_topic_regex"] for member in members)
+    assignor = (answer["assignor_name"] or None) if members else None
+    topics = None
+    if not any(member["subscribed_topic_regex"] for member in members):
+        topics = sorted({name for each in members for name in each["subscribed_topic_names"]})
     return {
         "group_type": "consumer",
         "protocol_type": "consumer",
-        "assignor": (answer["assignor_name"] or None) if members else None,
+        "assignor": assignor,
         "rebalance_mode": "incremental" if members else None,
         "group_epoch": answer["group_epoch"],
         "assignment_epoch": answer["assignment_epoch"],
-        "topics": None
-        if has_regex
-        else sorted({name for each in members for name in each["subscribed_topic_names"]}),
+        "topics": topics,
         "members": list(map(_describe_member, members)),
     }
 
@@ -125,7 +126,12 @@ def _facts(found: Row, before: Row) -> dict[str, Any]:
     if not found["members"] and not found["protocol_type"]:
         return {**dict.fromkeys(KEPT), "is_held": False}
     members, held = found["members"], [each["assigned"] for each in found["members"]]
-    is_known = None not in held and found["topics"] is not None
+    balance: dict[str, Any] = {}
+    if None not in held and found["topics"] is not None:
+        balance = {
+            "idle_members": held.count([]),
+            "assignment_imbalance": imbalance(map(len, held)),
+        }
     names = (
         "group_type",
         "protocol_type",
@@ -139,11 +145,7 @@ def _facts(found: Row, before: Row) -> dict[str, Any]:
         **{name: found.get(name) for name in names},
         "members": len(members),
         "static_members": sum(each["group_instance_id"] is not None for each in members),
-        **(
-            {"idle_members": held.count([]), "assignment_imbalance": imbalance(map(len, held))}
-            if is_known
-            else {}
-        ),
+        **balance,
         # in a rebalance nothing is said of them: they stay what they were
         "topics": before.get("topics") if found["topics"] is None and members else found["topics"],
         "is_held": False,

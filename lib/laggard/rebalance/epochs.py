@@ -61,10 +61,16 @@ def _new_epoch(step: Step, state: Folded, now: Sequence[Identity], *, is_upgrade
         if is_live and state.roster is not None
         else None
     )
+    joined = list(changes.joined) if changes else None
+    left = list(changes.left) if changes else None
+    replaced = list(changes.replaced) if changes else None
     before = None if state.epoch is None else state.epoch.number
+    kind = "epoch" if now else "empty"
+    if is_upgrade:
+        kind = "upgrade"
     return Epoch(
         number=number,
-        kind="upgrade" if is_upgrade else "epoch" if now else "empty",
+        kind=kind,
         source_partition=record["source_partition"],
         source_offset=record["source_offset"],
         record_timestamp=record["record_timestamp"],
@@ -72,9 +78,9 @@ def _new_epoch(step: Step, state: Folded, now: Sequence[Identity], *, is_upgrade
         gap=distance(number, before) if is_live else None,
         live_read=is_live,
         assignor=preferred_assignor(state),
-        joined=list(changes.joined) if changes else None,
-        left=list(changes.left) if changes else None,
-        replaced=list(changes.replaced) if changes else None,
+        joined=joined,
+        left=left,
+        replaced=replaced,
     )
 
 
@@ -151,12 +157,13 @@ def _epoch_row(
 ) -> Row:
     """Return columns of `generations` that the epoch itself and the rows of its members give."""
     roster = state.roster or []
+    mode = MODES[state.group_type or ""] if roster else None
     return {
         "status": "partial" if any(row["status"] == "partial" for row in members) else "ok",
         "kind": epoch.kind,
         "group_type": state.group_type,
         "protocol_type": state.group_type,
-        "rebalance_mode": MODES[state.group_type or ""] if roster else None,
+        "rebalance_mode": mode,
         "assignment_epoch": state.assignment_epoch,
         "stable_at": stable_at,
         "generation_gap": epoch.gap,
@@ -211,8 +218,9 @@ def _spread(state: Folded, rows: list[Row], history: History, *, is_live: bool) 
         return {}  # a task whose topics are not known has an unknown number of partitions
     named = assigned_places(rows)
     is_known = is_live and all(topic for topic, _ in named)
+    assigned = len(named if state.group_type == "streams" else _held_parts(state))
     return {
-        "partitions_assigned": len(named if state.group_type == "streams" else _held_parts(state)),
+        "partitions_assigned": assigned,
         "partitions_unassigned": history.topics.unassigned(group_topics(state), named)
         if is_known
         else None,
@@ -221,9 +229,5 @@ def _spread(state: Folded, rows: list[Row], history: History, *, is_live: bool) 
 
 def _held_parts(state: Folded) -> set[tuple[str, int]]:
     """Return partitions that members have, by topic id: the names of some may not be known."""
-    return {
-        (each["source"], number)
-        for member in state.members.values()
-        for each in member.assigned or ()
-        for number in each["partitions"]
-    }
+    topics = [each for member in state.members.values() for each in member.assigned or ()]
+    return {(topic["source"], number) for topic in topics for number in topic["partitions"]}

@@ -96,11 +96,12 @@ class Folded:
 
     def to_row(self) -> dict[str, Any]:
         """Return the group as a struct, with lists in place of dicts."""
+        roster = None if self.roster is None else [_row(each) for each in self.roster]
         return {
             **{name: getattr(self, name) for name in _PLAIN},
             "epoch": None if self.epoch is None else _row(self.epoch),
             "members": [_row(member) for member in self.members.values()],
-            "roster": None if self.roster is None else [_row(each) for each in self.roster],
+            "roster": roster,
             "regexes": [
                 {"regex": regex, "topics": topics} for regex, topics in self.regexes.items()
             ],
@@ -119,11 +120,12 @@ class Folded:
         """Return the group that `to_row` was given; a new one for None."""
         if row is None:
             return cls()
+        roster = None if row["roster"] is None else [Identity(**each) for each in row["roster"]]
         return cls(
             **{name: row[name] for name in _PLAIN},
             epoch=None if row["epoch"] is None else Epoch(**row["epoch"]),
             members={each["member_id"]: Member(**each) for each in row["members"] or ()},
-            roster=None if row["roster"] is None else [Identity(**each) for each in row["roster"]],
+            roster=roster,
             regexes=_pairs(row["regexes"], "regex", "topics"),
             topic_names=_pairs(row["topic_names"], "topic_id", "topic"),
             subtopologies={each["subtopology_id"]: each for each in row["subtopologies"] or ()},

@@ -101,12 +101,13 @@ def _blobs(member: Mapping[str, Any], protocol_type: str, mode: str | None) -> d
     version = subscription["version"]
     has_owned = version >= 1 and not subscription["partial"]
     owned = _flat(subscription["owned_partitions"]) if has_owned else None
+    own_generation = _known(subscription["generation_id"]) if has_owned else None
     return {
         "topics": sorted(subscription["topics"]),
         "assigned": assigned,
         "owned": owned,
         "pending_revocation": _to_revoke(owned, assigned) if mode == "cooperative" else None,
-        "own_generation": _known(subscription["generation_id"]) if has_owned else None,
+        "own_generation": own_generation,
         "rack": subscription["rack_id"],
         "subscription_version": version,
     }

@@ -26,12 +26,13 @@ def modern_facts(group: Folded) -> dict[str, Any]:
     """Return columns of `group_status` for a modern group."""
     members = list(group.members.values())
     sizes = [sum(len(each["partitions"]) for each in member.assigned or ()) for member in members]
+    group_epoch = group.epoch.number if group.epoch else None
     return {
         "group_type": group.group_type,
         "protocol_type": group.group_type,  # the same word in ListGroups
         "assignor": preferred_assignor(group),
         "rebalance_mode": MODES[group.group_type or ""] if members else None,
-        "group_epoch": group.epoch.number if group.epoch else None,
+        "group_epoch": group_epoch,
         "assignment_epoch": group.assignment_epoch,
         "members": len(members),
         "static_members": sum(member.group_instance_id is not None for member in members),

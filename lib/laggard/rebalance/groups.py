@@ -100,7 +100,9 @@ def _row(
         totals.get(name) or 0 for name in ("status_count", "is_ok_sum", "is_no_commit_sum")
     )
     unknown = total - ok - no_commit
-    status = "stale" if not tick.is_caught_up else PARTIAL if unknown else "ok"
+    status = PARTIAL if unknown else "ok"
+    if not tick.is_caught_up:
+        status = "stale"
     known_lag = totals.get("lag_sum") if ok else None
     return {
         **{name: found.get(name) for name in KEPT},

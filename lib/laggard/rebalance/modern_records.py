@@ -68,20 +68,21 @@ def _epoch(value: Struct) -> dict[str, Any]:
 def _member(kind: str, value: Struct) -> dict[str, Any]:
     timeout = value.get("rebalance_timeout_ms", -1)
     classic = value.get("classic_member_metadata")
+    session_timeout = classic["session_timeout_ms"] if classic else None
+    protocols = [each["name"] for each in classic["supported_protocols"]] if classic else None
+    # a member of a streams group subscribes to what the group's topology reads
+    topics = sorted(value["subscribed_topic_names"]) if kind != "streams" else None
     return {
         "group_instance_id": value.get("instance_id"),
         "client_id": value["client_id"],
         "client_host": value["client_host"],
         "rack": value["rack_id"],
-        "session_timeout_ms": classic["session_timeout_ms"] if classic else None,
+        "session_timeout_ms": session_timeout,
         "rebalance_timeout_ms": None if timeout == -1 else timeout,
-        # a member of a streams group subscribes to what the group's topology reads
-        "topics": sorted(value["subscribed_topic_names"]) if kind != "streams" else None,
+        "topics": topics,
         "regex": value.get("subscribed_topic_regex") or None,  # brokers write "" for none
         "server_assignor": value.get("server_assignor"),
-        "classic_protocols": [each["name"] for each in classic["supported_protocols"]]
-        if classic
-        else None,
+        "classic_protocols": protocols,
     }
 
 
@@ -91,10 +92,11 @@ def _current(kind: str, value: Struct) -> dict[str, Any]:
     pending = value.get(
         "active_tasks_pending_revocation", value.get("partitions_pending_revocation")
     )
+    member_state = states[number] if 0 <= number < len(states) else "Unknown"
     return {
         "member_epoch": value["member_epoch"],
         "previous_member_epoch": value["previous_member_epoch"],
-        "member_state": states[number] if 0 <= number < len(states) else "Unknown",
+        "member_state": member_state,
         "assigned": _parts(assigned),
         # share groups revoke at once
         "pending_revocation": None if pending is None else _parts(pending),

@@ -103,15 +103,16 @@ def add_generation(
     )
     gap = generation.generation_gap
     flags = _flags(generation, is_skewed=generation.state_timestamp is None)
+    interrupted = None
+    if gap is not None and rebalance.interrupted is not None:
+        interrupted = rebalance.interrupted + gap - 1
     return replace(
         rebalance,
         last=generation,
         generations=(*rebalance.generations, generation.generation),
         ended_at=generation.ended_at,
         sync_seconds=_add_sync(rebalance, generation),
-        interrupted=None
-        if gap is None or rebalance.interrupted is None
-        else rebalance.interrupted + gap - 1,
+        interrupted=interrupted,
         live_read=rebalance.live_read and generation.live_read,
         is_complete=is_whole(generation, rebalance.before),
         pauses=tuple(

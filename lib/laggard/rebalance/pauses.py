@@ -118,10 +118,11 @@ class PartitionPause:
             if self.newest is None
             else max(0, self.newest.committed_offset - commit.committed_offset)
         )
+        resumed_at = commit.at if is_after_end else None
         return replace(
             self,
             newest=commit,
-            resumed_at=commit.at if is_after_end else None,
+            resumed_at=resumed_at,
             excess_seconds=self.excess_seconds + self._excess(commit.at, commit.unseen),
             still_since=None,
             stopped_seconds=0.0,
@@ -248,16 +249,15 @@ def _count_records(
     stopped: Sequence[PartitionPause], busy: Sequence[PartitionPause], started_est: datetime | None
 ) -> dict[str, Any]:
     """Return record columns of the stopped partitions, and the lag of all that have traffic."""
+    replayed = (each.rewound_records if each.is_over else None for each in stopped)
+    lags_before = (None if each.last_before is None else each.last_before.lag for each in busy)
+    lags_after = (each.lag_after if each.is_over else None for each in busy)
     return {
         "records_delayed": _total_records(map(_delayed, stopped)),
-        "records_replayed": _total_records(
-            each.rewound_records if each.is_over else None for each in stopped
-        ),
+        "records_replayed": _total_records(replayed),
         "replay_bound": _total_records(_replay_bound(each, started_est) for each in stopped),
-        "lag_before": _total_records(
-            None if each.last_before is None else each.last_before.lag for each in busy
-        ),
-        "lag_after": _total_records(each.lag_after if each.is_over else None for each in busy),
+        "lag_before": _total_records(lags_before),
+        "lag_after": _total_records(lags_after),
     }
 
 

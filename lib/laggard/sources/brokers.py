@@ -148,13 +148,11 @@ class Brokers:
         A broker works in the order of requests.
         """
         asked = {leader: list(wanted) for leader, wanted in partitions.items()}
-        pending = self.start(
-            "list_offsets",
-            {
-                leader: _list_offsets_request(wanted, timestamp, isolation)
-                for leader, wanted in asked.items()
-            },
-        )
+        requests = {
+            leader: _list_offsets_request(wanted, timestamp, isolation)
+            for leader, wanted in asked.items()
+        }
+        pending = self.start("list_offsets", requests)
 
         def wait() -> dict[TopicPartition, Answer]:
             answers: dict[TopicPartition, Answer] = {}
@@ -285,11 +283,11 @@ def _list_offsets_request(
             partition_index=partition, timestamp=timestamp
         )
         by_topic.setdefault(topic, []).append(part)
-    return ListOffsetsRequest(
-        isolation_level=isolation,
-        topics=[
-            ListOffsetsRequest.ListOffsetsTopic(name=name, partitions=parts)
-            for name, parts in by_topic.items()
-        ],
-        min_version=7 if timestamp == MAX_TIMESTAMP else 2 if isolation else 1,
-    )
+    topics = [
+        ListOffsetsRequest.ListOffsetsTopic(name=name, partitions=parts)
+        for name, parts in by_topic.items()
+    ]
+    min_version = 2 if isolation else 1
+    if timestamp == MAX_TIMESTAMP:
+        min_version = 7
+    return ListOffsetsRequest(isolation_level=isolation, topics=topics, min_version=min_version)

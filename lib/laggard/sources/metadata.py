@@ -48,11 +48,12 @@ def read_partitions(topics: Sequence[Mapping[str, Any]]) -> dict[TopicPartition,
         topic_id = topic_id_text(topic.get("topic_id"))
         for partition in topic["partitions"]:
             leader, offline = partition["leader_id"], partition.get("offline_replicas")
+            replicas_offline = None if offline is None else len(offline)
             found[topic["name"], partition["partition_index"]] = Partition(
                 topic_id,
                 leader if leader >= 0 else None,
                 error_name(partition["error_code"]),
-                None if offline is None else len(offline),
+                replicas_offline,
                 partition.get("leader_epoch", -1),
             )
     return found

@@ -244,6 +244,9 @@ class Poller:
     def _offsets_partitions(self, ends: _Ends, now: Reading) -> pa.Table:
         keys = sorted(self._metadata.offsets_topic)
         stable, high = ends.stable, ends.high
+        blocked_since = [
+            self._blocked_since(key[1], high[key].offset, stable[key].offset, now) for key in keys
+        ]
         return shapes.table_of(
             shapes.OFFSETS_PARTITIONS,
             [key[1] for key in keys],
@@ -251,10 +254,7 @@ class Poller:
             _offsets(stable, keys),
             _offsets(ends.low, keys),
             [self._metadata.offsets_topic[key].leader for key in keys],
-            [
-                self._blocked_since(key[1], high[key].offset, stable[key].offset, now)
-                for key in keys
-            ],
+            blocked_since,
             [stable[key].error or high[key].error for key in keys],
         )
 

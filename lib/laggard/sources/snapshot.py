@@ -223,12 +223,10 @@ def _unpack_table(text: str, schema: pa.Schema) -> pa.Table:
     """Return the table; columns that an older version did not have are null."""
     table = pa.ipc.open_stream(base64.b64decode(text)).read_all()
     found = dict(zip(table.column_names, table.columns, strict=True))
-    return pa.table(
-        [
-            found[field.name].cast(field.type)
-            if field.name in found
-            else pa.nulls(table.num_rows, field.type)
-            for field in schema
-        ],
-        schema=schema,
-    )
+    columns = [
+        found[field.name].cast(field.type)
+        if field.name in found
+        else pa.nulls(table.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)

@@ -67,12 +67,14 @@ class LogFacts:
     ) -> Sequence[Any]:
         config = self._configs.get((key[0], found.topic_id), {})
         retention_ms = _limit(config, "retention.ms")
+        stable_offset = None if stable is None else stable.offset
+        newest_at = None if newest is None else to_moment(newest.timestamp_ms)
         return (
             key[0],
             found.topic_id,
             key[1],
-            None if stable is None else stable.offset,
-            None if newest is None else to_moment(newest.timestamp_ms),
+            stable_offset,
+            newest_at,
             found.replicas_offline,
             None if retention_ms is None else retention_ms / 1000,
             _limit(config, "retention.bytes"),

@@ -105,15 +105,16 @@ def advance(
     # between two polls members may have come and gone: their reading is no skip
     empty = {} if tick.polls_commits else _empty(facts_before, batch.records)
     skipped_to = find_skips(merged, partitions, empty, tick, limits)
+    # which of them an earlier tick has recorded is not known of offsets that were deleted since
+    rewinds = []
+    if not tick.rereads:
+        rewinds = events.new_rewinds(batch.rewinds, partition_status, partitions)
     changed = Changed(
         group_status=group_status,
         partition_status=(partition_status, partitions),
         batch=batch,
         known=known,
-        # which of them an earlier tick has recorded is not known of offsets that were deleted since
-        rewinds=[]
-        if tick.rereads
-        else events.new_rewinds(batch.rewinds, partition_status, partitions),
+        rewinds=rewinds,
         flows=changes["flows"],
         gaps=changes["gaps"],
         outcomes=partition_outcomes(partitions, pc.is_valid(skipped_to), tick),

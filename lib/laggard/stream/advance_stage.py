@@ -269,12 +269,13 @@ def gather(results: Iterable[Row]) -> Advanced:
 
 
 def _listing(snapshot: Snapshot) -> Listing:
+    coordinators = {
+        row["offsets_partition"]: row["coordinator"]
+        for row in snapshot.offsets_partitions.to_pylist()
+    }
     return Listing(
         {row["group"]: row for row in snapshot.groups.to_pylist()},
-        {
-            row["offsets_partition"]: row["coordinator"]
-            for row in snapshot.offsets_partitions.to_pylist()
-        },
+        coordinators,
         is_fresh=snapshot.groups.num_rows > 0,
         unlisted=frozenset([None, *snapshot.unlisted_brokers]),
         errors={row["group"]: row["error"] for row in snapshot.answers.to_pylist()},

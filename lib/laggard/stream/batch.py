@@ -291,13 +291,14 @@ class Batches:
             for name in STATUS_TABLES
         }
         most = self._options.max_group_partitions
+        uris = {
+            name: self._writer.file_uris(name, before[name])
+            for name in STATUS_TABLES
+            if name in before
+        }
         state = State(
             self._writer.root,
-            {
-                name: self._writer.file_uris(name, before[name])
-                for name in STATUS_TABLES
-                if name in before
-            },
+            uris,
             # as many groups of which all is refused as may have a row each
             rooms={
                 "partition_status": max(0, most - rows["partition_status"]),
@@ -323,6 +324,9 @@ class Batches:
         silent: frozenset[int] = frozenset(),
     ) -> Tick:
         options = self._options
+        written = {
+            part: end for part, end in self._written.items() if self.positions.get(part, 0) < end
+        }
         tick = next_tick(
             self.last,
             snapshot,
@@ -332,11 +336,7 @@ class Batches:
             window_seconds=options.window_seconds,
             has_history=self._has_history,
             rereads=not self._rereads.isdisjoint(source_to),
-            written={
-                part: end
-                for part, end in self._written.items()
-                if self.positions.get(part, 0) < end
-            },
+            written=written,
             silent=silent,
         )
         if not tick.has_history and (missing := sorted(tick.unread_partitions - source_to.keys())):

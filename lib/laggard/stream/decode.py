@@ -115,17 +115,15 @@ def _commits(
             record_timestamp=records.timestamp[row].as_py(), from_offset=offset_before,
             to_offset=int(columns.offset[row]), records=offset_before - int(columns.offset[row]),
         )  # fmt: skip
+    topic_ids = [
+        None if gone else columns.topic_id(row)
+        for row, gone in zip(last.tolist(), deleted.tolist(), strict=True)
+    ]
     return rows_of(
         "commit",
         len(last),
         **_key_columns(keys),
-        topic_id=pa.array(
-            [
-                None if gone else columns.topic_id(row)
-                for row, gone in zip(last.tolist(), deleted.tolist(), strict=True)
-            ],
-            pa.string(),
-        ),
+        topic_id=pa.array(topic_ids, pa.string()),
         source_partition=pa.array(records.partition[last], pa.int32()),
         source_offset=pa.array(records.offset[last], pa.int64()),
         record_timestamp=records.timestamp.take(pa.array(last)).cast(TIMESTAMP),

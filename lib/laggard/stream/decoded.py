@@ -183,12 +183,11 @@ def polled_batch(
 def _answers(snapshot: Snapshot, own: Any) -> Answers:
     rows = snapshot.answers.filter(own(snapshot.answers["group"])).to_pylist()
     gone = [row["group"] for row in rows if row["error"] == GROUP_GONE]
+    errors = {
+        row["group"]: row["error"] for row in rows if row["is_asked"] and row["error"] != GROUP_GONE
+    }
     return Answers(
-        {
-            row["group"]: row["error"]
-            for row in rows
-            if row["is_asked"] and row["error"] != GROUP_GONE
-        },
+        errors,
         {row["group"]: row["description"] for row in rows if row["description"] is not None},
         gone,
         new=[row["group"] for row in rows if row["is_new"]],

@@ -114,10 +114,9 @@ class Diagnosis:
         windows, findings, memories = settle_apart(
             evaluated, cluster, self._memories, self._options.parameters, check_rows
         )
-        completed = {
-            name: [row for each in evaluated for row in each.completed.get(name, ())]
-            for name in ("deploys", "scale_events")
-        }
+        completed = {}
+        for name in ("deploys", "scale_events"):
+            completed[name] = [row for each in evaluated for row in each.completed.get(name, ())]
         self._write(window, windows, findings, completed, memories)
         # not before it is written: a window whose write failed is evaluated again with the memory
         # of the one before it

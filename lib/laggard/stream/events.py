@@ -67,18 +67,15 @@ def partition_events(
             # a poll showed it, or a record whose event may be there
             if kind == "topic_recreated" or tick.rereads:
                 row |= {"source_partition": None, "source_offset": None}
+            event_at, records = tick.now, None
+            if is_commit:
+                event_at = row["commit_timestamp"] or tick.now
+                records = _records(row["from_offset"], row["to_offset"], row[_END])
             yield event_row(
                 kind,
                 tick,
                 {name: row[name] for name in _OF_OFFSET}
-                | {
-                    "event_at": row["commit_timestamp"]
-                    if is_commit and row["commit_timestamp"]
-                    else tick.now,
-                    "records": _records(row["from_offset"], row["to_offset"], row[_END])
-                    if is_commit
-                    else None,
-                },
+                | {"event_at": event_at, "records": records},
             )
 
 

@@ -283,13 +283,10 @@ def _flows(changed: Changed) -> pa.Table:
     Rewinds inside the batch are rows of their own.
     """
     whole = _of_topics(changed, changed.flows).select(["group", "topic", *COUNTS])
-    inside = pa.Table.from_pylist(
-        [
-            {"group": each["group"], "topic": each["topic"], "rewinds": 1}
-            for each in changed.rewinds
-        ],
-        schema=whole.schema,
-    )
+    rewinds = [
+        {"group": each["group"], "topic": each["topic"], "rewinds": 1} for each in changed.rewinds
+    ]
+    inside = pa.Table.from_pylist(rewinds, schema=whole.schema)
     return pa.concat_tables([whole, inside])
 
 

@@ -47,6 +47,7 @@ class Inputs:
     def of(self, groups: Collection[str]) -> Inputs:
         """Return a copy with these groups only."""
         wanted = set(groups)
+        refused = {group: names for group, names in self.batch.refused.items() if group in wanted}
         batch = replace(
             self.batch,
             commits=of_groups(self.batch.commits, wanted),
@@ -54,9 +55,7 @@ class Inputs:
             records=[row for row in self.batch.records if row["group"] in wanted],
             rewinds=[row for row in self.batch.rewinds if row["group"] in wanted],
             answers=self.batch.answers.of(wanted),
-            refused={
-                group: names for group, names in self.batch.refused.items() if group in wanted
-            },
+            refused=refused,
         )
         return Inputs(
             of_groups(self.partition_status, wanted), of_groups(self.group_status, wanted), batch

@@ -154,10 +154,14 @@ def _describe(outcome: Outcome) -> str | None:
 
 def _evidence(records: Records, row: int) -> dict[str, Any]:
     key, value = records.key[row].as_py(), records.value[row].as_py()
-    return {
-        "key_bytes": None if key is None else len(key),
-        "value_bytes": None if value is None else len(value),
-        "key_hex": None if key is None else key[:HEAD_BYTES].hex(),
-        "head_hex": None if value is None else value[:HEAD_BYTES].hex(),
-        "sha256": None if value is None else hashlib.sha256(value).hexdigest(),
-    }
+    names = ("key_bytes", "value_bytes", "key_hex", "head_hex", "sha256")
+    evidence: dict[str, Any] = dict.fromkeys(names)
+    if key is not None:
+        evidence |= {"key_bytes": len(key), "key_hex": key[:HEAD_BYTES].hex()}
+    if value is not None:
+        evidence |= {
+            "value_bytes": len(value),
+            "head_hex": value[:HEAD_BYTES].hex(),
+            "sha256": hashlib.sha256(value).hexdigest(),
+        }
+    return evidence

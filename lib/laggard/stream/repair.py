@@ -124,10 +124,7 @@ def _planned(job: Job, found: Found, wanted: Identity, reason: str) -> Repair:
             "new checkpoint id"
         ),
         _resumption(identity, is_other=bool(replaced)),
-        *(
-            [f"delete rows that were never published from {', '.join(unpublished)}"]
-            if unpublished
-            else []
-        ),
     ]
+    if unpublished:
+        steps.append(f"delete rows that were never published from {', '.join(unpublished)}")
     return Repair(reason, steps, job, found, identity)

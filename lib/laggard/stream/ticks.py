@@ -155,11 +155,12 @@ def batch_row(
             else None
         )
 
+    source_from = dict.fromkeys(source_to, 0) | (last["source_to"] if last else {})
     return {
         "kind": TICK if tick.is_caught_up else BACKFILL,
         "gap_seq": 0,
         "poll_id": tick.poll_id,
-        "source_from": dict.fromkeys(source_to, 0) | (last["source_to"] if last else {}),
+        "source_from": source_from,
         "source_to": dict(source_to),
         "clock": clock_column(snapshot.reading),
         "windows_closed_to": closed_to(last, tick, snapshot),

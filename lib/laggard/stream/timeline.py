@@ -28,7 +28,7 @@ class Moment:
     """The time of a tick.
 
     `elapsed` is the true time since the tick before, `shift` what is to be added to stored times of
-    our own; both None where the machine cannot tell: it was booted since.
+    our own; both None if the machine cannot tell: it was booted since.
     """
 
     now: datetime

@@ -153,8 +153,7 @@ BATCHES = Table(
             "clock",
             "struct<wall:timestamp,boot_id:string,boot_ms:bigint,awake_ms:bigint>",
             "clocks of the job's machine at the poll: wall clock (before polled_at while time is "
-            "held), "
-            "and time since that boot with suspended time and without it",
+            "held), and time since that boot with suspended time and without it",
             "gap, or a row of an older job",
         ),
         Column(
@@ -219,8 +218,7 @@ BATCHES = Table(
             "shed_keys_total",
             "bigint",
             "new partitions refused so far, counted in each tick that saw them, because "
-            "partition_status had"
-            " job.max_group_partitions rows",
+            "partition_status had job.max_group_partitions rows",
             "gap, or a row of an older job",
         ),
         Column(

@@ -97,8 +97,8 @@ EVIDENCE = (
         "log_end_offset",
         "bigint",
         "next offset of the log; with isolation read_committed in [[policy]] the last stable "
-        "offset, as no record from "
-        "there on can be read yet (but at least the committed offset, up to the log's end)",
+        "offset, as no record from there on can be read yet (but at least the committed offset, up "
+        "to the log's end)",
         "the poll has no value",
     ),
     Column(
@@ -113,12 +113,10 @@ EVIDENCE = (
     Column(
         "error",
         "string",
-        "Kafka's error name if the poll has no value; NEGATIVE_OFFSET for a commit that leaves "
-        "the group without an"
-        " offset; COMMIT_TRUNCATED for one that the offsets topic lost; "
-        "COORDINATOR_NOT_AVAILABLE if the leader of its"
-        " offsets partition has not answered for a window; ADVANCE_FAILED for a group in "
-        "quarantine",
+        "Kafka's error name if the poll has no value; NEGATIVE_OFFSET for a commit that leaves the "
+        "group without an offset; COMMIT_TRUNCATED for one that the offsets topic lost; "
+        "COORDINATOR_NOT_AVAILABLE if the leader of its offsets partition has not answered for a "
+        "window; ADVANCE_FAILED for a group in quarantine",
         "no error",
     ),
 )
@@ -152,10 +150,8 @@ LAG = (
         "lost_records",
         "bigint",
         "log_start_offset - committed_offset if positive; otherwise, in lag_windows, records "
-        "certainly lost in the"
-        " window",
-        "status is not ok or below_log_start; or, in lag_windows, the offset passed the log "
-        "start and it is unknown"
-        " what had been read by then",
+        "certainly lost in the window",
+        "status is not ok or below_log_start; or, in lag_windows, the offset passed the log start "
+        "and it is unknown what had been read by then",
     ),
 )

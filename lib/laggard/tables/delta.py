@@ -138,11 +138,12 @@ class Writer:
         delta = self._newest(table.name)
         if self._recorded(table.name) < batch_id:
             with fenced(delta, self._lease):
+                partition_by = None if table.overwritten else ["date"]
                 delta.create_write_transaction(
                     [AddAction(**asdict(file), data_change=True) for file in files],
                     mode="overwrite" if table.overwritten else "append",
                     schema=delta.schema(),
-                    partition_by=None if table.overwritten else ["date"],
+                    partition_by=partition_by,
                     commit_properties=signed(
                         self._lease, Transaction(self._app_id(table.name), batch_id)
                     ),

@@ -12,9 +12,8 @@ _NO_LAG = "fewer than 2 partitions known, or no lag"
 
 GROUP_WINDOWS = Table(
     "group_windows",
-    "One row per group, topic and window: sums, shape, trend, forecasts, sizing. The columns "
-    "from group_state on are"
-    " facts of the group, equal on each of its topics and not to be summed.",
+    "One row per group, topic and window: sums, shape, trend, forecasts, sizing. The columns from "
+    "group_state on are facts of the group, equal on each of its topics and not to be summed.",
     ("cluster", "group", "topic", "window_start"),
     (
         DATE,
@@ -205,9 +204,9 @@ GROUP_WINDOWS = Table(
         Column(
             "unseen_findings",
             "map<string,string>",
-            "open findings, also of the cluster, that this window does not show, by id: `gone` "
-            "if their condition does"
-            " not hold or their rule is muted, `unknown` if an input is missing",
+            "open findings, also of the cluster, that this window does not show, by id: `gone` if "
+            "their condition does not hold or their rule is muted, `unknown` if an input is "
+            "missing",
         ),
         Column("flags", "array<string>", "limits of the evaluation"),
     ),

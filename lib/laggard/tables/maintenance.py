@@ -151,9 +151,9 @@ def _maintain_table(
             oldest = (now - timedelta(days=retention.days(table.name))).date().isoformat()
             if min(dates_of(delta), default=oldest) < oldest:
                 delta.delete(f"date < '{oldest}'")
+        hours_kept = retention.status_files_hours if table.overwritten else retention.vacuum_hours
         delta.vacuum(
-            hours_behind
-            + (retention.status_files_hours if table.overwritten else retention.vacuum_hours),
+            hours_behind + hours_kept,
             dry_run=False,
             enforce_retention_duration=False,
             full=True,  # also what a task left that failed before its commit

@@ -251,8 +251,8 @@ GROUP_MEMBERS = Table(
 REBALANCES = Table(
     "rebalances",
     "One row per logical rebalance, written once: generations that follow each other closely are "
-    "one, and it is over"
-    " when every partition it stopped has committed again, or 10 minutes after its end.",
+    "one, and it is over when every partition it stopped has committed again, or 10 minutes after "
+    "its end.",
     ("cluster", "group", "rebalance_id"),
     (
         DATE,
@@ -436,10 +436,9 @@ GROUP_EVENTS = Table(
             "kind",
             "string",
             "group_created, group_deleted, group_type_changed, became_empty, members_returned, "
-            "offset_rewind,"
-            " offset_skip, offset_deleted, static_replacement, static_expired, partitions_added, "
-            "coordinator_changed,"
-            " topic_recreated, offsets_topic_changed, quarantined, quarantine_ended",
+            "offset_rewind, offset_skip, offset_deleted, static_replacement, static_expired, "
+            "partitions_added, coordinator_changed, topic_recreated, offsets_topic_changed, "
+            "quarantined, quarantine_ended",
         ),
         Column(
             "event_at",

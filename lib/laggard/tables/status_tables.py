@@ -86,8 +86,7 @@ PARTITION_STATUS = Table(
             "rated",
             "struct<commits:int,since_rewind:int,since_level:int,since_fall:int,lag:bigint>",
             f"state: of at most {COMMITS} commits those seen, those since the offset fell, since "
-            "the lag was 0 and"
-            " since it fell, and the lag at the newest",
+            "the lag was 0 and since it fell, and the lag at the newest",
             "a row that an older job wrote",
         ),
         Column(
@@ -102,9 +101,8 @@ PARTITION_STATUS = Table(
             "jump_excess:bigint,owed:bigint,"
             "lost:bigint>",
             "state: records/s that the group read while it was behind; its fastest jump of the "
-            "window, until the log"
-            " start is polled; records that are lost and were counted as consumed; and those "
-            "lost in the window",
+            "window, until the log start is polled; records that are lost and were counted as "
+            "consumed; and those lost in the window",
             "a row that an older job wrote",
         ),
         Column(
@@ -392,9 +390,8 @@ GROUP_STATUS = Table(
         Column(
             "outcome_counters",
             _OUTCOME_COUNTERS,
-            "per topic so far: committed offsets that skipped unread records, records that "
-            "reached the age of"
-            " slo_time_lag_seconds, and those of them not committed by then",
+            "per topic so far: committed offsets that skipped unread records, records that reached "
+            "the age of slo_time_lag_seconds, and those of them not committed by then",
         ),
         Column(
             "commit_gaps_total",
@@ -474,9 +471,9 @@ GROUP_STATUS = Table(
         Column(
             "error",
             "string",
-            "ADVANCE_FAILED: the group's tick failed, so it is in quarantine and its rows are "
-            "the last that are known;"
-            " otherwise Kafka's error name if the request for the group's offsets failed",
+            "ADVANCE_FAILED: the group's tick failed, so it is in quarantine and its rows are the "
+            "last that are known; otherwise Kafka's error name if the request for the group's "
+            "offsets failed",
             "no error",
         ),
     ),

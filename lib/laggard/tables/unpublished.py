@@ -59,9 +59,12 @@ def _find(root: str, newest_batch_id: int) -> dict[str, int]:
         bound = newest_batch_id
         if table.is_of_diagnosis:
             # without states the first window was cut off, or all states are past their retention
-            bound = (
-                min(bound, max(state)) if state else -1 if min(found) == max(found) else max(found)
-            )
+            if state:
+                bound = min(bound, max(state))
+            elif min(found) == max(found):
+                bound = -1
+            else:
+                bound = max(found)
         if max(found) > bound:
             bounds[name] = bound
     return bounds

@@ -55,9 +55,8 @@ LAG_WINDOWS = Table(
             "consumed",
             "bigint",
             "rise of the committed offset since then",
-            "as produced; also a rewind, a rise by more than the log end, a rise that may "
-            "include deleted records, or,"
-            " if commits are polled, no answer in the window",
+            "as produced; also a rewind, a rise by more than the log end, a rise that may include "
+            "deleted records, or, if commits are polled, no answer in the window",
         ),
         Column("arrival_rate", "double", "produced per second", "as produced"),
         Column("consume_rate", "double", "consumed per second", "as consumed"),
@@ -79,9 +78,8 @@ LAG_WINDOWS = Table(
         Column(
             "frozen_seconds",
             "double",
-            "how long records have been unread without progress: the shorter of the time since "
-            "the newest progress and"
-            " time_lag_seconds; 0 without lag",
+            "how long records have been unread without progress: the shorter of the time since the "
+            "newest progress and time_lag_seconds; 0 without lag",
             "status is not ok, or neither is known",
         ),
         REPEAT_COMMITS,
@@ -112,8 +110,7 @@ LAG_WINDOWS = Table(
             "matured_records",
             "bigint",
             "records that became older than slo_time_lag_seconds between the first polls of the "
-            "previous window and of"
-            " this one",
+            "previous window and of this one",
             "no service level, planned maintenance, or no such poll",
         ),
         Column(
@@ -164,8 +161,7 @@ TOPIC_WINDOWS = Table(
             "last_stable_offset",
             "bigint",
             "last stable offset: no transaction before it is open; at most log_end_offset; from "
-            "the next window's first"
-            " poll",
+            "the next window's first poll",
             "no value in that poll",
         ),
         Column(
@@ -233,8 +229,7 @@ GROUP_HISTORY = Table(
             "state_seconds",
             "map<string,double>",
             "seconds of the window in each group_state, each from the tick that saw it to the "
-            "next; their sum is less"
-            " than the window if it was not watched throughout",
+            "next; their sum is less than the window if it was not watched throughout",
         ),
         Column(
             "topic_partitions",

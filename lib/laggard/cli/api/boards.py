@@ -125,12 +125,11 @@ def partition_counts(topics: Sequence[Row]) -> dict[str, int]:
 
 
 def _evaluated(line: GroupLine, health: Health | None) -> dict[str, Any]:
+    findings = [] if health is None else health.findings
     return {
         "health": line.health,
         "finding": line.finding,
-        "findings": []
-        if health is None
-        else list(dict.fromkeys(row["code"] for row in health.findings)),
+        "findings": list(dict.fromkeys(row["code"] for row in findings)),
         "shape": line.shape,
         "trend": None if health is None else health.of_worst("trend"),
         "scale_verdict": line.verdict,

@@ -75,9 +75,10 @@ def _finite(value: Any, pointer: str, reasons: dict[str, str]) -> Any:
     if isinstance(value, (list, tuple)):
         return [_finite(each, f"{pointer}/{place}", reasons) for place, each in enumerate(value)]
     if isinstance(value, float) and not math.isfinite(value):
-        reasons[pointer] = (
-            "not_a_number" if math.isnan(value) else "infinite" if value > 0 else "minus_infinite"
-        )
+        if math.isnan(value):
+            reasons[pointer] = "not_a_number"
+        else:
+            reasons[pointer] = "infinite" if value > 0 else "minus_infinite"
         return None
     return value
 

@@ -201,7 +201,9 @@ def _number(name: str) -> float:
 
 
 def _kind(value: object) -> str:
-    return "n" if isinstance(value, (int, float)) else "s" if isinstance(value, str) else "?"
+    if isinstance(value, (int, float)):
+        return "n"
+    return "s" if isinstance(value, str) else "?"
 
 
 def _bad(after: str) -> ApiError:

@@ -62,7 +62,14 @@ def group(
         board.root, group, board.snapshot.batch.polled_at, window_seconds, drawn
     )
     entry = board.entries[group]
-    findings = diagnosis.pop("findings")
+    rebalances, findings = explained.rebalances, diagnosis.pop("findings")
+    if rebalances is not None:
+        rebalances = [
+            row | {"says": list(events_and_cost(row, explained.names, explained.limits))}
+            for row in rebalances
+        ]
+    if findings is not None:
+        findings = [row | {"words": _words(row)} for row in findings]
     return {
         "group": entry.row,
         "history": group_series(board.root, group, explained.topic, starts),
@@ -74,15 +81,8 @@ def group(
         "window_starts": starts,
         "partitions": _partitions(explained, asked["limit"], series),
         "members": facts["members"],
-        "rebalances": None
-        if explained.rebalances is None
-        else [
-            row | {"says": list(events_and_cost(row, explained.names, explained.limits))}
-            for row in explained.rebalances
-        ],
-        "findings": None
-        if findings is None
-        else [row | {"words": _words(row)} for row in findings],
+        "rebalances": rebalances,
+        "findings": findings,
         "diagnosis": diagnosis,
         "policy": asdict(board.snapshot.policies.get(group, Policy())),
         "not_known": facts["not_known"],
@@ -146,14 +146,14 @@ def _partitions(
     for row in explained.partitions[:limit]:
         place = _place(row)
         owner = owners.get(place)
+        is_of_old = place in again and row["status"] == _OF_OLD
+        history = None if is_of_old else series.get(place)
         found.append(
             row
             | named("topic", row["topic"])
             | {
                 "owner": None if owner is None else {name: owner[name] for name in _OF_OWNER},
-                "history": None
-                if place in again and row["status"] == _OF_OLD
-                else series.get(place),
+                "history": history,
             }
         )
     return found

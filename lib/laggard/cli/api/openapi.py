@@ -30,8 +30,7 @@ _GROUP = {
     "in": "path",
     "required": True,
     "description": "all behind the prefix, percent-encoded once, so that it may hold a slash; as "
-    "it is or "
-    "as shown",
+    "it is or as shown",
     "schema": {"type": "string"},
 }
 _PATHS: tuple[tuple[str, str, str, Sequence[Parameter]], ...] = (
@@ -70,9 +69,8 @@ def openapi() -> dict[str, Any]:
             "title": "laggard",
             "version": __version__,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-            "description": "Consumer lag, its causes and rebalances. Read-only. Within v1 keys "
-            "are only "
-            "added.",
+            "description": "Consumer lag, its causes and rebalances. Read-only. Within v1 keys are "
+            "only added.",
         },
         "servers": [{"url": "/"}],
         "security": [{}, {"password": []}],
@@ -102,11 +100,13 @@ def _operation(
     path: str, answer: str, text: str, parameters: Sequence[Parameter]
 ) -> dict[str, Any]:
     schema = {"$ref": f"#/components/schemas/{answer}"} if answer else {"type": "object"}
+    name = answer or "openapi"
+    operation_id = name[0].lower() + name[1:]
+    if path == "/api/v1/group":
+        operation_id = "groupByLabel"
     found: dict[str, Any] = {
         "summary": text,
-        "operationId": "groupByLabel"
-        if path == "/api/v1/group"
-        else (answer or "openapi")[0].lower() + (answer or "openapi")[1:],
+        "operationId": operation_id,
         "parameters": [*([_GROUP] if "{group}" in path else []), *map(_parameter, parameters)],
         "responses": {
             "200": {

@@ -30,12 +30,14 @@ _ADDED = {"says", "advice", "avoid", "alert", "runbook", "group_bytes", "cluster
 def explain(args: argparse.Namespace) -> int:
     """Print the page of one group, or its data."""
     remote = Remote(args)
+    at = None if args.at is None else args.at.text
+    since = None if args.since is None else args.since.text
     answer = remote.get(
         f"explain/{in_path(args.group)}",
         topic=args.topic,
         limit=_limit(args.limit),
-        at=None if args.at is None else args.at.text,
-        since=None if args.since is None else args.since.text,
+        at=at,
+        since=since,
     )
     with remote.reading():
         found, text = answer["explain"], "\n".join(answer["page"])
@@ -65,11 +67,13 @@ def _limit(asked: int | None) -> int | None:
 
 def findings(args: argparse.Namespace) -> int:
     """Print the findings."""
+    group = None if args.group == "*" else args.group
+    state = "open" if args.open else None
     parameters = {
-        "group": None if args.group == "*" else args.group,
+        "group": group,
         "code": args.code,
         "severity": args.severity,
-        "state": "open" if args.open else None,
+        "state": state,
         "since": args.since.text,
         "suppressed": "true" if args.all else None,
     }
@@ -180,11 +184,12 @@ def _rebalance_lines(rows: Sequence[Row]) -> list[RebalanceLine]:
 def _line(row: Row) -> GroupLine:
     worst = row["worst"]
     lag_is_exact, time_is_exact = row["lag"] is not None, row["time_lag_seconds"] is not None
+    lag = row["lag"] if lag_is_exact else row["lag_known"]
     return GroupLine(
         group=name_of(row, "group"),
         state=row["state"],
         members=row["members"],
-        lag=row["lag"] if lag_is_exact else row["lag_known"],
+        lag=lag,
         lag_is_exact=lag_is_exact,
         time_lag_seconds=row["time_lag_known_seconds"],
         time_lag_is_exact=time_is_exact,

@@ -77,8 +77,7 @@ _LAGS = {
     "time_lag_censored": or_null(FLAG)
     | {
         "description": "true: the oldest unread record is older than what was watched; null: no "
-        "partition "
-        "is known"
+        "partition is known"
     },
 }
 _CODE = or_null(TEXT)
@@ -213,8 +212,7 @@ _SUMMARY = {
     "evaluated_to": or_null(TIME)
     | {
         "description": "end of the newest window that the rules have evaluated; null: they have "
-        "evaluated "
-        "none"
+        "evaluated none"
     },
     "windows_behind": or_null(WHOLE)
     | {"description": "windows that have closed since; null: none was evaluated"},

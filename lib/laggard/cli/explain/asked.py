@@ -82,10 +82,13 @@ def _topic_named(explained: Explained, name: str) -> str:
         if name in (topic, escape_label(topic)):
             return topic
     group = short(explained.group["group"], 1000)
+    cause, fix = "no topic of it is known", f"laggard explain {quote(group)}"
+    if topics:
+        cause = f"it reads {listed(map(short, topics))}"
+        fix += f" --topic {quote(escape_label(topics[0]))}"
     raise LaggardError(
         f'group "{group}" has no topic "{escape_label(name)}"',
-        cause=f"it reads {listed(map(short, topics))}" if topics else "no topic of it is known",
-        fix=f"laggard explain {quote(group)}"
-        + (f" --topic {quote(escape_label(topics[0]))}" if topics else ""),
+        cause=cause,
+        fix=fix,
         exit_code=NOT_FOUND,
     )

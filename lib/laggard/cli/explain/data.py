@@ -18,6 +18,9 @@ def to_data(explained: Explained, most: int | None = None) -> dict[str, Any]:
     Of the partitions, which are in order, so many at most.
     """
     shown = explained.partitions[:most]
+    past = explained.past
+    if past is not None:
+        past = [row | {"says": says(row)} for row in past]
     return {
         "cluster": explained.batch.cluster,
         "batch_id": explained.batch.batch_id,
@@ -30,9 +33,7 @@ def to_data(explained: Explained, most: int | None = None) -> dict[str, Any]:
         "rebalances": explained.rebalances,
         "topic": explained.topic,
         "since": explained.since,
-        "past": None
-        if explained.past is None
-        else [row | {"says": says(row)} for row in explained.past],
+        "past": past,
         "not_known": [{"code": code, "text": text} for code, text in not_known(explained)],
     }
 
@@ -63,6 +64,10 @@ def _diagnosis(explained: Explained) -> dict[str, Any]:
     diagnosis = explained.diagnosis
     window = diagnosis.windows[0] if diagnosis.windows and diagnosis.is_current else {}
     found = leading(diagnosis) or {} if diagnosis.is_current else {}
+    windows = findings = suppressed = None
+    if diagnosis.is_current:
+        windows, suppressed = diagnosis.windows, diagnosis.suppressed
+        findings = [row | {"says": says(row), **steps(row, window)} for row in diagnosis.findings]
 
     return {
         "headline": headline(explained),
@@ -72,10 +77,8 @@ def _diagnosis(explained: Explained) -> dict[str, Any]:
         "verdict": window.get("scale_verdict"),
         "verdict_text": verdict_sentence(window) if window else None,
         "members_desired": window.get("members_desired"),
-        "windows": diagnosis.windows if diagnosis.is_current else None,
+        "windows": windows,
         "primary_finding_id": found.get("finding_id"),
-        "findings": [row | {"says": says(row), **steps(row, window)} for row in diagnosis.findings]
-        if diagnosis.is_current
-        else None,
-        "suppressed": diagnosis.suppressed if diagnosis.is_current else None,
+        "findings": findings,
+        "suppressed": suppressed,
     }

@@ -77,16 +77,14 @@ def _not_evaluated(explained: Explained) -> Iterator[str]:
     elif diagnosis.is_old:
         text = (
             f"The rules have evaluated up to {moment(diagnosis.evaluated_to)}, "
-            f"{diagnosis.windows_behind} windows ago:"
-            " shape, cause and verdict of now are unknown. Those of then: laggard explain "
-            f"{quote(name)}"
-            f" --at {diagnosis.evaluated_to:%Y-%m-%dT%H:%M:%S}"
+            f"{diagnosis.windows_behind} windows ago: shape, cause and verdict of now are unknown. "
+            f"Those of then: laggard explain {quote(name)} --at "
+            f"{diagnosis.evaluated_to:%Y-%m-%dT%H:%M:%S}"
         )
     else:
         text = (
-            f"The rules have evaluated up to {moment(diagnosis.evaluated_to)}, but not this "
-            "group: shape, cause"
-            " and verdict are unknown."
+            f"The rules have evaluated up to {moment(diagnosis.evaluated_to)}, but not this group: "
+            "shape, cause and verdict are unknown."
         )
     yield from paragraph(text, "  ", "  ")
 
@@ -308,13 +306,9 @@ def _drain(row: Row) -> str:
 
 
 def _when(seconds: float | None, at: str, never: str, unknown: str) -> str:
-    return (
-        unknown
-        if seconds is None
-        else never
-        if math.isinf(seconds)
-        else at.format(duration(seconds))
-    )
+    if seconds is None:
+        return unknown
+    return never if math.isinf(seconds) else at.format(duration(seconds))
 
 
 def _time(seconds: float) -> str:

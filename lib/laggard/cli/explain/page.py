@@ -154,12 +154,12 @@ def _lag(explained: Explained) -> Iterator[str]:
 def _worst_partitions(explained: Explained) -> Iterator[str]:
     behind = [row for row in explained.partitions if row["lag"]]
     reader = readers(explained)
+    partitions = [
+        _partition_cells(row, reader, no_reader(explained, row["topic"])) for row in behind[:_WORST]
+    ]
     yield from _table(
         ("WORST PARTITIONS", "LAG", "TIME LAG", "READ BY"),
-        [
-            _partition_cells(row, reader, no_reader(explained, row["topic"]))
-            for row in behind[:_WORST]
-        ],
+        partitions,
         {"LAG", "TIME LAG"},
     )
     if len(behind) > _WORST:
@@ -194,10 +194,11 @@ def _partition_cells(row: Row, reader: Mapping[Place, Row], nobody: str) -> tupl
 
 def _member_cells(line: MemberLine) -> tuple[str, ...]:
     row, held = line.row, line.partitions
+    instance = "-" if row["group_instance_id"] is None else short(row["group_instance_id"])
     return (
         _name(row["client_id"]),
         _host(row),
-        "-" if row["group_instance_id"] is None else short(row["group_instance_id"]),
+        instance,
         UNKNOWN if held is None else f"{len(row['assigned'])}: {short(ranges(held)) or UNKNOWN}",
         records(line.lag, is_exact=line.lag_is_exact),
         known_duration(line.time_lag_seconds, is_exact=line.time_lag_is_exact),

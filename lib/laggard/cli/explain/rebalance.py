@@ -108,8 +108,8 @@ def _why_unknown(row: Row) -> str:
 def _members(row: Row, names: Mapping[str, str]) -> Iterator[str]:
     if row["joined"] is None or row["left"] is None:
         yield (
-            "Which members joined and left is not known; "
-            f"{count(row['members_after'], 'member')} after."
+            f"Which members joined and left is not known; {count(row['members_after'], 'member')} "
+            "after."
         )
         return
     shown = _changes(row, names)

@@ -233,22 +233,22 @@ def read_rebalances(
 
 def _badness(row: Row) -> tuple[float, int, str, int]:
     seconds, lag = row["time_lag_seconds"], row["lag"]
-    return (
-        -(-1.0 if seconds is None else seconds),
-        -(-1 if lag is None else lag),
-        row["topic"],
-        row["partition"],
-    )
+    if seconds is None:
+        seconds = -1.0
+    if lag is None:
+        lag = -1
+    return (-seconds, -lag, row["topic"], row["partition"])
 
 
 def _no_such_group(name: str, names: list[str], batch: Batch) -> LaggardError:
     unique = near_names(name, names)
-    of = f"none of the {len(names)} groups of batch {batch.batch_id} has this name"
+    cause = f"none of the {len(names)} groups of batch {batch.batch_id} has this name"
+    fix = "laggard status"
+    if unique:
+        cause += f"; near: {listed(unique)}"
+        fix = f"laggard explain {quote(escape_label(unique[0]))}"
     return LaggardError(
-        f'no group "{escape_label(name)}"',
-        cause=f"{of}; near: {listed(unique)}" if unique else of,
-        fix=f"laggard explain {quote(escape_label(unique[0]))}" if unique else "laggard status",
-        exit_code=NOT_FOUND,
+        f'no group "{escape_label(name)}"', cause=cause, fix=fix, exit_code=NOT_FOUND
     )
 
 

@@ -27,22 +27,17 @@ SENTENCES = {
     "guards": "{finding}: not checked, as not known: {guards}.",
     "unseen": "{finding}: not seen in the newest window, which lacks an input.",
     "trend": "If the lag grows ({topics}): too few commits since it changed.",
-    "capacity": "Capacity of one member: not known. It is what a member does in {windows} in "
-    "which it is "
-    "busy,"
-    " unless half of the members do more without being busy.",
+    "capacity": "Capacity of one member: not known. It is what a member does in {windows} in which "
+    "it is busy, unless half of the members do more without being busy.",
     "loss": "When retention takes unread records ({topics}): retention, log start or rates are not "
     "known.",
     "share_group": "Lag: a share group commits no offsets, so it has none here. It may still be "
     "behind.",
     "offsets_only": "Members: this group only stores offsets and never joined, so by construction "
-    "it has no "
-    "members,"
-    " assignment or rebalances. Who commits is not recorded.",
+    "it has no members, assignment or rebalances. Who commits is not recorded.",
     "no_group_record": "Members: no record of the group was read, only its offsets.",
     "connect": "Assignment: Connect workers share connectors and tasks, not partitions, so it is "
-    "not "
-    "shown.",
+    "not shown.",
     "state": "State: neither the broker nor a record has it.",
     "coordinator": "Coordinator: the leader of the group's partition of the offsets topic is not "
     "known.",
@@ -53,13 +48,10 @@ SENTENCES = {
     "watched.",
     "untimed": "Time lag of some partitions: not watched for long enough.",
     "no_member_rows": "Members: how many there are is known, but no row says who.",
-    "older_assignment": "Members and assignment are those of {shown}, the newest that is complete;"
-    " now is "
-    "{number}.",
+    "older_assignment": "Members and assignment are those of {shown}, the newest that is complete; "
+    "now is {number}.",
     "unknown_assignment": "Members and assignment are those of {shown}; the number of the one now "
-    "is unknown, as "
-    "the"
-    " group is polled.",
+    "is unknown, as the group is polled.",
     "some_members": "Members: {rows} of {members} have a row.",
     "assignment": "Assignment: that of some members is not decodable, or they have not received "
     "one yet.",
@@ -68,14 +60,11 @@ SENTENCES = {
     "owners.",
     "older_job": "Rebalances: the job that wrote these rows does not follow them.",
     "under_way": "A rebalance that began {since} has no row yet: it gets one when every partition "
-    "has "
-    "committed again,"
-    " at the latest 10 minutes after its end.",
+    "has committed again, at the latest 10 minutes after its end.",
     "ratio": "Time in rebalance: not watched for long enough, or the begin of a rebalance is not "
     "known.",
-    "reasons": "Kafka does not record why a member left; the reason above is inferred from "
-    "commits and "
-    "returns.",
+    "reasons": "Kafka does not record why a member left; the reason above is inferred from commits "
+    "and returns.",
 }
 STATUSES = {
     "stale": "not read up to now",
@@ -89,16 +78,13 @@ STATUSES = {
 IMPOSSIBLE = "its row holds an impossible value"
 FLAGS = {
     "bootstrap": "read from history, where records may be missing: cause, members, moves and "
-    "pauses are "
-    "not evaluated",
+    "pauses are not evaluated",
     "old_record": "an old broker states no time of the join phase: begin and duration are unknown",
     "skew": "the broker states a time before the previous generation: begin and duration are "
     "unknown",
     "partial": "an assignment before or after it is not known, so moves are not counted",
     "pause_unknown": "a partition had no commit afterwards, or its commit interval or traffic is "
-    "not known, "
-    "so pauses"
-    " are unknown",
+    "not known, so pauses are unknown",
     "merge_limit": "the group did not come to rest, so the row ends in the middle",
 }
 MISSING = {  # of a rebalance: column and words

@@ -28,9 +28,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "explain",
         help="one group in plain words: state, lag, members, rebalances and what is not known",
-        description="One group in plain words: diagnosis, state, lag, members, rebalances and "
-        "what is "
-        "not known.",
+        description="One group in plain words: diagnosis, state, lag, members, rebalances and what "
+        "is not known.",
     )
     accept_spans(parser)
     parser.add_argument("group", help="name of the group, as `laggard status` prints it")

@@ -144,10 +144,8 @@ def not_known(found: Answer) -> Iterator[tuple[str, str]]:
     if found.change.partitions is not None:
         text = (
             "how keys are distributed over the new partitions is not recorded: the drain time is "
-            "for an even share, its"
-            " upper bound also for one key that makes a partition as busy as the busiest is now; "
-            "keys that move lose"
-            " their order"
+            "for an even share, its upper bound also for one key that makes a partition as busy as "
+            "the busiest is now; keys that move lose their order"
         )
         yield "keys_unknown", text
     elasticity = None if signals.scaled is None else signals.scaled.elasticity
@@ -228,8 +226,7 @@ def _of_way(found: Answer) -> Iterator[tuple[str, str]]:
     if found.plan.is_sticky and is_uneven:
         text = (
             "which partitions come together on a member with more than the others is decided by "
-            "member ids: if two busy"
-            " ones do, it takes longer than its interval says"
+            "member ids: if two busy ones do, it takes longer than its interval says"
         )
         yield "pairing_unknown", text
     if found.change.assignor is not None:

@@ -146,7 +146,12 @@ def cost_of(
     # it is the eager one of both that all can do
     if change.assignor in _EAGER and mode != "incremental":
         mode = "eager"
-    paused = float(whole) if mode == "eager" else nan if mode is None else moved.value
+    if mode == "eager":
+        paused = float(whole)
+    elif mode is None:
+        paused = nan
+    else:
+        paused = moved.value
     return Cost(1, most, moved, paused, pause, recorded, _delayed(plan, pause, paused, whole))
 
 

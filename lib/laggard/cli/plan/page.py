@@ -65,8 +65,7 @@ def _now(found: Answer) -> Iterator[str]:
     if is_yes and (row["scale_reason"] or {}).get("drain_at_desired_seconds") is not None:
         text = (
             "The verdict's drain time begins with what was unread at the newest commits, those "
-            "below with what is"
-            " unread now: they are a little longer."
+            "below with what is unread now: they are a little longer."
         )
         yield from paragraph(text, "  ", "  ")
     capacity = found.rates.capacity
@@ -175,9 +174,8 @@ def _way(found: Answer) -> Iterator[str]:
     lines = [f"{times}; partitions that move: {_number(cost.moved)}"]
     if cost.recorded and not isnan(cost.paused):
         lines.append(
-            f"each pauses {count(round(cost.paused), 'partition')} for up to "
-            f"{_pause(cost.pause)}, as"
-            f" {count(cost.recorded, 'recorded rebalance')} did, and delays "
+            f"each pauses {count(round(cost.paused), 'partition')} for up to {_pause(cost.pause)}, "
+            f"as {count(cost.recorded, 'recorded rebalance')} did, and delays "
             f"{_number(cost.delayed)} records"
         )
     else:
@@ -255,7 +253,9 @@ def _drains(span: Span) -> str:
 
 
 def _seconds(seconds: float) -> str:
-    return UNKNOWN if isnan(seconds) else "never" if isinf(seconds) else duration(seconds)
+    if isnan(seconds):
+        return UNKNOWN
+    return "never" if isinf(seconds) else duration(seconds)
 
 
 def _pause(span: Span) -> str:

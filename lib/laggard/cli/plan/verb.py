@@ -33,8 +33,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "plan",
         help="what if: load, drain time and cost with other members, assignor, rate or partitions",
         description="Forecast load of each member, drain time and cost of a change, from recorded "
-        "history. Nothing is"
-        " changed.",
+        "history. Nothing is changed.",
     )
     accept_spans(parser)
     parser.add_argument("group", help="name of the group, as `laggard status` prints it")

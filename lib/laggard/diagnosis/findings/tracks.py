@@ -105,7 +105,8 @@ def _step(
     track = replace(track, missed=track.missed + 1, held=0)
     is_over = track.missed >= (rule.close_after or parameters.close_after)
     is_gone = not is_over and track.missed >= rule.looks_every
-    return Step(track, None, CLEARED if is_over else "", GONE if is_gone else "")
+    closed = CLEARED if is_over else ""
+    return Step(track, None, closed, GONE if is_gone else "")
 
 
 def _is_of(track: Track, each: Observation) -> bool:

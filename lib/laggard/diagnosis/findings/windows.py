@@ -37,7 +37,12 @@ def _topic_columns(signals: Signals, each: TopicSignals) -> Row:
     known = each.lag[each.is_ok]
     ages = frame["time_lag"][each.is_ok, -1]
     arrival, consume = (_total(rates, committed) for rates in (each.arrival, each.consume))
-    lag = float(known.sum()) if len(known) else math.nan
+    lag = lag_max = envelope = math.nan
+    if len(known):
+        lag, lag_max = float(known.sum()), float(known.max())
+        envelope = known_sum(each.envelope[each.is_ok])
+    whole_lag = _integer(lag) if is_whole else None
+    oldest = float(np.nanmax(ages)) if np.isfinite(ages).any() else None
     trend, loss = each.trend, signals.losses.get(frame.topic, Loss(math.nan))
     drain = forecast.topic_drain_seconds(signals, each)
     backlog = math.nan if math.isnan(drain) else forecast.backlog(signals, each)
@@ -52,10 +57,10 @@ def _topic_columns(signals: Signals, each: TopicSignals) -> Row:
         "window_start": _time(int(signals.frame.windows[-1])),
         "window_end": _time(signals.frame.now_ms),
         "status": "ok" if is_whole else "partial",
-        "lag": _integer(lag) if is_whole else None,
+        "lag": whole_lag,
         "lag_known": _integer(lag),
-        "lag_max": _integer(float(known.max())) if len(known) else None,
-        "lag_envelope": _integer(known_sum(each.envelope[each.is_ok])) if len(known) else None,
+        "lag_max": _integer(lag_max),
+        "lag_envelope": _integer(envelope),
         "floor_records": _total(each.floor, committed),
         "partitions_total": int((status != "").sum()),
         "partitions_ok": int(each.is_ok.sum()),
@@ -73,7 +78,7 @@ def _topic_columns(signals: Signals, each: TopicSignals) -> Row:
         "matured_records": _sum_known(frame["matured"][:, -1]),
         "late_records": _sum_known(frame["late"][:, -1]),
         "lost_records": _sum_known(forecast.known_losses(signals, each)),
-        "max_time_lag_seconds": float(np.nanmax(ages)) if np.isfinite(ages).any() else None,
+        "max_time_lag_seconds": oldest,
         "p50_time_lag_seconds": lower_median(ages.tolist()),
         "time_lag_censored": _is_censored(each),
         **_shape_columns(each.shape),
@@ -101,6 +106,7 @@ def _topic_columns(signals: Signals, each: TopicSignals) -> Row:
 def _group_columns(signals: Signals) -> Row:
     has_members = signals.member_count is not None
     busy = [each for each in signals.members.values() if each.is_busy]
+    busy_share = len(busy) / len(signals.members) if signals.members else None
     return {
         "sub_cause": signals.sub_cause or None,
         "group_state": signals.frame.fact.get("group_state"),
@@ -108,7 +114,7 @@ def _group_columns(signals: Signals) -> Row:
         "idle_members": signals.frame.fact.get("idle_members"),
         "capacity": signals.capacity,
         "capacity_members": sum(not math.isnan(each.capacity) for each in signals.members.values()),
-        "busy_share": len(busy) / len(signals.members) if signals.members else None,
+        "busy_share": busy_share,
         **_changes(signals),
         "time_in_rebalance_ratio": signals.time_in_rebalance,
         "members_ceiling": signals.ceiling if has_members else None,

@@ -245,21 +245,25 @@ def from_json(text: str | None) -> Memory:
 
 def _read(text: str) -> Memory:
     found = json.loads(text)
-    scaled = found.get("scaled")
+    trends = {topic: (name, weak) for topic, (name, weak) in found.get("trends", {}).items()}
+    busy = {
+        slot: tuple((at, rate) for at, rate in each) for slot, each in found.get("busy", {}).items()
+    }
+    scaled = None if found.get("scaled") is None else Scaled(*found["scaled"])
+    costly = tuple((topic, partition) for topic, partition in found.get("costly", []))
+    sizes = tuple(found.get("sizes", ()))
+    tracks = tuple(
+        Track(**(each | {"partitions": tuple(each["partitions"])}))
+        for each in found.get("tracks", [])
+    )
     return Memory(
-        {topic: (name, weak) for topic, (name, weak) in found.get("trends", {}).items()},
-        {
-            slot: tuple((at, rate) for at, rate in each)
-            for slot, each in found.get("busy", {}).items()
-        },
-        None if scaled is None else Scaled(*scaled),
-        tuple((topic, partition) for topic, partition in found.get("costly", [])),
+        trends,
+        busy,
+        scaled,
+        costly,
         found.get("capacity", nan),
-        tuple(found.get("sizes", ())),
-        tuple(
-            Track(**(each | {"partitions": tuple(each["partitions"])}))
-            for each in found.get("tracks", [])
-        ),
+        sizes,
+        tracks,
         found.get("episode_ms"),
         found.get("quiet", 0),
     )

@@ -231,16 +231,12 @@ class Grid:
                 values[:, is_later], codes[:, is_later] = np.nan, 0
             if not has_row.all():
                 values, codes = (each.compress(has_row, axis=1) for each in (values, codes))
-            yield Part(
-                key,
-                self._partitions[low:high][has_row],
-                is_known[has_row],
-                dict(zip(self._numbers, values, strict=True)),
-                {
-                    name: texts[own]
-                    for name, texts, own in zip(self._names, self._texts, codes, strict=True)
-                },
-            )
+            numbers = dict(zip(self._numbers, values, strict=True))
+            names = {
+                name: texts[own]
+                for name, texts, own in zip(self._names, self._texts, codes, strict=True)
+            }
+            yield Part(key, self._partitions[low:high][has_row], is_known[has_row], numbers, names)
 
 
 def _placed(

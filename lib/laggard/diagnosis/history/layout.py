@@ -316,13 +316,13 @@ def _held_back(part: Part) -> dict[int, list[Row]]:
     They are returned if they differ in any window.
     """
     stable, end = part.numbers["stable"], part.numbers["end"]
-    return {
-        int(part.partitions[row]): [
+    rows: dict[int, list[Row]] = {}
+    for row in np.flatnonzero((stable < end).any(axis=1)):
+        rows[int(part.partitions[row])] = [
             {column: _offset(part.numbers[name][row, at]) for name, column in LOG_ENDS.items()}
             for at in np.flatnonzero(part.is_known[row])
         ]
-        for row in np.flatnonzero((stable < end).any(axis=1))
-    }
+    return rows
 
 
 def _offset(value: float) -> int | None:

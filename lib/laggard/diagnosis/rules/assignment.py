@@ -388,8 +388,7 @@ def find_avoidable(frame: GroupFrame) -> Avoidable:
     HYGIENE,
     says="Each rebalance of this large group stops every partition.",
     is_not="a fault: it is the cost of each rebalance. Joins over several topics may need the "
-    "range "
-    "assignor.",
+    "range assignor.",
     advice=(
         (
             "change to cooperative-sticky in two rolling restarts: first add it to the assignors, "

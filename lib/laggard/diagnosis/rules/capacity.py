@@ -45,8 +45,8 @@ BURST_FALLS = fixed("burst_falls", 3, "windows in which the lag fell, before the
 # what partitions cost stands wherever more of them are advised
 MORE_PARTITIONS = (
     "Add partitions only as a last step and once, for the expected peak with a margin: their "
-    "number never goes down,"
-    " each costs metadata and longer rebalances, and keys move to other partitions."
+    "number never goes down, each costs metadata and longer rebalances, and keys move to other "
+    "partitions."
 )
 CATCHING_UP = frozenset({"members_returned", "group_created", "offset_rewind"})  # kinds of events
 
@@ -57,9 +57,8 @@ CATCHING_UP = frozenset({"members_returned", "group_created", "offset_rewind"}) 
     CAUSE,
     says="All partitions fall behind together: the members consume less than arrives.",
     is_not=(
-        "lag from a deploy, a rebalance, a replay or a new group that catches up, nor from one "
-        "hot partition:"
-        " these look the same in the sum, but differ by partition and over time."
+        "lag from a deploy, a rebalance, a replay or a new group that catches up, nor from one hot "
+        "partition: these look the same in the sum, but differ by partition and over time."
     ),
     advice=(
         "Add members up to members_desired; never more than members_ceiling.",
@@ -114,7 +113,9 @@ def capacity_shortage(signals: Signals) -> list[Observation]:
         "lag_records": signals.lag,
         "time_in_rebalance_ratio": signals.time_in_rebalance,
     }
-    in_step = "" if topic.in_step is None else "yes" if topic.in_step else "no"
+    in_step = ""
+    if topic.in_step is not None:
+        in_step = "yes" if topic.in_step else "no"
     missing = isnan(signals.capacity) + (not signals.sub_cause) + isnan(signals.time_in_rebalance)
     found = Observation(
         "CAPACITY_SHORTAGE",
@@ -287,8 +288,7 @@ def at_partition_ceiling(signals: Signals) -> list[Observation]:
     says="Arrivals were far above normal for a short time; the backlog is draining.",
     is_not=(
         "a shortage: arrivals are back to normal and the lag falls. Without a baseline from the "
-        "day before"
-        " it is not reported."
+        "day before it is not reported."
     ),
     advice=("Wait for drain_seconds.", "Check whether the backlog breaks the time-lag objective."),
     not_more=("Do not add members for a burst that drains by itself.",),

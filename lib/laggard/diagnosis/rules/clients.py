@@ -89,8 +89,7 @@ def _newest(signals: Signals, name: str, windows: int) -> float:
     is_not="lag, nor a problem of this group alone: the load is on its coordinator.",
     advice=("commit once per batch instead of once per record",),
     falsifier="the timestamps of these commits span a longer time than the windows in which they "
-    "were "
-    "counted",
+    "were counted",
     open_after=1,
 )
 def commit_rate_high(signals: Signals) -> Iterator[Observation]:
@@ -123,11 +122,9 @@ def commit_rate_high(signals: Signals) -> Iterator[Observation]:
     "AUTOCOMMIT_PATTERN",
     HYGIENE,
     says=(
-        "The group commits at regular intervals, independent of arrivals, as auto-commit does. "
-        "If a member dies,"
-        " records that it committed before it had processed them are not read again. Commits do "
-        "not show whether there"
-        " are any."
+        "The group commits at regular intervals, independent of arrivals, as auto-commit does. If "
+        "a member dies, records that it committed before it had processed them are not read again. "
+        "Commits do not show whether there are any."
     ),
     is_not=(
         "a fault, nor proof of auto-commit: a timer in the application looks the same, and no "
@@ -243,14 +240,12 @@ _TIGHT_GAP_PERCENT = fixed("tight_gap_percent", 99, "percentile of the gaps betw
     advice=(
         (
             "set session.timeout.ms to at least 3 × heartbeat.interval.ms; 45 s and 3 s are "
-            "today's "
-            "defaults"
+            "today's defaults"
         ),
         "declare the heartbeat interval of this group if it is a different one",
     ),
     falsifier="the session timeout holds three of the heartbeat intervals that are declared for "
-    "the "
-    "group",
+    "the group",
     open_after=1,
 )
 def timeout_ratio(signals: Signals) -> Iterator[Observation]:
@@ -300,13 +295,11 @@ def timeout_ratio(signals: Signals) -> Iterator[Observation]:
     avoid=(
         (
             "do not set the session timeout far above what restarts need: a dead member's "
-            "partitions "
-            "wait that long"
+            "partitions wait that long"
         ),
     ),
     falsifier="the longest gaps between commits stay as long when fewer records arrive: a timer "
-    "causes "
-    "them",
+    "causes them",
 )
 def timeout_tight(signals: Signals) -> Iterator[Observation]:
     """The longest batches take nearly the poll interval, or restarts nearly the session timeout."""

@@ -134,11 +134,9 @@ RULE_FAILED = Rule(
         "about the group is unknown."
     ),
     how=(
-        "The engine catches the error. The subject is the rule, or the step: layout (recorded "
-        "rows to arrays),"
-        " evaluation, findings (rows to write) or memory. Other rules and groups are evaluated "
-        "as usual, and the"
-        " next window tries again."
+        "The engine catches the error. The subject is the rule, or the step: layout (recorded rows "
+        "to arrays), evaluation, findings (rows to write) or memory. Other rules and groups are "
+        "evaluated as usual, and the next window tries again."
     ),
     is_not="a fault of the group: the fault is in laggard.",
     advice=("report the error and the job's log",),
@@ -216,8 +214,7 @@ def group_quarantined(
     ),
     advice=("find it on the coordinator: kafka-transactions.sh find-hanging",),
     falsifier="every commit that appears after the transaction has ended also has a timestamp "
-    "after "
-    "its end",
+    "after its end",
     inhibits=(suppresses(LAG_CAUSE, "PARTITION_STALLED", "COMMITS_STOPPED", "EMPTY_WITH_LAG"),),
     rank=30,
     open_after=1,

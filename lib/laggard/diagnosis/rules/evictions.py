@@ -39,8 +39,7 @@ _ELSEWHERE_SECONDS = fixed(
 )
 _LOG_LINES = (
     "Java logs 'sending LeaveGroup request' with the poll timeout, and 'Attempt to heartbeat "
-    "failed since group is"
-    " rebalancing'; Go clients log 'maybe rebalancing'"
+    "failed since group is rebalancing'; Go clients log 'maybe rebalancing'"
 )
 
 

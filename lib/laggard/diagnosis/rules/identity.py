@@ -95,8 +95,7 @@ def subscription_divergent(signals: Signals) -> Iterator[Observation]:
     avoid=(
         (
             "do not set the session timeout far above what restarts need: a dead member's "
-            "partitions "
-            "wait that long"
+            "partitions wait that long"
         ),
     ),
     falsifier="commits of the member are recorded during its absence",
@@ -164,9 +163,10 @@ def static_duplicate(signals: Signals) -> Iterator[Observation]:
     for each in find_flips(signals.membership) if has_members(signals) else ():
         hosts = len(set(each.hosts))
         if each.flips >= _ID_FLIPS and hosts >= _ID_HOSTS:
+            severity = PAGE if signals.is_material else WARN
             yield Observation(
                 "STATIC_DUPLICATE",
-                PAGE if signals.is_material else WARN,
+                severity,
                 subject=each.instance_id,
                 confidence=CONFIDENCE if each.returns else _NEVER_BACK_CONFIDENCE,
                 evidence={"flips": float(each.flips), "hosts": float(hosts)},

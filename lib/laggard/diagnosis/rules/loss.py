@@ -47,9 +47,8 @@ _FEW_JUMPS_CONFIDENCE = fixed(
     SYMPTOM,
     says="More records are late than the service level allows.",
     is_not=(
-        "a cause: it only shows that users are affected. A group that commits less often than "
-        "its level allows is not"
-        " evaluated."
+        "a cause: it only shows that users are affected. A group that commits less often than its "
+        "level allows is not evaluated."
     ),
     advice=("act on the primary cause",),
     falsifier="a replay of the hour counts no more late records than the objective allows",
@@ -95,31 +94,26 @@ def time_lag_slo_breach(signals: Signals) -> list[Observation]:
     SYMPTOM,
     says="Retention deleted records that the group had not read.",
     is_not=(
-        "lag: those records can never be read. After a jump past the log start, only records "
-        "that the reader's pace"
-        " cannot explain count, so more may be lost. It is less serious on a compacted topic, or "
-        "if somebody deleted"
-        " the records."
+        "lag: those records can never be read. After a jump past the log start, only records that "
+        "the reader's pace cannot explain count, so more may be lost. It is less serious on a "
+        "compacted topic, or if somebody deleted the records."
     ),
     advice=(
         "treat it as an incident: the records are gone for this group",
         "raise retention before anything else",
     ),
     falsifier=(
-        "the next commit of the partition lies below the log start that was recorded; or, after "
-        "a jump, the"
-        " reader's own records show that it had read the deleted ones"
+        "the next commit of the partition lies below the log start that was recorded; or, after a "
+        "jump, the reader's own records show that it had read the deleted ones"
     ),
     open_after=1,
     close_after=15,  # a reader that is overtaken is so again with each segment that is deleted
 )
 def data_lost(signals: Signals) -> list[Observation]:
-    """A reader that is behind has its offset below the log start, or jumped over records.
+    """A reader that is behind has its offset below the log start, or jumped over deleted records.
 
-    The records were deleted, and the jumps are faster than it reads.
-
-    One that keeps up and commits less often than retention deletes may have read on since its
-    commit: not known.
+    A jump counts if it is faster than the reader. One that keeps up and commits less often than
+    retention deletes may have read on since its commit: not known.
     """
     found = []
     for each in signals.topics:
@@ -184,20 +178,16 @@ def data_loss_forecast(signals: Signals) -> list[Observation]:
         is_unread = bool(each.is_stalled[row]) or not signals.member_count
         if not (is_losing or is_unread or is_overtaken or _grows(signals, each, row)):
             continue
+        is_precise = loss.jumps >= FEW_JUMPS
+        confidence = _FEW_JUMPS_CONFIDENCE if is_overtaken and not is_precise else CONFIDENCE
         found.append(
             Observation(
                 "DATA_LOSS_FORECAST",
                 severity=_severity_of(signals, loss),
                 topic=each.frame.topic,
-                confidence=_FEW_JUMPS_CONFIDENCE
-                if is_overtaken and loss.jumps < FEW_JUMPS
-                else CONFIDENCE,
+                confidence=confidence,
                 evidence={"loss_seconds": loss.seconds, "partition": float(loss.partition)},
-                guards={
-                    "log start seen to jump three times": PASS
-                    if loss.jumps >= FEW_JUMPS
-                    else UNKNOWN
-                },
+                guards={"log start seen to jump three times": PASS if is_precise else UNKNOWN},
             )
         )
     return found
@@ -274,10 +264,11 @@ def offsets_expiry_forecast(signals: Signals) -> list[Observation]:
         <= signals.parameters.expiry_warn_hours * HOUR
     ):
         return []
+    severity = PAGE if left <= signals.parameters.expiry_page_hours * HOUR else WARN
     return [
         Observation(
             "OFFSETS_EXPIRY_FORECAST",
-            severity=PAGE if left <= signals.parameters.expiry_page_hours * HOUR else WARN,
+            severity=severity,
             evidence={"expiry_seconds": max(0.0, left), "offsets_retention_minutes": retention},
             evidence_text={
                 "empty_since": str(empty_since),

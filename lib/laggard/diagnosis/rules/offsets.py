@@ -101,8 +101,7 @@ def offset_skip(signals: Signals) -> Iterator[Observation]:
         "reset the group's offsets",
     ),
     falsifier="the next poll finds the log end at or above the committed offset, under the same "
-    "topic "
-    "id",
+    "topic id",
     inhibits=(suppresses("PARTITION_STALLED", "OFFSET_REWIND", "DATA_LOST"),),
     rank=40,
     open_after=1,
@@ -261,7 +260,7 @@ def partitions_added(signals: Signals) -> Iterator[Observation]:
 def topic_recreated(signals: Signals) -> Iterator[Observation]:
     """The topic has another id: by its event, or by the id that the group had.
 
-    The latter counts if the change was not observed.
+    The group's id counts if the change was not observed.
     """
     yield from _reported("TOPIC_RECREATED", "topic_recreated", signals)
     recreated = {row["topic"] for row in signals.frame.events if row["kind"] == "topic_recreated"}

@@ -51,9 +51,8 @@ _UNNAMED_CONFIDENCE = fixed("unnamed_confidence", 0.6, "confidence while the mem
 _COMMIT_GAP_PERCENT = fixed("commit_gap_percent", 95, "percentile of the commit intervals")
 _SCALING = {"member_join", "member_left"}
 _LOG_LINES = (
-    "logs to read: Java 'sending LeaveGroup request' and 'Attempt to heartbeat failed since "
-    "group is rebalancing',"
-    " Go clients 'maybe rebalancing'"
+    "logs to read: Java 'sending LeaveGroup request' and 'Attempt to heartbeat failed since group "
+    "is rebalancing', Go clients 'maybe rebalancing'"
 )
 
 
@@ -75,8 +74,7 @@ _LOG_LINES = (
     ),
     not_more=("do not add consumers: each one that joins starts another rebalance",),
     falsifier="the rows of rebalances, once written, combine these generations into fewer "
-    "rebalances "
-    "than the limit",
+    "rebalances than the limit",
     thresholds=("storm_count", "storm_seconds", "storm_ratio", "storm_mtbr"),
     inhibits=(WHILE_REBALANCING,),
     groups=(REBALANCING,),
@@ -141,8 +139,7 @@ def _is_static(members: Sequence[Row]) -> bool:
     says="Rebalances start but do not end with an assignment.",
     is_not=(
         "a long rebalance: this one assigns no partitions. Generations missing from history read "
-        "at a catch-up do not"
-        " count."
+        "at a catch-up do not count."
     ),
     advice=(
         (

@@ -149,13 +149,12 @@ def _codes(inhibition: Inhibition) -> frozenset[str]:
     return frozenset(rule.code for rule in RULES if rule.code in named or named & set(rule.groups))
 
 
+_INHIBITING = (
+    *((rule.code, rule.inhibits) for rule in RULES),
+    *((condition.name, condition.inhibits) for condition in CONDITIONS),
+)
 EDGES: tuple[Edge, ...] = tuple(
-    Edge(by, _codes(each), each)
-    for by, inhibits in (
-        *((rule.code, rule.inhibits) for rule in RULES),
-        *((condition.name, condition.inhibits) for condition in CONDITIONS),
-    )
-    for each in inhibits
+    Edge(by, _codes(each), each) for by, inhibits in _INHIBITING for each in inhibits
 )
 
 

@@ -68,7 +68,9 @@ class Observation:
     @property
     def state(self) -> str:
         """It holds, fails by a guard, or abstains."""
-        return FAILS if FAIL in self.guards.values() else ABSTAINS if self.abstains else HOLDS
+        if FAIL in self.guards.values():
+            return FAILS
+        return ABSTAINS if self.abstains else HOLDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +189,9 @@ _BURN_LONG_WINDOWS = fixed("burn_long_windows", 60, "windows")
 
 def passes(fine: bool | None) -> str:  # noqa: FBT001 -- the name of the function is the question
     """Return the result of a guard: pass, fail, or unknown for None."""
-    return UNKNOWN if fine is None else PASS if fine else FAIL
+    if fine is None:
+        return UNKNOWN
+    return PASS if fine else FAIL
 
 
 def guard(is_bad: bool | None) -> str:  # noqa: FBT001 -- it is what is evaluated

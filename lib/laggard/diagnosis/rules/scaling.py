@@ -79,14 +79,12 @@ _BUSY_HOURS = fixed("busy_hours", 20.0, "h that must be recorded")
     says="Lag rose because a rolling deploy replaced the members one batch after the other.",
     is_not=(
         "a shortage: the lag began with the deploy and drains after it. If arrivals rose at the "
-        "same time, it"
-        " is not reported."
+        "same time, it is not reported."
     ),
     advice=(
         (
-            "use static membership: give each member a group.instance.id that stays the same "
-            "after a "
-            "restart"
+            "use static membership: give each member a group.instance.id that stays the same after "
+            "a restart"
         ),
         "set the session timeout above the time that a restart takes",
         "use the cooperative-sticky assignor, so that only moved partitions stop",
@@ -112,9 +110,10 @@ def deploy_lag_spike(signals: Signals) -> Iterator[Observation]:
     )
     if cost.is_spike and not is_over:
         is_known = not math.isnan(cost.arrival_ratio)
+        severity = WARN if _is_costly(signals, cost) else INFO
         yield Observation(
             "DEPLOY_LAG_SPIKE",
-            WARN if _is_costly(signals, cost) else INFO,
+            severity,
             evidence=_cost_evidence(signals, deploy, cost),
             evidence_text={"state": deploy.state, "rebalance_mode": deploy.mode},
             guards={
@@ -313,9 +312,10 @@ def scale_zero_cold_start(signals: Signals) -> Iterator[Observation]:
     if found is None or found.is_caught_up or not has_assignments(signals):
         return
     if found.backlog_records > sum(known_sum(topic.floor) for topic in signals.topics):
+        severity = WARN if burns_slo(signals.frame, signals.policy.slo_objective) else INFO
         yield Observation(
             "SCALE_ZERO_COLD_START",
-            WARN if burns_slo(signals.frame, signals.policy.slo_objective) else INFO,
+            severity,
             evidence={
                 "cold_seconds": found.waited_seconds,
                 "empty_seconds": (found.returned_at - found.empty_at).total_seconds(),

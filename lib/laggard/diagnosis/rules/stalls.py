@@ -58,8 +58,7 @@ ALL_SILENT_SHARE = fixed(
         "silent: then restart that one member",
         (
             "repeating: read the record at that offset, and look for a retry loop or a pause at "
-            "the "
-            "owner"
+            "the owner"
         ),
         "repeating: skip the record or send it to a dead-letter topic only if it is to blame",
     ),
@@ -71,15 +70,13 @@ ALL_SILENT_SHARE = fixed(
     open_after=1,
 )
 def partition_stalled(signals: Signals) -> list[Observation]:
-    """The committed offset does not move with more to read, past the owner's commit interval.
+    """The committed offset does not move though there is more to read.
 
-    The time is longer than that interval explains.
-
-    That is at least three intervals and a minute. If the owner commits nothing at all, it is at
-    least two minutes, and a minute more than the session timeout: the owner may be in a long
-    batch, or dead and not yet evicted. While four of five partitions of a group do not move, no
-    single one counts as stalled. A finding stays open until an offset moves or nothing is left to
-    read.
+    It lasts longer than its owner's commit interval explains: at least three intervals and a
+    minute. If the owner commits nothing at all, it is at least two minutes, and a minute more than
+    the session timeout: the owner may be in a long batch, or dead and not yet evicted. While four
+    of five partitions of a group do not move, no single one counts as stalled. A finding stays open
+    until an offset moves or nothing is left to read.
     """
     stalled = [
         (each, int(row)) for each in signals.topics for row in np.flatnonzero(each.is_stalled)
@@ -260,7 +257,9 @@ def _stall(
     lag = sum(known_lag)
     evidence = {"frozen_seconds": float(min(each.frame["frozen"][at, -1] for each, at in places))}
     evidence |= {"lag_records": lag} if known_lag else {}
+    partitions: tuple[int, ...] = ()
     if len(places) == 1:
+        partitions = (int(topic.frame.partitions[row]),)
         evidence |= {
             "committed_offset": float(topic.frame["committed"][row, -1]),
             "repeat_commits": float(topic.frame["repeats"][row, -1]),
@@ -272,9 +271,7 @@ def _stall(
         "PARTITION_STALLED",
         severity=severity,
         topic=topics.pop() if len(topics) == 1 else "",
-        partitions=tuple(int(each.frame.partitions[at]) for each, at in places)
-        if len(places) == 1
-        else (),
+        partitions=partitions,
         subject=subject,
         evidence=evidence,
         evidence_text={
@@ -291,7 +288,9 @@ def _stall(
 
 def _kind_of(places: list[tuple[TopicSignals, int]]) -> str:
     kinds = {each.stall_kind[at] for each, at in places}
-    return kinds.pop() if len(kinds) == 1 else UNKNOWN_KIND if UNKNOWN_KIND in kinds else "silent"
+    if len(kinds) == 1:
+        return kinds.pop()
+    return UNKNOWN_KIND if UNKNOWN_KIND in kinds else "silent"
 
 
 def _guards(signals: Signals, places: list[tuple[TopicSignals, int]], kind: str) -> dict[str, str]:

@@ -54,8 +54,7 @@ _ATTRIBUTION = ("attr_explained", "attr_purity", "attr_p")
 # what other keys cost stands wherever they are advised
 OTHER_KEYS = (
     "Changing the key breaks consumers that rely on it: old records stay where they are and the "
-    "order per key is lost"
-    " at the switch. Plan a new topic."
+    "order per key is lost at the switch. Plan a new topic."
 )
 MILD_FACTOR = fixed(
     "mild_factor", 0.9, "of the confidence, for a member that is slower, but not by much"
@@ -70,8 +69,8 @@ CORRELATED_GROUPS = fixed("correlated_groups", 2, "groups of different clients")
     says="A few partitions get more records than one member can handle.",
     is_not=(
         "what a slow owner leaves, nor records that take longer: each of them gets more than the "
-        "best member ever"
-        " read, or has an owner that reads nearly as much. An owner may be slow besides."
+        "best member ever read, or has an owner that reads nearly as much. An owner may be slow "
+        "besides."
     ),
     advice=(
         "Sample keys of these partitions: look for one large tenant, or a constant or missing key.",
@@ -91,9 +90,7 @@ CORRELATED_GROUPS = fixed("correlated_groups", 2, "groups of different clients")
     open_after=2,
 )
 def hot_partition(signals: Signals) -> list[Observation]:
-    """Lag is on partitions with more records than one owner can consume, or overtaken meanwhile.
-
-    Retention then overtakes them.
+    """Lag is on partitions that get more than an owner can consume, or that retention overtakes.
 
     While the hot partition changes from window to window, a finding stays open for those that were
     hot lately.
@@ -267,14 +264,12 @@ def proven_costly(signals: Signals) -> tuple[tuple[str, int], ...]:
     "than it did before.",
     is_not=(
         "a member that was assigned more than others and does as much as ever "
-        "(ASSIGNMENT_IMBALANCE), nor one in the"
-        " middle of a deploy."
+        "(ASSIGNMENT_IMBALANCE), nor one in the middle of a deploy."
     ),
     advice=(
         (
             "Look at that instance: garbage collection, CPU limit, a busy neighbour, its "
-            "connection "
-            "to the sink."
+            "connection to the sink."
         ),
         "Restart or replace it only after that.",
     ),
@@ -297,8 +292,7 @@ def slow_member(signals: Signals) -> list[Observation]:
     CAUSE,
     says=(
         "All members on one host consume less than the others can. If they have more to do than "
-        "these: less than they"
-        " did before."
+        "these: less than they did before."
     ),
     is_not="one slow member: at least two on the host are slow, and others elsewhere are not.",
     advice=(

@@ -51,9 +51,9 @@ _SILENT_INTERVALS = fixed("silent_intervals", 5, "commit intervals")
     open_after=1,
 )
 def empty_with_lag(signals: Signals) -> Iterator[Observation]:
-    """Records wait, the group has had no member for ten minutes, and no client commits.
+    """Records wait, and the group has had no member for ten minutes.
 
-    A client would commit at the interval seen so far.
+    Nobody commits at the interval seen so far.
     """
     if signals.state not in EMPTY or not _is_behind(signals) or not _has_no_members(signals):
         return
@@ -79,8 +79,7 @@ def empty_with_lag(signals: Signals) -> Iterator[Observation]:
     CAUSE,
     says="The group has members and records arrive, but no partition is committed.",
     is_not="one stalled partition: all are affected. A group that never committed keeps its "
-    "offsets "
-    "elsewhere.",
+    "offsets elsewhere.",
     advice=(
         "look for a hang or an outage of the system that they write to",
         "look for failed commits in the members' logs",
@@ -159,8 +158,7 @@ def _silence_seconds(signals: Signals) -> float:
     advice=(
         (
             "if the topic was dropped from the subscription by mistake, subscribe to it again "
-            "before "
-            "its offsets expire"
+            "before its offsets expire"
         ),
         "if not, delete its offsets: kafka-consumer-groups.sh --delete-offsets",
     ),

@@ -188,15 +188,17 @@ def topic_signals(
     )
     is_in_step, iqr = trend.in_step(slopes, arrival[:, -1], parameters)
     grows = np.where(slopes > 0, slopes, 0.0)
+    poll_interval_seconds = session_seconds = 0.0
+    if has_members:
+        poll_interval_seconds = longest_seconds(group, "rebalance_timeout_ms")
+        session_seconds = longest_seconds(group, "session_timeout_ms")
     kinds = stall.stalls(
         frame,
         has_members=has_members,
         window_seconds=group.window_seconds,
         parameters=parameters,
-        poll_interval_seconds=longest_seconds(group, "rebalance_timeout_ms")
-        if has_members
-        else 0.0,
-        session_seconds=longest_seconds(group, "session_timeout_ms") if has_members else 0.0,
+        poll_interval_seconds=poll_interval_seconds,
+        session_seconds=session_seconds,
         hidden_seconds=0.0 if group.hidden is None else float(np.nan_to_num(group.hidden.most[-1])),
         settled_seconds=_settled_seconds(group),
         floor=floors.momentary[:, -1],

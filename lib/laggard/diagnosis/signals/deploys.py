@@ -391,16 +391,11 @@ def restarts(steps: Sequence[Change], evicted: Iterable[datetime]) -> set[dateti
     """
     found = set(evicted)
     for index, first in enumerate(steps):
-        is_open = len(first.left) == 1 or first.at in found
+        is_new = first.at not in found
+        is_open = len(first.left) == 1 or not is_new
         later = (each for each in steps[index + 1 :] if each.at not in found)
-        back = next(
-            (
-                each
-                for each in later
-                if _is_back(first, each, is_open=is_open, is_new=first.at not in found)
-            ),
-            None,
-        )
+        undoing = (each for each in later if _is_back(first, each, is_open=is_open, is_new=is_new))
+        back = next(undoing, None)
         if back is not None:
             found |= {first.at, back.at}
     return found

@@ -46,14 +46,12 @@ def drains_soon_in(signals: Signals) -> float:
 
     An owner reads its partitions in turn: their lag counts together.
     """
-    return max(
-        (
-            owner_drains_in(topic, slot)
-            for topic in signals.topics
-            for slot in sorted(owners_of_lag(topic))
-        ),
-        default=nan,
-    )
+    seconds = [
+        owner_drains_in(topic, slot)
+        for topic in signals.topics
+        for slot in sorted(owners_of_lag(topic))
+    ]
+    return max(seconds, default=nan)
 
 
 def owners_of_lag(topic: TopicSignals) -> set[str]:

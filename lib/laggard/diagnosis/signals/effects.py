@@ -68,7 +68,7 @@ def newest_scale_out(signals: Signals) -> Scaled | None:
     """Return what the newest scale-out brought; None if nothing is known.
 
     It leaves the recorded hour, but what limits the members does not go by itself: it is remembered
-    until the lag is gone, the members change in number, or they do more than they then did.
+    until the lag has drained, the members change in number, or they do more than they then did.
     """
     since = signals.frame.now - timedelta(seconds=_SCALED_SECONDS)
     recent = [each for each in signals.membership.scale_events if each.at >= since]
@@ -264,14 +264,17 @@ def measure_deploy(signals: Signals, deploy: Deploy) -> DeployCost:
     # pauses of seconds lie between two polls, but each rebalance tells what it kept waiting
     risen = np.fmax(peak - highest_before, _most_delayed(signals, deploy))
     rates = lower_median(arrival[before].tolist()), lower_median(arrival[during].tolist())
+    lag_seconds = arrival_ratio = math.nan
+    if rates[0] > 0:
+        lag_seconds, arrival_ratio = area / rates[0], rates[1] / rates[0]
     return DeployCost(
         lag_before=highest_before,
         peak_lag=_max(highest[during]),
         peak_envelope=_max(envelope[during]),
         lag_record_seconds=area,
-        lag_seconds=area / rates[0] if rates[0] > 0 else math.nan,
+        lag_seconds=lag_seconds,
         recovery_seconds=recovered - end,
-        arrival_ratio=rates[1] / rates[0] if rates[0] > 0 else math.nan,
+        arrival_ratio=arrival_ratio,
         is_spike=bool(
             risen
             >= max((_SPIKE_RATIO - 1) * highest_before, signals.parameters.min_group_lag_records)

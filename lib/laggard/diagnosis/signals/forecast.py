@@ -261,11 +261,9 @@ def loss_seconds(
     never takes all inputs.
     """
     by_offsets = _overtaken(committed - log_start, log_start_speed - consume)
-    speed = (
-        1 - consume / arrival_at_read
-        if arrival_at_read > 0
-        else (nan if isnan(arrival_at_read + consume) else 0.0)
-    )
+    speed = nan if isnan(arrival_at_read + consume) else 0.0
+    if arrival_at_read > 0:
+        speed = 1 - consume / arrival_at_read
     by_time = _overtaken(retention_seconds - time_lag, speed)
     soonest = min((each for each in (by_offsets, by_time) if not isnan(each)), default=nan)
     return nan if soonest == inf and isnan(by_offsets + by_time) else soonest

@@ -332,14 +332,11 @@ def _fall_behind(
     if not is_rare.any() or not any(each.trend.name == GROWING for each in topics):
         return is_growing
     standing = [each.frame["frozen"] > each.positions.patience for each in topics]
-    left = _sums(
-        [
-            np.where(stands, 0.0, each.frame["envelope"])
-            for each, stands in zip(topics, standing, strict=True)
-        ],
-        owners,
-        slots,
-    )
+    envelopes = [
+        np.where(stands, 0.0, each.frame["envelope"])
+        for each, stands in zip(topics, standing, strict=True)
+    ]
+    left = _sums(envelopes, owners, slots)
     for each, owner in zip(topics, owners, strict=True):
         now = owner[:, -1]
         held = now >= 0

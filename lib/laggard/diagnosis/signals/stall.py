@@ -290,9 +290,8 @@ def stalls(
             kinds[row] = "unowned"
         else:
             is_repeating = frame["repeats"][row, -1] >= _REPEAT_COMMITS
-            kinds[row] = (
-                UNKNOWN_KIND if is_uncounted[row] else "repeating" if is_repeating else "silent"
-            )
+            counted = "repeating" if is_repeating else "silent"
+            kinds[row] = UNKNOWN_KIND if is_uncounted[row] else counted
     return tuple(kinds)
 
 

@@ -219,11 +219,10 @@ class Replay:
         name = signals.frame.fact.get("assignor") or ""
         # else it is unknown, and partitions are dealt out one by one
         self.is_own = name in ASSIGNORS
-        # what cooperative-sticky holds back in its first round goes where sticky sends it in the
-        # second
-        self._assignor = (
-            "sticky" if name == "cooperative-sticky" else name if self.is_own else "roundrobin"
-        )
+        self._assignor = name if self.is_own else "roundrobin"
+        if name == "cooperative-sticky":
+            # what it holds back in its first round goes where sticky sends it in the second
+            self._assignor = "sticky"
         self._loads = loads
         self._members = [signals.members[slot] for slot in sorted(signals.members)]
         self.counts = {topic.frame.topic: _count(topic) for topic in signals.topics}

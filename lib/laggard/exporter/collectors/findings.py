@@ -26,17 +26,15 @@ class FindingCollector(SnapshotCollector):
             for values in sorted(shown)
         )
         yield filled(fam.FINDING_ACTIVE, active)
-        yield filled(
-            fam.FINDINGS_OPENED,
+        opened = (
             (
-                (
-                    {
-                        "cluster": self._cluster,
-                        "code": escape_label(code),
-                        "severity": escape_label(severity),
-                    },
-                    n,
-                )
-                for (code, severity), n in sorted(evaluated.opened.items())
-            ),
+                {
+                    "cluster": self._cluster,
+                    "code": escape_label(code),
+                    "severity": escape_label(severity),
+                },
+                n,
+            )
+            for (code, severity), n in sorted(evaluated.opened.items())
         )
+        yield filled(fam.FINDINGS_OPENED, opened)

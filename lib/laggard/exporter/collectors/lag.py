@@ -97,14 +97,12 @@ def _group_topic_families(
 ) -> Iterator[Metric]:
     for family, column in _SCALARS:
         yield filled(family, zip(labels, columns[column], strict=True))
-    yield filled(
-        fam.GROUP_PARTITIONS,
-        (
-            ({**row, "status": name}, n)
-            for name in STATUSES
-            for row, n in zip(labels, columns[f"status_{name}"], strict=True)
-        ),
+    partitions = (
+        ({**row, "status": name}, n)
+        for name in STATUSES
+        for row, n in zip(labels, columns[f"status_{name}"], strict=True)
     )
+    yield filled(fam.GROUP_PARTITIONS, partitions)
     rated = zip(labels, columns["verdict"], columns["unrated"], strict=True)
     verdicts = (
         (row, worst_verdict([{"verdict": place, "unrated": count}])) for row, place, count in rated
@@ -135,14 +133,12 @@ def _partition_families(cluster: str, rows: Sequence[Row]) -> Iterator[Metric]:
     yield filled(
         fam.PARTITION_COMMIT_TIMESTAMP, ((name, at and at.timestamp()) for name, at in commits)
     )
-    yield filled(
-        fam.PARTITION_STATUS,
-        (
-            ({**name, "status": escape_label(row["status"])}, 1)
-            for name, row in zip(labels, rows, strict=True)
-            if row["status"] is not None
-        ),
+    statuses = (
+        ({**name, "status": escape_label(row["status"])}, 1)
+        for name, row in zip(labels, rows, strict=True)
+        if row["status"] is not None
     )
+    yield filled(fam.PARTITION_STATUS, statuses)
     for family, column in _LOG_SCALARS:
         yield filled(family, newest_per_log(labels, rows, column))
 

@@ -82,26 +82,22 @@ class SelfCollector(Collector):
             fam.CLOCK_OFFSET, [(labels, each.clock_offset_seconds) for labels, each in roots]
         )
         yield filled(fam.REFRESH_TIMESTAMP, [(labels, each.refreshed_at) for labels, each in roots])
-        yield filled(
-            fam.REFRESH_ERRORS,
-            (
-                ({**labels, "reason": reason}, n)
-                for labels, each in roots
-                for reason, n in each.counts(each.refresh_errors).items()
-            ),
+        errors = (
+            ({**labels, "reason": reason}, n)
+            for labels, each in roots
+            for reason, n in each.counts(each.refresh_errors).items()
         )
+        yield filled(fam.REFRESH_ERRORS, errors)
         dropped: Counter[Drop] = Counter()
         for _, each in roots:
             dropped.update(each.counts(each.dropped))
         yield filled(fam.SERIES_DROPPED, (({"reason": reason}, n) for reason, n in dropped.items()))
-        yield filled(
-            fam.ROWS_SKIPPED,
-            (
-                ({**labels, "table": name, "reason": reason}, n)
-                for labels, each in roots
-                for (name, reason), n in each.counts(each.skipped).items()
-            ),
+        skipped = (
+            ({**labels, "table": name, "reason": reason}, n)
+            for labels, each in roots
+            for (name, reason), n in each.counts(each.skipped).items()
         )
+        yield filled(fam.ROWS_SKIPPED, skipped)
 
     def _of_process(self) -> Iterator[Metric]:
         stats = self._process

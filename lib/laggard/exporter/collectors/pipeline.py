@@ -93,16 +93,14 @@ class PipelineCollector(Collector):
             )
         for family, column, names, value in _BY_STRUCT:
             rows = values[column] or []
-            yield filled(
-                family,
+            totals = (
                 (
-                    (
-                        {**self._labels, **{name: escape_label(str(row[name])) for name in names}},
-                        row[value],
-                    )
-                    for row in rows
-                ),
+                    {**self._labels, **{name: escape_label(str(row[name])) for name in names}},
+                    row[value],
+                )
+                for row in rows
             )
+            yield filled(family, totals)
 
     def _source(self, values: Mapping[str, Any]) -> Iterator[Metric]:
         positions = values["source_to"]
@@ -141,13 +139,11 @@ class PipelineCollector(Collector):
             fam.SOURCE_LOG,
             self._per_partition({n: _behind(end, starts.get(n)) for n, end in ends.items()}),
         )
-        yield filled(
-            fam.SOURCE_COORDINATOR,
-            (
-                ({**self._labels, "offsets_partition": str(n), "coordinator": str(broker)}, 1)
-                for n, broker in sorted((values.get("source_coordinator") or {}).items())
-            ),
+        coordinators = (
+            ({**self._labels, "offsets_partition": str(n), "coordinator": str(broker)}, 1)
+            for n, broker in sorted((values.get("source_coordinator") or {}).items())
         )
+        yield filled(fam.SOURCE_COORDINATOR, coordinators)
         if snapshot is not None and snapshot.groups:
             yield from self._groups_of_coordinators(snapshot, zeros)
 

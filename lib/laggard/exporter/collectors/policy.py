@@ -19,14 +19,12 @@ class PolicyCollector(SnapshotCollector):
             ({"cluster": self._cluster, "group": escape_label(group)}, policy)
             for group, policy in sorted(self._snapshot.policies.items())
         ]
-        yield filled(
-            fam.GROUP_POLICY,
-            (
-                ({**labels, "owner": escape_label(each.owner), "team": escape_label(each.team)}, 1)
-                for labels, each in declared
-                if each.owner or each.team
-            ),
+        owners = (
+            ({**labels, "owner": escape_label(each.owner), "team": escape_label(each.team)}, 1)
+            for labels, each in declared
+            if each.owner or each.team
         )
+        yield filled(fam.GROUP_POLICY, owners)
         yield filled(
             fam.GROUP_MAINTENANCE, ((labels, int(each.in_maintenance)) for labels, each in declared)
         )
