@@ -6,6 +6,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadfile
 ARGS ?=
 VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' lib/laggard/__init__.py)
 ENGINE ?= $(firstword $(foreach name,docker podman buildah,$(if $(shell command -v $(name)),$(name))))
@@ -19,7 +20,7 @@ HELM := helm.sh/helm/v3/cmd/helm@v3.19.2
 KUSTOMIZE := sigs.k8s.io/kustomize/kustomize/v5@v5.7.1
 VERSITYGW := github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
-.PHONY: help venv jars tools demo demo-options test test-all test-unit test-fuzz lint docs boards pictures pictures-ui pictures-boards bench scenarios drawn frozen images image-job image-exporter image-spark pins audit zip wheel clean
+.PHONY: help venv jars tools demo demo-options test test-all test-nightly test-release test-unit test-fuzz lint docs boards pictures pictures-ui pictures-boards bench scenarios drawn frozen images image-job image-exporter image-spark pins audit zip wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -42,13 +43,21 @@ demo: demo-options jars ## real broker, load, job, exporter and live view; optio
 demo-options: # wrong ones show before minutes of set-up; so does a Python that is too old
 	@$(PYTHON) -c 'import sys; sys.version_info < (3, 10) and sys.exit("laggard: Python 3.10 or newer is needed, this is " + sys.version.split()[0]); from laggard.cli.main import check_use; sys.exit(check_use(["demo", *sys.argv[1:]]))' $(ARGS)
 
-test: jars lint ## lint, then the tests that prove the product, within twenty minutes
+test: jars lint ## lint, then the tests that prove the product
 	@echo "laggard: tests"
-	@$(BIN)/pytest --numprocesses 2 --dist loadfile -m 'not full' $(ARGS)
+	@LINT_SECONDS=$$(cat .venv/lint.seconds) $(PYTEST) --junitxml=build/test.xml -m 'not (full or nightly or release)' $(ARGS)
 
-test-all: jars ## the longer tests, which `make test` leaves out
+test-all: jars ## the longer tests, which `make test` leaves out and CI runs
 	@echo "laggard: the longer tests"
-	@ALL_EXAMPLES=1 $(BIN)/pytest --numprocesses 2 --dist loadfile -m 'full or examples' $(ARGS)
+	@ALL_EXAMPLES=1 $(PYTEST) --junitxml=build/test-all.xml -m '(full or examples) and not (nightly or release)' $(ARGS)
+
+test-nightly: jars ## what takes long and seldom changes; CI leaves it out
+	@echo "laggard: the tests of a night"
+	@ALL_EXAMPLES=1 $(PYTEST) --junitxml=build/test-nightly.xml -m 'nightly and not release' $(ARGS)
+
+test-release: jars ## images, and what is proved before a release
+	@echo "laggard: the tests of a release"
+	@ALL_EXAMPLES=1 $(PYTEST) --junitxml=build/test-release.xml -m release $(ARGS)
 
 tools: .tools/helm .tools/kustomize .tools/versitygw .tools/amtool ## install what only test-all needs, by apt-get and Go
 	@missing=$$(for tool in $(TOOLS); do command -v $${tool%%:*} > /dev/null || echo $${tool##*:}; done | tr , ' ' | xargs); \
@@ -74,8 +83,8 @@ tools: .tools/helm .tools/kustomize .tools/versitygw .tools/amtool ## install wh
 	@mkdir -p $(@D) && folder=$$(mktemp -d) && cd $$folder && { apt-get download -qq prometheus-alertmanager || { $$([ "$$(id -u)" = 0 ] || echo sudo -n) apt-get update -qq && apt-get download -qq prometheus-alertmanager; }; } && \
 		dpkg-deb -x prometheus-alertmanager_*.deb . && mv usr/bin/amtool $(CURDIR)/.tools/ && rm -rf $$folder
 
-test-unit: venv ## the tests that start no JVM
-	@$(BIN)/pytest -m 'not broker and not spark' $(ARGS)
+test-unit: venv ## the tests of `make test` that start no JVM
+	@$(PYTEST) -m 'not (broker or spark or full or nightly or release)' $(ARGS)
 
 test-fuzz: jars ## a million damaged records, then 100,000 beside Kafka's own classes; ARGS='--seed 8'
 	@echo "laggard: the decoder alone"
@@ -85,10 +94,12 @@ test-fuzz: jars ## a million damaged records, then 100,000 beside Kafka's own cl
 
 lint: venv ## ruff, mypy, import directions
 	@echo "laggard: lint"
+	@date +%s > .venv/lint.seconds
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
+	@echo $$(($$(date +%s) - $$(cat .venv/lint.seconds))) > .venv/lint.seconds
 
 images: image-job image-exporter image-spark ## the images, by docker, podman or buildah: ENGINE=buildah ARGS='--build-arg BASE=...'
 

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from time_table import TimeTable
+
 # before anything starts a JVM: workers otherwise take the python3 of the path
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 # for commands started in other folders
@@ -40,6 +42,11 @@ settings.register_profile(
     derandomize=bool(os.environ.get("CI")),
 )
 settings.load_profile("laggard")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("xmlpath", None) and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(TimeTable(), "time_table")
 
 
 @pytest.fixture(autouse=True)

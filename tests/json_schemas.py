@@ -60,12 +60,11 @@ def keys(schema: Mapping[str, Any], document: Any) -> Iterator[Path]:
 
 def unseen(schema: Mapping[str, Any], documents: Iterable[Any]) -> set[str]:
     """Dotted paths of declared keys that have no value but null in any of the documents."""
-    seen = {
-        ".".join(step for step in path if isinstance(step, str))
-        for document in documents
-        for path, value in _keys(schema, schema, document, ())
-        if value is not None
-    }
+    seen = set()
+    for document in documents:
+        for path, value in _keys(schema, schema, document, ()):
+            if value is not None:
+                seen.add(".".join(step for step in path if isinstance(step, str)))
     return set(_declared(schema, schema, ())) - seen
 
 

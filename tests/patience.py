@@ -3,6 +3,10 @@ numbers of examples.
 """
 
 import os
+from collections.abc import Iterable
+from typing import TypeVar
+
+Case = TypeVar("Case")
 
 
 def patient(seconds: float) -> float:
@@ -34,3 +38,8 @@ def examples(number: int) -> int:
     all.
     """
     return number if os.environ.get("ALL_EXAMPLES") else number // 4
+
+
+def some(cases: Iterable[Case]) -> list[Case]:
+    """A quarter of the cases in `make test`; all where tests marked `examples` are repeated."""
+    return list(cases)[:: 1 if os.environ.get("ALL_EXAMPLES") else 4]

@@ -32,7 +32,6 @@ def test_what_a_page_fetches_is_found(text: str) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.slow
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="the extra docs needs Python 3.11")
 def test_the_site_is_built_without_a_warning_and_fetches_nothing_from_elsewhere(
     tmp_path: Path,

@@ -463,8 +463,7 @@ SASL = '[cluster.security]\nprotocol = "SASL_SSL"\n'
             SASL,
             (
                 "laggard.toml:2: cluster.security.protocol: cluster.security.mechanism is needed "
-                "for "
-                "SASL_SSL"
+                "for SASL_SSL"
             ),
         ),
         (

@@ -163,8 +163,7 @@ def test_failures_of_the_machine_have_a_class_on_either_side(
         (
             (
                 "[CANNOT_OPEN_SOCKET] Can not open socket: tried to connect, but an error "
-                "occurred: "
-                "timed out"
+                "occurred: timed out"
             ),
             TEMPORARY,
         ),

@@ -45,7 +45,7 @@ HERE = (
 # them.
 CLUSTER = "tests/e2e/test_standalone_cluster.py"
 ELSEWHERE = {
-    "make demo": ("tests/demo/test_demo.py", '"laggard", "demo", "--seconds"'),
+    "make demo": ("tests/demo/test_demo.py", '"--seconds",'),
     "make test": ("Makefile", "test: jars lint ##"),
     "make jars": ("Makefile", "test: jars lint ##"),
     "laggard doctor": (CLUSTER, 'readme_command("laggard doctor")'),

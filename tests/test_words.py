@@ -136,13 +136,13 @@ def test_pages_use_the_words_of_the_field() -> None:
 
 
 def test_texts_in_the_code_use_the_words_of_the_field() -> None:
-    wrong = [
-        (f"{path}:{number}", word)
+    texts = (
+        (f"{path}:{number}", text)
         for path, source in sources()
         if ANY.search(source)
         for number, text in (*strings(source), *comments(source))
-        for word in found(text)
-    ]
+    )
+    wrong = [(place, word) for place, text in texts for word in found(text)]
     assert wrong == []
 
 

@@ -23,6 +23,7 @@ from laggard.audit.result import Tally
 from laggard.audit.tables import Audit, audit_tables, chosen_tables, count_steps
 from laggard.tables.published import newest_batch
 from laggard.tables.readers import open_table
+from patience import some
 from simulator.workloads import WORKLOADS
 from tables.fixtures import Row
 
@@ -57,7 +58,8 @@ def broken(audit: Audit) -> dict[str, Tally]:
     return {code: tally for code, tally in audit.tallies.items() if tally.violations}
 
 
-@pytest.mark.parametrize("workload", RUNS)
+@pytest.mark.examples
+@pytest.mark.parametrize("workload", some(RUNS))
 def test_tables_of_a_simulated_cluster_hold_every_invariant(workload: str, tmp_path: Path) -> None:
     write_root(tmp_path, workload, seed=3)
     audit = audited(tmp_path)
@@ -282,10 +284,11 @@ DAMAGES = {
 }
 
 
+@pytest.mark.examples
 @pytest.mark.parametrize(
     "seed", [1, pytest.param(2, marks=pytest.mark.full), pytest.param(3, marks=pytest.mark.full)]
 )
-@pytest.mark.parametrize("name", DAMAGES)
+@pytest.mark.parametrize("name", some(DAMAGES))
 def test_a_wrong_row_is_found_and_named(
     name: str, seed: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -212,14 +212,11 @@ def table(axes: Axes, drawn: Drawn, unit: str) -> None:
     heads = [*columns, *(["time left"] if unit != "none" else [])]
     widths = [max(len(row[place]) for row in [heads, *texts]) for place in range(len(heads))]
     both = [heads, *texts]
-    words(
-        axes,
-        [
-            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
-            for row in both
-        ],
-        8,
-    )
+    lines = [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
+        for row in both
+    ]
+    words(axes, lines, 8)
 
 
 def panel_of(axes: Axes, panel: dict[str, Any], drawn: Drawn) -> None:

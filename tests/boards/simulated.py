@@ -122,16 +122,16 @@ class SimulatedRoot:
             if row["last_stable_offset"] < row["high_watermark"]
         }
         at = datetime.fromtimestamp((at_ms + self._moved_ms) / 1000, timezone.utc)
+        stable = {part: row["last_stable_offset"] for part, row in offsets.items()}
         row = batch_row(
             number + 1, versions, at, cluster=self.name,
-            source_from={part: row["last_stable_offset"] for part, row in offsets.items()},
-            source_to={part: row["last_stable_offset"] for part, row in offsets.items()},
+            source_from=stable,
+            source_to=stable,
             source_high_watermark={part: row["high_watermark"] for part, row in offsets.items()},
-            source_last_stable_offset={part: row["last_stable_offset"] for part,
-            row in offsets.items()},
+            source_last_stable_offset=stable,
             source_log_start_offset=dict.fromkeys(offsets, 0),
             source_coordinator={part: row["coordinator"] for part, row in offsets.items()},
-            source_commits_total={part: row["last_stable_offset"] for part, row in offsets.items()},
+            source_commits_total=stable,
             source_blocked_since=dict.fromkeys(stuck, at),
             offsets_retention_minutes=self.seen.retention,
         )  # fmt: skip

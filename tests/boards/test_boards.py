@@ -49,7 +49,6 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> History:
 
 
 @pytest.mark.full
-@pytest.mark.slow
 def test_every_query_of_every_panel_returns_data_or_has_a_reason_that_holds(
     history: History,
 ) -> None:
@@ -58,13 +57,11 @@ def test_every_query_of_every_panel_returns_data_or_has_a_reason_that_holds(
 
 
 @pytest.mark.full
-@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_exactly_the_right_alerts_fire_for_a_cluster(history: History, case: Case) -> None:
     assert history.fired.get(case.name, set()) - case.may == case.fires
 
 
 @pytest.mark.full
-@pytest.mark.slow
 def test_no_label_of_an_alert_is_the_text_of_its_template(history: History) -> None:
     assert not history.reasons[UNFILLED]

@@ -115,10 +115,11 @@ def properties(config: Config, *, is_modern: bool) -> dict[str, object]:
         "heartbeat.interval.ms": config.heartbeat_ms,
         "partition.assignment.strategy": ",".join(ASSIGNORS[name] for name in config.assignors),
     }
+    static = {"group.instance.id": config.instance_id} if config.instance_id else {}
     return {
         "group.id": config.group,
         "client.id": config.client_id,
-        **({"group.instance.id": config.instance_id} if config.instance_id else {}),
+        **static,
         "max.poll.interval.ms": config.poll_interval_ms,
         "max.poll.records": config.max_records,
         "auto.commit.interval.ms": config.commit_ms,

@@ -67,13 +67,11 @@ def _rows(history: Mapping[str, list[Row]], group: str) -> Rows:
     # else in any order
     own["group_members"].sort(key=lambda row: (row["source_offset"], row["client_id"]))
     names = _slot_names(own["group_members"])
-    return {
-        table: [
-            {name: _shown(row[name], names) for name in (*NAMED[table], *TIMES[table])}
-            for row in rows
-        ]
-        for table, rows in own.items()
-    }
+    shown = {}
+    for table, rows in own.items():
+        columns = (*NAMED[table], *TIMES[table])
+        shown[table] = [{name: _shown(row[name], names) for name in columns} for row in rows]
+    return shown
 
 
 def _slot_names(members: Sequence[Row]) -> dict[str, str]:

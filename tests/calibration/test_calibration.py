@@ -23,7 +23,7 @@ from laggard.demo.broker import Broker
 
 INITIAL_DELAY_MS = "3000"  # Kafka's default, and the simulator's
 RUNS = 5
-pytestmark = pytest.mark.full  # needs a Java compiler, and minutes
+pytestmark = pytest.mark.nightly  # needs a Java compiler, and minutes
 by_workload = pytest.mark.parametrize(
     "workload", WORKLOADS, ids=[workload.name for workload in WORKLOADS]
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from deltalake import DeltaTable
 
 from cli.evaluated_run import MINUTE, OPTIONS, batch_of, evaluate, hot, record
@@ -46,6 +47,7 @@ def test_a_window_is_closed_by_the_ticks_that_are_reported_and_by_no_later_one(
     ]
 
 
+@pytest.mark.full
 def test_findings_of_a_group_that_is_gone_end_though_it_was_the_only_one(tmp_path: Path) -> None:
     record(tmp_path, [hot(WINDOWS)], [deleted(WINDOWS)])
     begins = [NOON + window * MINUTE for window in range(WINDOWS - 1, WINDOWS + 4)]

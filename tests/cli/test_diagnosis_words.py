@@ -63,8 +63,7 @@ HOT = window(
 )
 WANDERS = (
     "No: one after the other, 3 partitions got more than the best member does, which is 506 "
-    "records/s, and a partition"
-    " has one owner."
+    "records/s, and a partition has one owner."
 )
 STALLED = "of the worst topic's lag is on partitions that are stalled or belong to nobody."
 
@@ -91,9 +90,8 @@ STALLED = "of the worst topic's lag is on partitions that are stalled or belong 
         (
             window("NO_REBALANCE_FIRST", time_in_rebalance_ratio=0.25),
             (
-                "No: its rebalances come first. Each stops partitions, and more members mean "
-                "more of "
-                "them."
+                "No: its rebalances come first. Each stops partitions, and more members mean more "
+                "of them."
             ),
         ),
         (window("NOT_NEEDED", row=2), "No: its consumers are enough."),
@@ -106,16 +104,14 @@ STALLED = "of the worst topic's lag is on partitions that are stalled or belong 
             window("NO_IDLE", 4, 4, members_ceiling=12),
             (
                 "No: not even 12 members, the most that can get a partition, can read what "
-                "arrives. "
-                "Make each faster."
+                "arrives. Make each faster."
             ),
         ),
         (
             window("UNKNOWN", 3, None, arrival_windows_needed=10),
             (
-                "Not known: whether one partition gets more than a member can do shows only "
-                "after 10 "
-                "windows."
+                "Not known: whether one partition gets more than a member can do shows only after "
+                "10 windows."
             ),
         ),
         (

@@ -85,6 +85,7 @@ def test_a_closed_port_is_a_failure_with_a_remedy_and_stops_no_other_check() -> 
     assert {"java", "jars", "batches"} <= set(found)
 
 
+@pytest.mark.full
 def test_a_port_that_takes_connections_and_says_nothing_costs_one_time_limit() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"

@@ -353,12 +353,10 @@ def test_the_data_have_the_shape_that_the_page_in_docs_gives(
         section: set(re.findall(r"`(\w+)`", keys))
         for section, keys in re.findall(r"^\| `(\w+)` \| [^|]+ \| ([^|]+) \|$", docs, re.MULTILINE)
     }
-    shown = {
-        section: set(
-            value[0] if isinstance(value, list) else value if isinstance(value, dict) else ()
-        )
-        for section, value in found.items()
-    }
+    shown = {}
+    for section, value in found.items():
+        keyed = value[0] if isinstance(value, list) else value
+        shown[section] = set(keyed if isinstance(value, list | dict) else ())
     assert shown == promised
 
 

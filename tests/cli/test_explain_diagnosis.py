@@ -134,8 +134,7 @@ def test_the_forecast_says_never_and_unknown(
 ) -> None:
     assert page(evaluated, capsys, "billing")["Forecast"] == (
         "orders: does not drain at the current rate; not even with every member at its capacity; "
-        "whether retention"
-        " takes unread records is unknown"
+        "whether retention takes unread records is unknown"
     )
     assert (
         "every member at its capacity" not in page(evaluated, capsys, "fraud")["Forecast"]
@@ -244,8 +243,7 @@ def test_rules_that_are_behind_do_not_speak_of_now(
     assert found[""].endswith("records behind; the rules are 6 windows behind")
     assert found["Diagnosis"] == (
         "The rules have evaluated up to 2026-11-20 12:08:00 UTC, 6 windows ago: shape, cause and "
-        "verdict of now are"
-        " unknown. Those of then: laggard explain fraud --at 2026-11-20T12:08:00"
+        "verdict of now are unknown. Those of then: laggard explain fraud --at 2026-11-20T12:08:00"
     )
     assert "Cause" not in found
     evaluate(tmp_path, 8, 8)

@@ -75,13 +75,11 @@ def posterior(best: float, second: float = 0.0) -> dict[str, float]:
 def test_a_rebalance_of_which_all_is_known(tmp_path: Path, capsys: Capture) -> None:
     assert page_of(tmp_path, capsys) == (
         "- Ended 2026-11-20 11:50:00 UTC after about 4 s (at least 1 s, at most 30 s): members "
-        "left."
-        " Left: c3/10.0.0.3#0 (3 → 2 members)."
-        " Why it left: unknown, perhaps a poll that came too late, max.poll.interval.ms (0.50)"
-        " or an expired session, no heartbeat in time (0.30)."
-        " 3 of 6 partitions moved, 1 of them needlessly."
-        " 6 partitions paused: median 4.5 s, 95th percentile 8 s, longest 8 s."
-        " Records that had to wait: 600; read again: 12; lag before and after it: 100 → 700."
+        "left. Left: c3/10.0.0.3#0 (3 → 2 members). Why it left: unknown, perhaps a poll that came "
+        "too late, max.poll.interval.ms (0.50) or an expired session, no heartbeat in time (0.30). "
+        "3 of 6 partitions moved, 1 of them needlessly. 6 partitions paused: median 4.5 s, 95th "
+        "percentile 8 s, longest 8 s. Records that had to wait: 600; read again: 12; lag before "
+        "and after it: 100 → 700."
     )
 
 
@@ -476,8 +474,7 @@ def test_tables_that_an_older_job_wrote_leave_rebalances_unknown(
             [{"code": "EMPTY_WITH_LAG", "role": "primary"}],
             (
                 "billing cannot be evaluated now; open since before: records wait and the group "
-                "has "
-                "no member"
+                "has no member"
             ),
         ),
     ],

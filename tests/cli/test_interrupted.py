@@ -43,6 +43,7 @@ def _fields(pid: int) -> list[str]:
 
 
 # stopped as by Ctrl-Z: then any thread may get the signal
+@pytest.mark.full
 @pytest.mark.parametrize("is_stopped", [False, True])
 @pytest.mark.parametrize("words", [("query", ENDLESS), ("status", "--watch")])
 def test_ctrl_c_ends_a_verb_that_would_go_on_for_hours(

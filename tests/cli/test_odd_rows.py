@@ -221,6 +221,7 @@ def expected(history: Tables, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(tmp_path_factory.mktemp("sound"), history, POLLED_AT)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", [pytest.param(name, marks=_marks(name)) for name in OF_A_GROUP])
 def test_what_is_said_of_a_sound_group_is_the_same(
     history: Tables, expected: Path, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

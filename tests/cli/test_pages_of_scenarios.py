@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from datetime import datetime, timezone
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -136,11 +136,12 @@ def _drawn(count: int, seed: int) -> list[tuple[str, int]]:
 
 def _crashing(count: int) -> list[int]:
     """Return seeds of clusters in which all members of a group crash again and again."""
-    kinds = (
-        (seed, {f.kind for plan in draw_cluster(seed).plans for f in plan.faults})
-        for seed in range(600, 700)
-    )
-    return list(islice((seed for seed, found in kinds if "crash_loop_all" in found), count))
+    seeds = (seed for seed in range(600, 700) if "crash_loop_all" in _faults(seed))
+    return list(islice(seeds, count))
+
+
+def _faults(seed: int) -> set[str]:
+    return {fault.kind for plan in draw_cluster(seed).plans for fault in plan.faults}
 
 
 _SEEDS = (501, 506, 509, 516, *_crashing(3))
@@ -179,14 +180,12 @@ def served(root: Path) -> dict[tuple[str, ...], float]:
     collectors = [
         each(snapshot) for each in (LagCollector, ShapeCollector, SizingCollector, FindingCollector)
     ]
-    return {
-        (sample.name.removeprefix("laggard_"),
-        *[value for name, value in sample.labels.items() if name != "cluster"]):
-        sample.value
-        for collector in collectors
-        for family in collector.collect()
-        for sample in family.samples
-    }  # fmt: skip
+    series = {}
+    for collector in collectors:
+        for sample in chain.from_iterable(family.samples for family in collector.collect()):
+            labels = [value for name, value in sample.labels.items() if name != "cluster"]
+            series[(sample.name.removeprefix("laggard_"), *labels)] = sample.value
+    return series
 
 
 def shown(capsys: pytest.CaptureFixture[str], root: Path, *words: str) -> Any:
@@ -194,7 +193,7 @@ def shown(capsys: pytest.CaptureFixture[str], root: Path, *words: str) -> Any:
     return data_of(words[0], capsys)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize(("name", "seed"), [*_drawn(3, seed=61), (DRAWN, 503), (DRAWN, 515)])
 def test_explain_status_metrics_and_tables_give_the_same_numbers(
     tmp_path: Path,
@@ -225,9 +224,9 @@ def test_explain_status_metrics_and_tables_give_the_same_numbers(
             assert series["group_scale_verdict", group, diagnosis["verdict"]] == 1
         for window in diagnosis["windows"] or ():
             drain = series.get(("group_drain_seconds", group, window["topic"]))
-            assert (None if drain is None else str(drain).replace("inf", "Infinity")) == (
-                None if window["drain_seconds"] is None else str(window["drain_seconds"])
-            )
+            text = None if drain is None else str(drain).replace("inf", "Infinity")
+            seconds = window["drain_seconds"]
+            assert text == (None if seconds is None else str(seconds))
         codes = {
             row["code"]
             for row in diagnosis["findings"] or ()

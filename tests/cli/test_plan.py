@@ -162,6 +162,7 @@ def test_more_partitions_share_what_arrives(root: Path, capsys: pytest.CaptureFi
     assert (found["then"]["idle_members"], found["members_ceiling"]) == (0, 24)
 
 
+@pytest.mark.full
 def test_the_sweep_marks_the_members_to_have(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -145,8 +145,7 @@ def test_it_says_what_explain_says_and_what_things_cost(page: str) -> None:
         f"{GROUP} has no significant lag, but: all partitions fall behind",
         "Would more consumers help?", "CAPACITY_SHORTAGE", "Windows with a whole lag 50 of 60",
         ("3 rebalances. Partitions were paused for 36.5 s in "
-        "all"), ("the pauses of 1 rebalance are "
-            "unknown and left out"),
+        "all"), ("the pauses of 1 rebalance are unknown and left out"),
         "2026-11-20 11:10:00 UTC to 2026-11-20 11:15:00 UTC: job_down", "replacement", "2 → 3",
         "Objective: 99 % of the records are read in time", "late share",
     ):  # fmt: skip

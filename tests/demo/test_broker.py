@@ -18,7 +18,7 @@ from laggard.demo.node import PORTS, free_ports
 from laggard.errors import LaggardError
 from patience import patient
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.full]
 LIMIT_MS = 60_000
 # The owner at its most awkward: the thread that started the broker ends, and a forked child that
 # holds copies of all open files lives on.
@@ -60,7 +60,6 @@ def test_one_node_serves_tools_and_clients_and_is_gone_afterwards() -> None:
     assert not work_dir.exists()
 
 
-@pytest.mark.full
 def test_a_stopped_node_returns_on_its_port_with_its_data(tmp_path: Path) -> None:
     # no shorter session: a node of a busy machine would lose it, and then no topic can be made
     with Broker(work_dir=tmp_path) as broker:
@@ -89,9 +88,7 @@ def test_a_failing_tool_is_an_error_with_what_it_said(tmp_path: Path) -> None:
     assert "nonsense is not a recognized option" in caught.value.cause
 
 
-@pytest.mark.parametrize(
-    "sig", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.full)]
-)
+@pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM])
 def test_an_owner_that_is_killed_leaves_no_broker_and_no_files_behind(sig: signal.Signals) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True
@@ -141,7 +138,6 @@ def test_a_node_that_ends_while_starting_is_shown_with_the_end_of_its_log(tmp_pa
     assert (tmp_path / "node-1" / "broker.log").exists()
 
 
-@pytest.mark.full
 def test_a_port_taken_by_another_process_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -162,7 +158,6 @@ def test_a_port_taken_by_another_process_is_left_to_it(monkeypatch: pytest.Monke
     assert port in PORTS
 
 
-@pytest.mark.full
 def test_three_nodes_answer_for_each_other_and_one_can_be_restarted() -> None:
     with Broker(nodes=3) as broker:
         first = broker.pids

@@ -48,6 +48,7 @@ def start(folder: Path, names: tuple[str, ...], seconds: float) -> dict[str, Chi
     return children
 
 
+@pytest.mark.full
 def test_children_end_side_by_side(tmp_path: Path) -> None:
     children = start(tmp_path, ("job", "exporter", "load"), seconds=3)
     stop_children(children, 60)

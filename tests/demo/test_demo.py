@@ -17,7 +17,12 @@ from laggard.tables.published import newest_batch
 from laggard.tables.readers import read_table
 from patience import patient
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.e2e]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.e2e,
+    pytest.mark.full,
+]
 RUN_SECONDS = 60  # long enough for two generations of mailer, also where the start takes half of it
 TIME_LIMIT_SECONDS = 600  # met only by what hangs, also on a busy machine
 PROCESSES = (
@@ -223,7 +228,6 @@ def test_mailer_restarts_and_has_several_generations(seen: Seen) -> None:
     )
 
 
-@pytest.mark.full
 def test_a_demo_that_is_killed_leaves_no_process_and_no_files_behind(tmp_path: Path) -> None:
     mark = str(tmp_path)
 

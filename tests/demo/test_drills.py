@@ -13,7 +13,7 @@ import pytest
 
 from laggard.tables.readers import open_table, read_table
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.e2e]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
 TIME_LIMIT_SECONDS = 600
 TABLES = ("group_windows", "findings", "finding_state", "lag_windows", "group_history")
 Row = dict[str, Any]
@@ -66,7 +66,7 @@ def run_drill(folder: Path, drill: str) -> Outcome:
     scope="module",
     params=[
         "stuck-member",
-        *(pytest.param(name, marks=pytest.mark.full) for name in ("hot-key", "slow-group")),
+        *(pytest.param(name, marks=pytest.mark.nightly) for name in ("hot-key", "slow-group")),
     ],
 )
 def outcome(

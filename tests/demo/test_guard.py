@@ -28,6 +28,7 @@ with running_job(work, write_config(work, sys.argv[2], cluster__request_timeout_
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_job_ends_when_the_benchmark_that_started_it_is_killed(
     tmp_path: Path, sig: signal.Signals

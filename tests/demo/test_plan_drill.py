@@ -30,7 +30,7 @@ from laggard.demo.load import Load, Member, create_topics
 from laggard.demo.scenarios import Part, Scenario
 from patience import patient
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.full]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.nightly]
 GROUP, TOPIC, PARTITIONS = "billing", "orders", 8
 EACH, WANTED = 45, 4  # records/s of a member; members
 ARRIVES = 112  # records/s: two members do 90, four do 180

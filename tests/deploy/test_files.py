@@ -39,13 +39,12 @@ def known_names() -> set[str]:
     return overlay | {"LAGGARD_JARS", "LAGGARD_JARS_MIRROR", "LAGGARD_CONFIG"}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        str(each.relative_to(DOCKER))
-        for each in (*DOCKER.rglob("*.yaml"), *DOCKER.glob("*Dockerfile"))
-    ],
-)
+NAMES = [
+    str(each.relative_to(DOCKER)) for each in (*DOCKER.rglob("*.yaml"), *DOCKER.glob("*Dockerfile"))
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_every_environment_name_is_one_that_the_code_reads(name: str) -> None:
     assert environment_names((DOCKER / name).read_text()) - known_names() == set()
 

@@ -54,7 +54,6 @@ MODULE_OPTIONS = [
 pytestmark = [
     pytest.mark.full,
     pytest.mark.release,
-    pytest.mark.slow,
     pytest.mark.broker,
     pytest.mark.spark,
     pytest.mark.e2e,

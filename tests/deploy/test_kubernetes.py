@@ -374,9 +374,10 @@ def test_with_a_bucket_nothing_is_shared_and_both_pods_reach_it() -> None:
         assert config.storage.region == "eu-west-1"
         assert ("ServiceAccount", spec["serviceAccountName"]) in found
         egress = found["NetworkPolicy", f"laggard-{name}"]["spec"]["egress"]
-        ports = {(port["port"],
-            to.get("ipBlock", {}).get("cidr")) for rule in egress for port in rule["ports"]
-                 for to in rule.get("to", [{}])}  # fmt: skip
+        ports: set[tuple[int, str | None]] = set()
+        for rule in egress:
+            cidrs = [to.get("ipBlock", {}).get("cidr") for to in rule.get("to", [{}])]
+            ports |= {(port["port"], cidr) for port in rule["ports"] for cidr in cidrs}
         assert {
             (53, None),
             (443, None),

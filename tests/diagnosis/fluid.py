@@ -104,6 +104,17 @@ class Fluid:
         done: float, frozen: float,
     ) -> Row:  # fmt: skip
         rate = max(self.arrival[row, -1], 1e-9)
+        lag_envelope, commits = (
+            (round(envelope), round(60 / self.interval)) if done > 0 else (None, 0)
+        )
+        of_owner = dict.fromkeys(("owner", "slot", "client_id", "client_host"))
+        if owner is not None:
+            of_owner |= {
+                "owner": f"m{owner}-id",
+                "slot": f"app/10.0.0.{owner}#0",
+                "client_id": "app",
+                "client_host": f"/10.0.0.{owner}",
+            }
         return {
             **_same(begin, self.group),
             "topic": "orders", "topic_id": "id", "partition": row, "status": "ok",
@@ -111,31 +122,28 @@ class Fluid:
             "log_start_offset": 0,
             "lag": round(lag), "lag_min": round(envelope),
             "lag_max": round(envelope + rate * self.interval),
-            "lag_envelope": round(envelope) if done > 0 else None, "time_lag_seconds": lag / rate,
+            "lag_envelope": lag_envelope, "time_lag_seconds": lag / rate,
             "time_lag_error_seconds": 10.0, "time_lag_censored": False, "lost_records": 0,
             "produced": round(produced), "consumed": round(done), "arrival_rate": produced / 60,
-            "consume_rate": done / 60, "commits": round(60 / self.interval) if done > 0 else 0,
-            "noop_commits": 0,
+            "consume_rate": done / 60, "commits": commits, "noop_commits": 0,
             "rewound_records": 0, "commit_interval_seconds": self.interval,
             "frozen_seconds": frozen,
-            "repeat_commits": 0, "owner": None if owner is None else f"m{owner}-id",
-            "slot": None if owner is None else f"app/10.0.0.{owner}#0",
-            "client_id": None if owner is None else "app",
-            "client_host": None if owner is None else f"/10.0.0.{owner}", "generation": 7,
-            "leader_broker": row % 3,
+            "repeat_commits": 0, **of_owner, "generation": 7, "leader_broker": row % 3,
         }  # fmt: skip
 
     def _fact_row(self, begin: datetime, members: int, partitions: int) -> Row:
+        state, empty_since, topics = (
+            ("Stable", None, ["orders"]) if members else ("Empty", NOON, [])
+        )
         return {
             **_same(begin, self.group),
             "status": "ok", "group_type": "classic", "protocol_type": "consumer",
             "assignor": "range",
-            "rebalance_mode": "eager", "group_state": "Stable" if members else "Empty",
-            "state_source": "record",
-            "empty_since": None if members else NOON, "generation": 7, "coordinator": 1,
+            "rebalance_mode": "eager", "group_state": state, "state_source": "record",
+            "empty_since": empty_since, "generation": 7, "coordinator": 1,
             "offsets_partition": 3,
             "members": members, "static_members": 0, "idle_members": max(0, members - partitions),
-            "topics": ["orders"] if members else [], "topic_partitions": {"orders": partitions},
+            "topics": topics, "topic_partitions": {"orders": partitions},
             "time_in_rebalance_ratio": 0.0, "watched_since": NOON - timedelta(days=1),
         } | self.facts  # fmt: skip
 

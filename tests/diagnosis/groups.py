@@ -114,21 +114,24 @@ def topic_signals(
     given = dict(history or {})
     if "consume" in given and "consumed" not in given:
         given["consumed"] = 60 * np.asarray(given["consume"], float)
+    values = {
+        name: _filled(given.get(name, numbers[name]), (count, windows), float) for name in NUMBERS
+    }
     frame = TopicFrame(
         topic,
         f"id-of-{topic}",
         np.arange(count),
-        {
-            name: _filled(given.get(name, numbers[name]), (count, windows), float)
-            for name in NUMBERS
-        },
+        values,
         {name: _filled(given.get(name, names[name]), (count, windows), object) for name in NAMES},
         facts or {},
     )
     is_ok = np.array([each == "ok" for each in names["status"]])
     kinds = stalled or {}
     material = is_ok & (lags > np.maximum(floors, 5))
-    trend = Trend(trend, 0 if trend == "abstain" else 20) if isinstance(trend, str) else trend
+    if isinstance(trend, str):
+        trend = Trend(trend, 0 if trend == "abstain" else 20)
+    if isinstance(shape, str):
+        shape = Shape(shape, shape)
     return TopicSignals(
         frame=frame,
         is_ok=is_ok,
@@ -145,7 +148,7 @@ def topic_signals(
         is_material=material,
         is_stalled=np.array([place in kinds for place in range(count)]),
         stall_kind=tuple(kinds.get(place, "") for place in range(count)),
-        shape=Shape(shape, shape) if isinstance(shape, str) else shape,
+        shape=shape,
         arrival_shape=Shape(arrival_shape, arrival_shape),
         growth_shape=Shape(growth_shape, growth_shape),
         trend=trend,
@@ -209,9 +212,13 @@ def signals_of(
     capacities = sorted(
         member.capacity for member in found.values() if not np.isnan(member.capacity)
     )
+    usual_capacity = capacities[(len(capacities) - 1) // 2] if capacities else np.nan
     counts = [len(topic.frame.partitions) for topic in topics]
     material = sum(float(np.nansum(topic.lag[topic.is_material])) for topic in topics)
-    best = max([*capacities, *(member.seen for member in found.values())], default=np.nan)
+    if best_capacity is None:
+        best_capacity = max([*capacities, *(each.seen for each in found.values())], default=np.nan)
+    if ceiling is None:
+        ceiling = max(counts, default=0) if assignor == "range" else sum(counts)
     signals = Signals(
         frame=frame,
         membership=replace(membership_of(frame, parameters), deploy=deploy),
@@ -220,11 +227,9 @@ def signals_of(
         members=found,
         state=state,
         member_count=count,
-        ceiling=(max(counts, default=0) if assignor == "range" else sum(counts))
-        if ceiling is None
-        else ceiling,
-        capacity=capacities[(len(capacities) - 1) // 2] if capacities else np.nan,
-        best_capacity=best if best_capacity is None else best_capacity,
+        ceiling=ceiling,
+        capacity=usual_capacity,
+        best_capacity=best_capacity,
         is_material=material > 0 if is_material is None else is_material,
         lag=sum(float(np.nansum(topic.lag)) for topic in topics),
         material_lag=material,

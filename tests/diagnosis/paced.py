@@ -54,16 +54,12 @@ def draw_group(seed: int, *, is_short: bool) -> Group:
     members = chance.randint(1, 8)
     partitions = min(60, max(2, members + 1, round(members * chance.uniform(1.3, 7.5))))
     load = chance.uniform(0.05, 0.30)
-    return Group(
-        seed,
-        members,
-        partitions,
-        math.exp(chance.uniform(0.0, math.log(1e5))),
-        chance.uniform(5, 200),
-        chance.choice((0.0, 0.05, 0.2)),
-        chance.uniform(0.5, 0.8) if is_short else 1 - load,
-        1 + load if is_short else 1 - load,
-    )
+    rate = math.exp(chance.uniform(0.0, math.log(1e5)))
+    interval, jitter = chance.uniform(5, 200), chance.choice((0.0, 0.05, 0.2))
+    before = after = 1 - load
+    if is_short:
+        before, after = chance.uniform(0.5, 0.8), 1 + load
+    return Group(seed, members, partitions, rate, interval, jitter, before, after)
 
 
 @dataclass
@@ -160,11 +156,12 @@ class Paced(Fluid):
                 float(max(0, frozen)),
             )
             interval = float(median_low(gaps[-20:])) if len(gaps) > 2 else None
+            lag_envelope = None if envelope == math.inf else round(envelope)
             rows.append(
                 row | {
                     "lag_min": round(min(lags)), "lag_max": round(max(lags)),
                     "committed_offset": round(committed),
-                    "lag_envelope": None if envelope == math.inf else round(envelope),
+                    "lag_envelope": lag_envelope,
                     "noop_commits": noops,
                     "commits": count,
                     "time_lag_seconds": float(max(0, tick - oldest)) if lags[-1] else 0.0,
@@ -266,8 +263,8 @@ def report(found: list[Outcome]) -> str:
             "group-hours"
         )
     lines.append(
-        f"false: {sum(each.alarms for each in found)} findings, "
-        f"{sum(each.yes for each in found)} windows of yes"
+        f"false: {sum(each.alarms for each in found)} findings, {sum(each.yes for each in found)} "
+        "windows of yes"
     )
     lines.append(f"ended though it went on: {sum(each.closed for each in short)}")
     return "\n".join(lines)

@@ -61,14 +61,17 @@ class Life:
         of_row = columns.pop("of_row", {})
         assigned = columns.pop("assigned", {})
         of_member = columns.pop("of_member", {})
+        recorded, stable_at, kind, group_type = seconds, None, "sync", "classic"
+        if self.kind != "classic":
+            recorded, stable_at, kind, group_type = start, at(seconds), "epoch", "consumer"
         generation = {
             "generation_kind": self.kind,
             "generation": self._number,
             "source_offset": 100 * self._number,
-            "record_timestamp": at(seconds if self.kind == "classic" else start),
-            "stable_at": None if self.kind == "classic" else at(seconds),
-            "kind": ("sync" if self.kind == "classic" else "epoch") if slots else "empty",
-            "group_type": "classic" if self.kind == "classic" else "consumer",
+            "record_timestamp": at(recorded),
+            "stable_at": stable_at,
+            "kind": kind if slots else "empty",
+            "group_type": group_type,
             "protocol_type": "consumer",
             "assignor": "range",
             "rebalance_mode": "eager",
@@ -86,6 +89,7 @@ class Life:
         }
         self.generations.append(generation)
         if row:
+            cause = "member_join" if joined else "leader_rejoin"
             self.rebalances.append(
                 {
                     "rebalance_id": f"r{self._number}",
@@ -93,11 +97,7 @@ class Life:
                     "ended_at": at(seconds),
                     "generations": [self._number],
                     "interrupted": generation["generation_gap"] - 1,
-                    "cause": "member_left"
-                    if left
-                    else "member_join"
-                    if joined
-                    else "leader_rejoin",
+                    "cause": "member_left" if left else cause,
                     "cause_posterior": None,
                     "join_seconds": seconds - start,
                     "straggler_slot": None,
@@ -113,7 +113,7 @@ class Life:
                     **of_row,
                 }
             )
-        self.roster(seconds if self.kind == "classic" else start, slots, assigned, of_member)
+        self.roster(recorded, slots, assigned, of_member)
         self._slots = now
         return self
 
@@ -129,9 +129,14 @@ class Life:
         `client/host#0`.
         """
         for slot in slots:
-            is_static = "/" not in slot
-            client, _, host = slot.partition("/")
+            instance_id, client_id, client_host = slot, "app", "/10.0.0.1"
+            if "/" in slot:
+                client_id, _, host = slot.partition("/")
+                instance_id, client_host = None, f"/{host.partition('#')[0]}"
             held = (assigned or {}).get(slot)
+            pairs = None
+            if held is not None:
+                pairs = [{"topic": "orders", "partition": each} for each in held]
             self.members.append(
                 {
                     "generation_kind": self.kind,
@@ -141,15 +146,13 @@ class Life:
                     "batch_id": len(self.members),
                     "member_id": f"{slot}-1",
                     "slot": slot,
-                    "group_instance_id": slot if is_static else None,
-                    "client_id": "app" if is_static else client,
-                    "client_host": "/10.0.0.1" if is_static else f"/{host.partition('#')[0]}",
+                    "group_instance_id": instance_id,
+                    "client_id": client_id,
+                    "client_host": client_host,
                     "session_timeout_ms": round(1000 * self.session),
                     "rebalance_timeout_ms": round(1000 * self.timeout),
                     "topics": ["orders"],
-                    "assigned": None
-                    if held is None
-                    else [{"topic": "orders", "partition": each} for each in held],
+                    "assigned": pairs,
                     "member_state": None if self.kind == "classic" else "Stable",
                     **(of_member or {}).get(slot, {}),
                 }

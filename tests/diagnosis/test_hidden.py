@@ -27,10 +27,11 @@ TICK = 10  # seconds
 
 
 def tick(number: int, read: int | None, high: int | None, partition: int = 3) -> dict[str, Any]:
+    source_to = None if read is None else {9: 1, partition: read}
     return {
         "batch_id": number,
         "polled_at": NOON + timedelta(seconds=TICK * number),
-        "source_to": None if read is None else {9: 1, partition: read},
+        "source_to": source_to,
         "source_high_watermark": None if high is None else {partition: high, 9: 2},
     }
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import product
 from math import isnan
 from random import Random
 from typing import Any
@@ -58,10 +59,7 @@ def test_each_value_is_in_its_own_cell_in_whatever_order_rows_come(
 ) -> None:
     chance = Random(3)
     places = [
-        (f"g{n}", topic, "id", part)
-        for n in range(3)
-        for topic in ("x", "y")
-        for part in (0, 7, 11)
+        (f"g{n}", topic, "id", part) for n, topic, part in product(range(3), ("x", "y"), (0, 7, 11))
     ]
     rows = [
         lag_row(*place, window, chance)
@@ -130,22 +128,14 @@ def test_rows_that_meet_a_condition_are_kept_in_order(wanted: list[bool | None])
 
 def shown(found: list[GroupFrame]) -> list[Any]:
     """All that frames hold of lag_windows and group_history."""
-    return [
-        (
-            *(
-                each.group,
-                each.facts,
-                topic.topic,
-                topic.topic_id,
-                topic.partitions.tolist(),
-                topic.facts,
-            ),
-            *(np.nan_to_num(values, nan=-1.0).tolist() for values in topic.numbers.values()),
-            *(values.tolist() for values in topic.names.values()),
-        )
-        for each in found
-        for topic in each.topics
-    ]
+    held = []
+    for each in found:
+        for topic in each.topics:
+            of_topic = (topic.topic, topic.topic_id, topic.partitions.tolist(), topic.facts)
+            numbers = [np.nan_to_num(own, nan=-1.0).tolist() for own in topic.numbers.values()]
+            names = [own.tolist() for own in topic.names.values()]
+            held.append((each.group, each.facts, *of_topic, *numbers, *names))
+    return held
 
 
 def test_windows_that_are_laid_out_together_are_those_laid_out_one_by_one() -> None:
@@ -156,9 +146,7 @@ def test_windows_that_are_laid_out_together_are_those_laid_out_one_by_one() -> N
     count = 3 * WINDOWS
     places = [
         (f"g{n}", topic, topic_id, part)
-        for n in range(3)
-        for topic, topic_id in TOPICS
-        for part in (0, 7, 11)
+        for n, (topic, topic_id), part in product(range(3), TOPICS, (0, 7, 11))
     ]
     alive = {place: sorted(chance.sample(range(count), 2)) for place in places}
     rows = [
@@ -173,9 +161,7 @@ def test_windows_that_are_laid_out_together_are_those_laid_out_one_by_one() -> N
     ]
     ends = [
         topic_row(*topic, part, window, chance)
-        for topic in TOPICS
-        for part in (0, 7)
-        for window in range(count)
+        for topic, part, window in product(TOPICS, (0, 7), range(count))
     ]
     tables = {
         "lag_windows": to_arrow(schemas.LAG_WINDOWS, rows),
@@ -246,12 +232,11 @@ def test_log_ends_are_reported_of_partitions_that_something_held_back() -> None:
         if any(row["last_stable_offset"] == 900 for row in own)
     }
     assert 0 < len(held) < 4
-    assert topic.facts["windows"] == {
-        part: [
-            {name: row[name] for name in ("last_stable_offset", "log_end_offset")} for row in own
-        ]
-        for part, own in held.items()
-    }
+    names = ("last_stable_offset", "log_end_offset")
+    expected = {}
+    for part, own in held.items():
+        expected[part] = [{name: row[name] for name in names} for row in own]
+    assert topic.facts["windows"] == expected
     assert (topic.facts["retention_seconds"], topic.facts["cleanup_policy"]) == (
         60 * (WINDOWS - 1),
         None,

@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from diagnosis.fluid import Evaluation, Fluid, evaluate
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
+from patience import examples
 
-GROUPS, MINUTES = 10, 64
+pytestmark = pytest.mark.examples
+GROUPS, MINUTES = examples(12), 64
 WINDOW = 60
 
 

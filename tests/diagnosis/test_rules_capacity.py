@@ -391,14 +391,18 @@ def test_arrivals_three_times_the_others_for_half_an_hour_are_an_early_warning()
     assert holding(skewed(rates)) == {"ARRIVAL_SKEW", "ASSIGNMENT_IMBALANCE"}
 
 
+def hot(rate: float, others: float = 50.0) -> list[float]:
+    return [rate if place == 7 else others for place in range(12)]
+
+
 @pytest.mark.parametrize(
     ("signals", "count"),
     [
-        (skewed([300.0 if place == 7 else 50.0 for place in range(12)], lag=LAG), 0),
-        (skewed([300.0 if place == 7 else 50.0 for place in range(12)], dip=30), 0),
-        (skewed([300.0 if place == 7 else 50.0 for place in range(12)], dip=25), 1),
-        (skewed([149.0 if place == 7 else 50.0 for place in range(12)]), 0),
-        (skewed([0.9 if place == 7 else 0.1 for place in range(12)]), 0),
+        (skewed(hot(300.0), lag=LAG), 0),
+        (skewed(hot(300.0), dip=30), 0),
+        (skewed(hot(300.0), dip=25), 1),
+        (skewed(hot(149.0)), 0),
+        (skewed(hot(0.9, others=0.1)), 0),
     ],
 )
 def test_arrivals_are_not_skewed_for_long_or_not_without_lag(signals: Signals, count: int) -> None:

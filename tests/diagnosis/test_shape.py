@@ -71,12 +71,12 @@ def test_the_top_set_is_the_smallest_with_seventy_percent_and_the_first_of_its_s
     lags: list[int],
 ) -> None:
     found = measure(np.array(lags, float), np.arange(len(lags))).top
-    enough = (
+    sets = (
         chosen
         for size in range(1, len(lags) + 1)
         for chosen in combinations(range(len(lags)), size)
-        if 10 * sum(lags[each] for each in chosen) >= 7 * sum(lags)
     )
+    enough = (chosen for chosen in sets if 10 * sum(lags[each] for each in chosen) >= 7 * sum(lags))
     size = len(next(enough))
     assert found == tuple(sorted(range(len(lags)), key=lambda each: (-lags[each], each))[:size])
 

@@ -87,7 +87,8 @@ def test_members_that_all_do_as_much_are_held_up_by_what_they_share() -> None:
     past.
     """
     slots = [f"m{place // 2}" if place < 8 else f"m{place - 4}" for place in range(12)]
-    consume = [55.0 if place in {0, 2} else 60.0 if place < 8 else 125.0 for place in range(12)]
+    consume = [60.0] * 8 + [125.0] * 4
+    consume[0] = consume[2] = 55.0
     lag = [LAG if place in {0, 2} else 10.0 for place in range(12)]
     topic = topic_signals(lag, slots=slots, consume=consume, shape="concentrated")
     everyone = [f"m{number}" for number in range(8)]

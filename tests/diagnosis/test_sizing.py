@@ -1,3 +1,4 @@
+from collections import Counter
 from itertools import product
 from math import inf, isnan
 from time import process_time
@@ -170,14 +171,14 @@ def test_the_smallest_number_that_fits_is_the_one_a_plain_search_finds(
 def test_packing_lies_between_the_bound_and_eleven_ninths_of_the_best_packing(
     work: list[int],
 ) -> None:
-    best = min(
-        len(set(bins))
-        for bins in product(range(len(work)), repeat=len(work))
-        if all(
-            sum(w for w, b in zip(work, bins, strict=True) if b == which) <= 60
-            for which in set(bins)
-        )
-    )
+    def fits(bins: tuple[int, ...]) -> bool:
+        loads = Counter[int]()
+        for each, place in zip(work, bins, strict=True):
+            loads[place] += each
+        return max(loads.values()) <= 60
+
+    places = product(range(len(work)), repeat=len(work))
+    best = min(len(set(bins)) for bins in places if fits(bins))
 
     assert lower_bound(work, 60) <= best <= packed(work, 60) <= 11 / 9 * best + 6 / 9
 

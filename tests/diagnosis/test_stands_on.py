@@ -9,11 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pytest
 
 from diagnosis.fluid import NOON, Evaluation, Fluid, evaluate
 from diagnosis.groups import PARAMETERS
+from patience import examples
 
-GROUPS = 10
+pytestmark = pytest.mark.examples
+GROUPS = examples(12)
 RATE, MINUTES = 50.0, 64
 WINDOW = 60
 

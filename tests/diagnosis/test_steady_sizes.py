@@ -8,10 +8,13 @@ import random
 from itertools import pairwise
 
 import numpy as np
+import pytest
 
 from diagnosis.fluid import Fluid, evaluate
+from patience import examples
 
-GROUPS = 12
+pytestmark = pytest.mark.examples
+GROUPS = examples(12)
 SHORT, OVER, MINUTES = 20, 45, 64
 
 

@@ -34,7 +34,8 @@ def brute_force(seconds: list[float], values: list[float]) -> tuple[float, float
     n, pairs = len(points), list(combinations(points, 2))
     rises = [later[1] - earlier[1] for earlier, later in pairs]
     score = sum((rise > 0) - (rise < 0) for rise in rises)
-    sizes = [[value for _, value in points].count(each) for each in {value for _, value in points}]
+    known = [value for _, value in points]
+    sizes = [known.count(each) for each in set(known)]
     variance = (n * (n - 1) * (2 * n + 5) - sum(t * (t - 1) * (2 * t + 5) for t in sizes)) / 18
     z = (abs(score) - 1) / sqrt(variance) if score else 0.0
     return lower_median(

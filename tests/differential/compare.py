@@ -63,8 +63,7 @@ class Report:
         asked, agreed = self.asked.total(), self.agreed.total()
         return (
             f"{asked} asked = {agreed} alike + {asked - agreed - self.unexplained} differ as "
-            "listed "
-            f"+ {self.unexplained} unexplained; {self.seconds:.0f} s"
+            f"listed + {self.unexplained} unexplained; {self.seconds:.0f} s"
         )
 
     def problem(self, question: Question, text: str, *answers: Answer) -> None:

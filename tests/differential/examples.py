@@ -32,14 +32,12 @@ def a_record(record_type: int, value: bytes | None) -> Question:
 def with_fields(record_type: int, **changed: Any) -> bytes:
     plain = {"string": "s", "string?": None, "bytes": b""}
     layout = layouts.VALUES[record_type, 0]
-    fields = {
-        name: kind.default
-        if isinstance(kind, layouts.Tag)
-        else plain.get(kind, 0)
-        if isinstance(kind, str)
-        else []
-        for name, kind in layout.items()
-    }
+    fields: dict[str, Any] = {}
+    for name, kind in layout.items():
+        if isinstance(kind, layouts.Tag):
+            fields[name] = kind.default
+        else:
+            fields[name] = plain.get(kind, 0) if isinstance(kind, str) else []
     return encoder.record_value(record_type, 0, fields | changed)
 
 

@@ -78,7 +78,6 @@ def test_a_block_answers_as_by_hand(root: Path, name: str) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.slow
 @pytest.mark.spark
 def test_the_block_for_spark_answers_as_by_hand(root: Path) -> None:
     spark = start_session("local[2]", {})
@@ -103,7 +102,6 @@ if "chart" in found:
 
 
 @pytest.mark.full
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("is_set", "said"),
     [

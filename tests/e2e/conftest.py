@@ -254,15 +254,13 @@ def _await_expiring_commit(world: World, run: Run) -> str:
 
 def _make_groups(world: World) -> None:
     servers, members = world.broker.bootstrap_servers, world.members
-    produce(
-        servers,
-        {
-            at(topic, number): RECORDS
-            for topic, count in TOPICS.items()
-            if topic != "shadow"
-            for number in range(count)
-        },
-    )
+    counts = {
+        at(topic, number): RECORDS
+        for topic, count in TOPICS.items()
+        if topic != "shadow"
+        for number in range(count)
+    }
+    produce(servers, counts)
     [live_a] = members.join("live", "orders", "live-a")
     members.join("live", "orders", "live-b", session_timeout_ms=90_000)
     [other] = members.join(

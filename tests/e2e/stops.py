@@ -73,10 +73,8 @@ class Seat:
         is_early = dice.random() < 0.4
         place, mark = self.place, uuid4().hex
         newest = place.newest()
-        before, log_begin = (
-            newest.batch_id if newest else -1,
-            place.log.stat().st_size if place.log.exists() else 0,
-        )
+        before = newest.batch_id if newest else -1
+        log_begin = place.log.stat().st_size if place.log.exists() else 0
         process = self._spawn(mark)
         try:
             start = time.monotonic()

@@ -24,7 +24,6 @@ pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
     pytest.mark.e2e,
-    pytest.mark.slow,
     pytest.mark.full,
     pytest.mark.release,
 ]

@@ -37,7 +37,7 @@ from laggard.tables.schemas import TABLES
 from patience import patient
 from tables.fixtures import group_row, partition_row, write_batch, write_rows
 
-pytestmark = [pytest.mark.broker, pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.broker, pytest.mark.e2e, pytest.mark.full]
 
 TIMEOUT_SECONDS = 30  # for a busy machine; no test of a broker that answers takes as long
 TOO_LONG, ASK_TIMES = "unknown: the answer took", 10
@@ -325,7 +325,6 @@ def test_a_wrong_clock_is_reported_with_its_side(seen: Seen, shift: float, side:
 
 
 @pytest.mark.spark
-@pytest.mark.full
 def test_the_trial_reads_the_topic_and_says_how_much_of_it(seen: Seen) -> None:
     report = ask(seen.folder, seen.servers, "--trial")
     line = report.lines["trial query"]
@@ -336,7 +335,6 @@ def test_the_trial_reads_the_topic_and_says_how_much_of_it(seen: Seen) -> None:
     assert int(found[1]) >= 2
 
 
-@pytest.mark.full
 def test_a_broker_that_is_gone_is_named_while_the_other_answers(tmp_path: Path) -> None:
     # the controller would soon see that the broker is gone, and no longer name it
     with Broker(nodes=2, properties={"broker.session.timeout.ms": "600000"}) as running:
@@ -372,7 +370,6 @@ class Warden:
         self._broker.run_tool("org.apache.kafka.tools.AclCommand", *way, *words[3:])
 
 
-@pytest.mark.full
 def test_denied_rights_are_named_and_the_remedies_give_them(tmp_path: Path) -> None:
     rights = [
         f"Read {OFFSETS_TOPIC}",

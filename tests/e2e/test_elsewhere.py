@@ -26,8 +26,7 @@ pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
     pytest.mark.e2e,
-    pytest.mark.slow,
-    pytest.mark.full,
+    pytest.mark.nightly,
 ]
 HERE = {
     "spark.driver.host": "127.0.0.1",

@@ -12,7 +12,7 @@ from e2e.kit import WINDOW, Row, unique
 from e2e.oracle import Described, Dumped, generations
 from patience import patient
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
 
 
 def check_lag_equals_tool(

@@ -40,7 +40,6 @@ pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
     pytest.mark.e2e,
-    pytest.mark.slow,
     pytest.mark.full,
 ]
 LONG_AGO = datetime(2020, 1, 1, tzinfo=timezone.utc)
@@ -185,6 +184,7 @@ def survive_other_keys(run: Run, server: S3Server) -> None:
     run.wait_for(lambda batch: batch.batch_id > before + 2, "ticks with the other keys")
 
 
+@pytest.mark.nightly
 def test_one_that_was_suspended_is_refused_when_it_returns(
     tmp_path: Path, own_broker: Broker, server: S3Server
 ) -> None:

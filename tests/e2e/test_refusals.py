@@ -7,15 +7,18 @@ from pathlib import Path
 import pytest
 from kafka import KafkaProducer
 
-from e2e.conftest import Resumed
 from e2e.kit import START_LIMIT, Place, Run, now, wait_until
 from encoder import commit_key, commit_value, group_key, i16
 from laggard.demo.broker import Broker
 from laggard.demo.node import free_ports
 from patience import patient
 
-# `resumed` in a test below says when: no other job runs any more, and two cores are few
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.e2e,
+    pytest.mark.full,
+]
 WITHOUT_THE_SETTING = """
 import sys
 from laggard.cli.main import main
@@ -36,7 +39,7 @@ def write(broker: Broker, records: Iterable[tuple[int, bytes | None, bytes | Non
 
 
 def test_a_source_that_resolves_no_partitions_fails_loudly_and_publishes_nothing(
-    broker: Broker, resumed: Resumed, tmp_path: Path
+    broker: Broker, tmp_path: Path
 ) -> None:
     place = Place(tmp_path / "blind", broker.bootstrap_servers)
     code, output, _ = place.exit_of(
@@ -70,7 +73,7 @@ def test_a_broker_that_is_away_at_start_is_waited_for_and_named(tmp_path: Path) 
 
 
 def test_garbage_in_the_offsets_topic_becomes_dead_letters_and_the_job_goes_on(
-    broker: Broker, resumed: Resumed, tmp_path: Path
+    broker: Broker, tmp_path: Path
 ) -> None:
     good = commit_value(3, COMMIT)
     garbage = [

@@ -20,7 +20,6 @@ pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
     pytest.mark.e2e,
-    pytest.mark.slow,
     pytest.mark.full,
 ]
 FIELDS = {"leader_epoch": 0, "metadata": "", "commit_timestamp": 1_700_000_000_000}
@@ -121,6 +120,7 @@ def test_the_command_that_a_damaged_checkpoint_names_goes_on_where_it_was(
     assert place.exit_of(*command(place, "doctor", "--repair"))[0] == 0
 
 
+@pytest.mark.nightly
 def test_a_topic_recreated_under_the_running_job_is_followed(
     own_broker: Broker, tmp_path: Path
 ) -> None:

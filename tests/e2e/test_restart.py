@@ -17,7 +17,7 @@ from laggard.tables.readers import table_uri
 from laggard.tables.schemas import TABLES
 from patience import patient
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
 
 
 def ticks(resumed: Resumed) -> list[Row]:

@@ -5,10 +5,11 @@ rights.
 import json
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from laggard.sources.brokers import Brokers
 from laggard.sources.poll import Poller, PollOptions
 from patience import patient
 
-pytestmark = [pytest.mark.broker, pytest.mark.e2e, pytest.mark.slow, pytest.mark.full]
+pytestmark = [pytest.mark.broker, pytest.mark.e2e, pytest.mark.full]
 
 
 @pytest.fixture(scope="module")
@@ -72,18 +73,25 @@ def try_mode(cluster: Secured, folder: Path, mode: str) -> Seen:
 
 
 @pytest.fixture(scope="module")
-def seen(cluster: Secured, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Seen]:
+def see(cluster: Secured, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Seen]:
     folder = tmp_path_factory.mktemp("modes")
-    with ThreadPoolExecutor(2) as pool:  # most of a start is one thread's work
-        return dict(
-            zip(MODES, pool.map(lambda mode: try_mode(cluster, folder, mode), MODES), strict=True)
-        )
+    return cache(lambda mode: try_mode(cluster, folder, mode))
+
+
+# a certificate and a password with TLS in CI, all others at night
+SOON = ("mTLS", "SCRAM-SHA-512")
+EACH_MODE = pytest.mark.parametrize(
+    "mode",
+    [pytest.param(mode, marks=[] if mode in SOON else pytest.mark.nightly) for mode in MODES],
+)
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("mode", MODES)
-def test_job_poll_doctor_and_exporter_work_in_every_mode(seen: dict[str, Seen], mode: str) -> None:
-    found = seen[mode]
+@EACH_MODE
+def test_job_poll_doctor_and_exporter_work_in_every_mode(
+    see: Callable[[str], Seen], mode: str
+) -> None:
+    found = see(mode)
     assert found.job[0] == 0, found.job[1][-3000:]
     assert found.poll == [10, 10]
     assert re.search(r'laggard_group_lag_records\{[^}]*group="g"[^}]*\} 13\.0', found.scrape), (
@@ -103,14 +111,14 @@ def test_job_poll_doctor_and_exporter_work_in_every_mode(seen: dict[str, Seen], 
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("mode", MODES)
+@EACH_MODE
 def test_no_secret_is_anywhere_though_everything_is_logged(
-    seen: dict[str, Seen], mode: str
+    see: Callable[[str], Seen], mode: str
 ) -> None:
-    assert seen[mode].canaries == []
+    assert see(mode).canaries == []
     if mode not in ("PLAINTEXT", "SSL"):  # else nothing would have been found anyway
         key = "ssl.keystore.key" if mode == "mTLS" else "sasl.jaas.config"
-        assert f"{key} = [hidden]" in seen[mode].job[1]
+        assert f"{key} = [hidden]" in see(mode).job[1]
 
 
 WRONG = {
@@ -164,6 +172,7 @@ def test_a_wrong_login_is_named_within_ten_seconds_with_exit_77(
     assert [*(client.folder / "tables").glob("*/_delta_log")] == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("mode", ["PLAIN", "SASL_PLAINTEXT"])
 def test_every_refusal_is_seen_although_the_broker_closes_right_behind_it(
     cluster: Secured, mode: str
@@ -264,6 +273,7 @@ def lacking(
         return dict(zip(MISSING, found, strict=True))
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.parametrize("right", MISSING, ids=lambda rights: "-".join(map(str, rights[-1][:3])))
 def test_a_right_that_is_missing_is_named_by_job_and_doctor(
@@ -287,6 +297,7 @@ def test_the_principal_of_a_certificate_is_the_brokers_own_word_for_it(
     assert principal_of(load_config(str(client.config), (), {}).cluster.security) == PRINCIPALS[1]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("mode", ["SASL_PLAINTEXT", "OAUTHBEARER"])
 def test_no_level_of_kafka_pythons_loggers_shows_a_secret(
     cluster: Secured, tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: str

@@ -244,7 +244,7 @@ def by_key(place: Place, name: str) -> dict[Any, Row]:
 
 def real(test: Callable[..., None]) -> Callable[..., None]:
     """The marks of a test that needs the cluster; what is only computed goes without."""
-    for mark in (pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.full):
+    for mark in (pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.nightly):
         test = mark(test)
     return test
 

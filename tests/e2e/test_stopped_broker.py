@@ -27,8 +27,7 @@ pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
     pytest.mark.e2e,
-    pytest.mark.slow,
-    pytest.mark.full,
+    pytest.mark.nightly,
 ]
 
 STOPPED = 2

@@ -19,7 +19,6 @@ pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
     pytest.mark.e2e,
-    pytest.mark.slow,
     pytest.mark.full,
 ]
 RUNS = int(os.environ.get("LAGGARD_STOPS", "6"))  # 200 for a release

@@ -104,13 +104,12 @@ def changing_tables(root: Path) -> Iterator[Path]:
     """Tables with a new batch all the time, so that the exporter never rests."""
     stop = Event()
     now = datetime.now(timezone.utc)
+    partitions = [partition_row(f"g{n}", "t", p) for n in range(GROUPS) for p in range(PARTITIONS)]
     versions = write_batch(
         root,
         1,
         now,
-        partitions=[
-            partition_row(f"g{n}", "t", p) for n in range(GROUPS) for p in range(PARTITIONS)
-        ],
+        partitions=partitions,
         groups=[group_row(f"g{n}") for n in range(GROUPS)],
         topics=[topic_row("t", p) for p in range(PARTITIONS)],
     )

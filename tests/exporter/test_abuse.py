@@ -36,7 +36,6 @@ PROBES = 100
 
 
 @pytest.mark.full
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_a_thousand_half_open_clients_harm_nobody(tmp_path: Path, mode: str) -> None:
     assert (HALF_OPEN, SILENT) == (1000, 50)

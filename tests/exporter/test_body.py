@@ -78,18 +78,21 @@ def expected_sums(rows: list[dict[str, Any]]) -> dict[str, float | None]:
     lagging = [row["commit_timestamp"].timestamp() for row in ok if row["lag"] > 0]
     known = worst and worst["time_lag_seconds"]
     is_censored = any(row["time_lag_censored"] for row in timed)
+    lag = sum(row["lag"] for row in ok) if ok else None
+    time_lag = None if is_partial or is_censored or len(timed) < len(ok) else known
+    censored = float(is_censored) if timed else None
     return {
-        "lag_known_records": sum(row["lag"] for row in ok) if ok else None,
-        "lag_records": sum(row["lag"] for row in ok) if ok and not is_partial else None,
+        "lag_known_records": lag,
+        "lag_records": None if is_partial else lag,
         "max_lag_records": max((row["lag"] for row in ok), default=None),
         "readable_records": sum(
             row["readable_records"] for row in rows if row["status"] == "below_log_start"
         ),
         "uncommitted_records": sum(row["log_end_offset"] - row["log_start_offset"] for row in bare),
         "time_lag_known_seconds": known,
-        "time_lag_seconds": None if is_partial or is_censored or len(timed) < len(ok) else known,
+        "time_lag_seconds": time_lag,
         "time_lag_error_seconds": worst and worst["time_lag_error_seconds"],
-        "time_lag_censored": float(is_censored) if timed else None,
+        "time_lag_censored": censored,
         "retention_used_ratio": max((row["lag"] / 1000 for row in ok), default=None),
         "oldest_commit_timestamp_seconds": min(lagging, default=None),
         "newest_commit_timestamp_seconds": max(commits, default=None),

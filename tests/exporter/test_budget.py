@@ -77,6 +77,7 @@ def test_as_many_levels_return_as_each_of_the_ten_bodies_had_room_for() -> None:
     assert [shedding.settle(needed=0, relaxed=0) for _ in range(10)] == [2] * 9 + [0]
 
 
+@pytest.mark.full
 def test_a_level_returns_when_ten_bodies_in_a_row_were_well_below_the_cap(tmp_path: Path) -> None:
     """Bodies around the cap must not give a level in one batch and withhold it in the next."""
     batches = iter(range(1, 100))

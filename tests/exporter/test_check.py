@@ -94,6 +94,7 @@ def test_an_exporter_with_tls_is_asked_by_tls(pki: Path, published: Published) -
         assert stats.refused["tls"] == 0
 
 
+@pytest.mark.full
 def test_an_exporter_without_tls_in_its_web_config_is_asked_without(
     pki: Path, published: Published
 ) -> None:

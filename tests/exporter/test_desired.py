@@ -186,6 +186,7 @@ def test_nobody_is_sent_away_while_a_finding_is_open_for_which_the_verdict_sizes
     assert [(each.labels["group"], each.value) for each in wanted.samples] == [("g", expected)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("missing", "expected"), [pytest.param(None, 3, marks=pytest.mark.full), (30, 4)]
 )

@@ -203,6 +203,7 @@ def now_root(root: Path, cluster: str) -> Path:
     return root
 
 
+@pytest.mark.full
 def test_a_root_that_hangs_holds_up_neither_the_others_nor_the_end(tmp_path: Path) -> None:
     hanging = now_root(tmp_path / "hangs", "hangs")
     (data,) = (hanging / "batches").glob("date=*/*.parquet")

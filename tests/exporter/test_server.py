@@ -247,6 +247,7 @@ def test_a_reader_that_does_not_read_is_cut_off(big: Published) -> None:
         assert (answer.status, stats.refused["slow_reader"]) == (200, 1)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("path", PATHS)
 def test_slow_readers_delay_nobody_else(big: Published, path: str) -> None:
     assert len(big.bodies(Clock()())[TEXT].plain) > 6_000_000

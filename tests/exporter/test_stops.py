@@ -47,6 +47,7 @@ def check(stops: list[Stop]) -> None:
     assert max(stop.seconds for stop in stops) < patient(SOON_SECONDS)
 
 
+@pytest.mark.nightly
 def test_a_few_stops_at_random_moments_give_the_promised_code(root: Path) -> None:
     check(stop_many(root, 12, seed=1))
 
@@ -57,6 +58,7 @@ def test_200_stops_by_each_signal_at_random_moments_give_the_promised_code(root:
     check(stop_many(root, 400, seed=2))
 
 
+@pytest.mark.full
 def test_a_second_signal_changes_nothing(root: Path) -> None:
     with started(root) as (process, _):
         for _ in range(20):
@@ -83,6 +85,7 @@ def is_opening(pid: int, path: Path) -> bool:
     )
 
 
+@pytest.mark.full
 def test_a_read_that_hangs_does_not_hold_up_the_end(tmp_path: Path) -> None:
     write_batch(tmp_path, partitions=[partition_row("g", "t", 0)])
     (data,) = (tmp_path / "batches").glob("date=*/*.parquet")

@@ -41,19 +41,20 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Exporter:
         "topic_id": "",
         "status": "ok",
     }
-    history = [
-        same
-        | {
-            "date": start.date(),
-            "window_start": start,
-            "partition": place,
-            "slot": f"c{place % 2 + 1}/10.0.0.1#0",
-        }
-        | {"lag": lag(place) * (60 - age) // 60, "time_lag_seconds": (60 - age) / 10}
-        for age in range(1, 61)
-        for start in [NOW - age * MINUTE]
-        for place in range(PARTITIONS)
-    ]
+    history = []
+    for age in range(1, 61):
+        start = NOW - age * MINUTE
+        history += [
+            same
+            | {
+                "date": start.date(),
+                "window_start": start,
+                "partition": place,
+                "slot": f"c{place % 2 + 1}/10.0.0.1#0",
+            }
+            | {"lag": lag(place) * (60 - age) // 60, "time_lag_seconds": (60 - age) / 10}
+            for place in range(PARTITIONS)
+        ]
     rows = [
         partition_row(
             "checkout", "orders", place, committed_offset=9000, log_end_offset=9000 + lag(place),

@@ -388,6 +388,7 @@ def exporter(root: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], i
             process.kill()
 
 
+@pytest.mark.full
 def test_a_process_follows_its_file_without_a_restart(pki: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(pki, tmp_path / "web"))
     path = folder / "web.yml"
@@ -413,6 +414,7 @@ def test_a_process_follows_its_file_without_a_restart(pki: Path, tmp_path: Path)
         assert process.wait(patient(5)) == 0
 
 
+@pytest.mark.full
 def test_a_connection_of_another_time_is_closed_when_the_access_changes(
     pki: Path, tmp_path: Path
 ) -> None:
@@ -452,6 +454,7 @@ def test_clients_that_fail_at_tls_write_no_line_into_the_log(pki: Path, tmp_path
     assert "SSL" not in log
 
 
+@pytest.mark.full
 def test_a_flood_of_guesses_does_not_hold_up_the_end(pki: Path, tmp_path: Path) -> None:
     path = pki / "flood.yml"
     path.write_text(f"basic_auth_users:\n  prometheus: {hashed('secret', 13)}\n", encoding="utf-8")

@@ -195,10 +195,8 @@ def report(found: Sequence[Measured]) -> Iterator[str]:
         too_fast = sum(peak > 1.1 for peak in peaks)
         yield (
             f"{kind:15} cases {len(some):4} lost {lost:9} booked {booked:9} of the lost "
-            f"{certain / max(lost, 1):.3f} "
-            f"too much {over:7} losing {len(losing)} named {named} false {false} rate > 1.1 x: "
-            f"{too_fast}, "
-            f"worst {peaks[-1]:.2f}"
+            f"{certain / max(lost, 1):.3f} too much {over:7} losing {len(losing)} named {named} "
+            f"false {false} rate > 1.1 x: {too_fast}, worst {peaks[-1]:.2f}"
         )
 
 

@@ -93,13 +93,8 @@ def test_batches_of_evenly_spaced_commits_give_the_newest_gaps(
                 if (moments or before is not None) and step <= MAX_GAP_MS:
                     expected[row].append(step)
                 moments.append(now)
-            batches.append(
-                (
-                    len(moments),
-                    *((moments[0], moments[-1]) if moments else (-1, -1)),
-                    -1 if before is None else before,
-                )
-            )
+            first, last = (moments[0], moments[-1]) if moments else (-1, -1)
+            batches.append((len(moments), first, last, -1 if before is None else before))
             times[row] = moments[-1] if moments else before
         held, medians = add(held, batches, medians)
     for row in range(rows):

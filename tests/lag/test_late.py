@@ -48,28 +48,24 @@ class Probes:
             is_first = second == 0
             at = self.job.now + timedelta(seconds=STEP)
             parts = range(len(offsets))
-            self.job.tick(
-                [end(END, partition=part, start=0, topic_id=topic_id) for part in parts],
-                [
-                    commit(committed, partition=part, at=at, topic_id=topic_id)
-                    for part in parts
-                    if commits and committed is not None
+            ends = [end(END, partition=part, start=0, topic_id=topic_id) for part in parts]
+            records = []
+            if commits and committed is not None and second % self.seconds == 0:
+                records = [
+                    commit(committed, partition=part, at=at, topic_id=topic_id) for part in parts
                 ]
-                if second % self.seconds == 0
-                else [],
-                probes=[
-                    {
-                        "slo_seconds": slo,
-                        "topic": "t",
-                        "topic_id": topic_id,
-                        "partition": part,
-                        "offset": offset,
-                    }
-                    for part, offset in enumerate(offsets)
-                    if is_first and offset is not None
-                ],
-                seconds=STEP,
-            )
+            probes = [
+                {
+                    "slo_seconds": slo,
+                    "topic": "t",
+                    "topic_id": topic_id,
+                    "partition": part,
+                    "offset": offset,
+                }
+                for part, offset in enumerate(offsets)
+                if is_first and offset is not None
+            ]
+            self.job.tick(ends, records, probes=probes, seconds=STEP)
 
     def counted(self, partition: int = 0) -> list[tuple[int | None, int | None]]:
         """(matured, late) of each closed window."""

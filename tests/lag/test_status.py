@@ -23,19 +23,16 @@ def reach(**conditions: bool) -> Simulation:
     """
     on = {name for name, holds in conditions.items() if holds}
     job = Simulation()
-    offset = 500 if "ahead" in on else 5 if "below" in on else 50
+    offset = 5 if "below" in on else 50
+    if "ahead" in on:
+        offset = 500
     first = [generation(1, {"m": ("t",)})] if "no_commit" in on else [commit(offset, topic_id=ID_A)]
     job.tick([end(100, start=10)], first)
     job.tick([end(100)])
-    last = end(
-        None if on & {"no_end", "missing"} else 100,
-        topic_id=ID_B if "recreated" in on else ID_A,
-        error=UNKNOWN_TOPIC
-        if "missing" in on
-        else "LEADER_NOT_AVAILABLE"
-        if "no_end" in on
-        else None,
-    )
+    log_end, error = (None, "LEADER_NOT_AVAILABLE") if "no_end" in on else (100, None)
+    if "missing" in on:
+        log_end, error = None, UNKNOWN_TOPIC
+    last = end(log_end, topic_id=ID_B if "recreated" in on else ID_A, error=error)
     job.tick([last], is_live="stale" not in on, blocked=(0,) if "blocked" in on else ())
     return job
 
@@ -58,15 +55,15 @@ IMPOSSIBLE = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        (one, two)
-        for place, one in enumerate(ORDER)
-        for two in ORDER[place + 1 :]
-        if {one, two} not in [*IMPOSSIBLE, {"recreated", "no_commit"}]
-    ],
-)
+PAIRS = [
+    (one, two)
+    for place, one in enumerate(ORDER)
+    for two in ORDER[place + 1 :]
+    if {one, two} not in [*IMPOSSIBLE, {"recreated", "no_commit"}]
+]
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_of_two_conditions_the_first_in_the_list_wins(first: str, second: str) -> None:
     assert reach(**{first: True, second: True}).row["status"] == NAMES[first]
 

@@ -52,6 +52,10 @@ def naive_windows(ticks: list[Row]) -> list[Row]:
         follows = before["at"] >= start - MINUTE
         rewound = sum(tick["rewound"] for tick in inside)
         last = inside[-1]
+        produced = consumed = None
+        if follows:
+            produced = last["end"] - before["end"]
+            consumed = None if rewound else last["committed"] - before["committed"]
         found.append(
             {
                 "window_start": start,
@@ -61,10 +65,8 @@ def naive_windows(ticks: list[Row]) -> list[Row]:
                 "lag_min": min(tick["lag"] for tick in inside),
                 "lag_max": max(tick["lag"] for tick in inside),
                 "lag": last["lag"],
-                "produced": last["end"] - before["end"] if follows else None,
-                "consumed": last["committed"] - before["committed"]
-                if follows and not rewound
-                else None,
+                "produced": produced,
+                "consumed": consumed,
                 "commits": sum(tick["commits"] for tick in inside),
                 "noop_commits": sum(tick["noops"] for tick in inside),
                 "rewound_records": rewound,
@@ -148,17 +150,9 @@ def test_whatever_happens_a_key_has_one_row_a_window(steps: list[Any]) -> None:
     job = Simulation()
     for seconds, is_live, given_commits, answer in steps:
         records = [commit(offset, partition=part) for part, offset in given_commits]
-        is_error = answer == "error"
+        offset, error = (None, "TIMEOUT") if answer == "error" else (100, None)
         topic_id = {"topic_id": ID_B} if answer == "recreated" else {}
-        ends = [
-            end(
-                None if is_error else 100,
-                partition=part,
-                error="TIMEOUT" if is_error else None,
-                **topic_id,
-            )
-            for part in (0, 1)
-        ]
+        ends = [end(offset, partition=part, error=error, **topic_id) for part in (0, 1)]
         job.tick([] if answer == "nothing" else ends, records, seconds=seconds, is_live=is_live)
     rows = windows(job)
     keys = Counter((row["partition"], row["topic_id"], row["window_start"]) for row in rows)

@@ -69,20 +69,25 @@ def _partition(minute: int, number: int) -> Row:
 
 
 def _group(minute: int) -> Row:
-    lag, is_growing = _lag(minute), minute < _SCALE_OUT
+    lag = _lag(minute)
+    late = 6000 if _is_late(minute) else 0
+    rate, trend, verdict = 98.0, "growing", "YES"
+    drain = low = high = None
+    if minute >= _SCALE_OUT:
+        rate, trend, verdict = 115.0, "draining", "NOT_NEEDED_DRAINING"
+        drain, low, high = lag / 15, lag / 20, lag / 10
     return window(
         minute, GROUP, lag=lag, lag_known=lag, lag_max=round(0.6 * lag),
         partitions_material=3 if lag > 100 else 0,
-        matured_records=6000, late_records=6000 if _is_late(minute) else 0,
+        matured_records=6000, late_records=late,
         max_time_lag_seconds=lag / 100,
         time_lag_censored=False, lost_records=0, loss_seconds=86_400.0, arrival_rate=100.0,
-        consume_rate=98.0 if is_growing else 115.0, commits=36, noop_commits=3, shape="spread",
-        trend="growing" if is_growing else "draining", members=_members(minute), idle_members=0,
+        consume_rate=rate, commits=36, noop_commits=3, shape="spread",
+        trend=trend, members=_members(minute), idle_members=0,
         members_desired=3, members_ceiling=3, busy_share=1.0,
-        scale_verdict="YES" if is_growing else "NOT_NEEDED_DRAINING",
-        primary_code="CAPACITY_SHORTAGE", drain_seconds=None if is_growing else lag / 15,
-        drain_low_seconds=None if is_growing else lag / 20,
-        drain_high_seconds=None if is_growing else lag / 10,
+        scale_verdict=verdict,
+        primary_code="CAPACITY_SHORTAGE",
+        drain_seconds=drain, drain_low_seconds=low, drain_high_seconds=high,
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -66,14 +66,14 @@ def test_datafusion_answers_as_by_hand(root: Path, name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def duck(root: Path) -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect()
-    connection.execute("set TimeZone = 'UTC'")
-    for table in TABLES:
-        connection.register(table, DeltaTable(str(root / table)).to_pyarrow_dataset())
-    for view in read_views().values():
-        connection.execute(view.sql)
-    return connection
+def duck(root: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        connection.execute("set TimeZone = 'UTC'")
+        for table in TABLES:
+            connection.register(table, DeltaTable(str(root / table)).to_pyarrow_dataset())
+        for view in read_views().values():
+            connection.execute(view.sql)
+        yield connection
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -82,7 +82,6 @@ def test_duckdb_answers_as_by_hand(duck: duckdb.DuckDBPyConnection, name: str) -
 
 
 @pytest.mark.full
-@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_answers_as_by_hand(root: Path) -> None:
     quoted = {"spark.sql.ansi.enabled": "true", "spark.sql.ansi.doubleQuotedIdentifiers": "true"}

@@ -190,13 +190,14 @@ def _impact(minute: int, rebalances: int, paused: float | None, added: float | N
 
 
 def _owned(partition: int, begin: int, end: int, owner: str | None, group: str = "g") -> Row:
-    is_held = owner is not None
+    slot = client_id = host = None
+    if owner is not None:
+        slot, client_id, host = f"slot-{owner}", "app", "/10.0.0.1"
     return {
         "cluster": CLUSTER, "group": group, "topic": "orders", "topic_id": "",
         "partition": partition,
         "owned_from": at(begin), "owned_until": at(end), "owner": owner,
-        "slot": f"slot-{owner}" if is_held else None,
-        "client_id": "app" if is_held else None, "client_host": "/10.0.0.1" if is_held else None,
+        "slot": slot, "client_id": client_id, "client_host": host,
     }  # fmt: skip
 
 

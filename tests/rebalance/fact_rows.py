@@ -50,16 +50,17 @@ def generation(
 ) -> Generation:
     """A classic generation whose record is written at this second."""
     assignor = fields.get("assignor", "range")
+    kind, leader = ("sync", members[0].member_id) if members else ("empty", None)
     given: dict[str, Any] = {
         "generation_kind": "classic",
-        "kind": "sync" if members else "empty",
+        "kind": kind,
         "source_offset": 1_000 + number,
         "live_read": True,
         "state_timestamp": None if sync is None else at(seconds - sync),
         "generation_gap": 1,
         "assignor": assignor,
         "rebalance_mode": MODES.get(assignor, "eager"),
-        "leader": members[0].member_id if members else None,
+        "leader": leader,
         "record_version": 4,
     }
     return Generation(
@@ -74,12 +75,13 @@ def epoch(
     stable: float | None = None,
     **fields: Any,
 ) -> Generation:
+    stable_at = None if stable is None else at(stable)
     given: dict[str, Any] = {
         "generation_kind": "epoch",
         "kind": "epoch" if members else "empty",
         "source_offset": 1_000 + number,
         "live_read": True,
-        "stable_at": None if stable is None else at(stable),
+        "stable_at": stable_at,
         "generation_gap": 1,
         "assignor": "uniform",
         "rebalance_mode": "incremental",

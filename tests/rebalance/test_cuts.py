@@ -21,13 +21,10 @@ lives = pytest.mark.parametrize("life", LIVES.values(), ids=LIVES)
 # short
 FIRST = "classic to consumer and back"
 FULL = pytest.mark.full
-all_cuts = pytest.mark.parametrize(
-    "life",
-    [
-        pytest.param(life, id=name, marks=() if name == FIRST else FULL)
-        for name, life in LIVES.items()
-    ],
-)
+MARKED = [
+    pytest.param(life, id=name, marks=() if name == FIRST else FULL) for name, life in LIVES.items()
+]
+all_cuts = pytest.mark.parametrize("life", MARKED)
 CUTS = st.lists(st.integers(0, 40), max_size=4, unique=True).map(sorted)
 
 

@@ -357,8 +357,7 @@ EXAMPLES = (
         severity=INFO),
     Example(
         "LaggardPartitionsUnknown",
-        {f'laggard_group_partitions{{{T},'
-            f'status="no_end_offset"}}': Gauge(2, 0, 0),
+        {f'laggard_group_partitions{{{T},status="no_end_offset"}}': Gauge(2, 0, 0),
             f'laggard_group_partitions{{{T},status="committed_ahead"}}': Gauge(1, 0, 0)},
         ORDERS, "eu/billing on orders: the lag of 3 partitions is unknown",
         "The log end is unknown, lies before the committed offset, or belongs to a recreated "

@@ -25,11 +25,11 @@ ABSENT = "LaggardExporterAbsent"
 
 
 def absent(cluster: str = "") -> dict[str, Any]:
+    labels, place = ({"cluster": cluster}, f" for {cluster}") if cluster else ({}, "")
     return {
-        "exp_labels": {"severity": "critical"} | ({"cluster": cluster} if cluster else {}),
+        "exp_labels": {"severity": "critical"} | labels,
         "exp_annotations": {
-            "summary": "Prometheus gets no metrics of laggard"
-            + (f" for {cluster}" if cluster else ""),
+            "summary": f"Prometheus gets no metrics of laggard{place}",
             "description": (
                 "The exporter does not run, or Prometheus does not reach it. First look: laggard "
                 "export --check."

@@ -47,11 +47,12 @@ def labels_of(metric: str) -> set[str]:
         f"{each.name}_bucket": each for each in FAMILIES if each.bounds
     }
     family = by_sample[metric]
-    return {
-        *family.labels,
-        *([family.name] if family.states else []),
-        *(["le"] if family.bounds else []),
-    }
+    labels = {*family.labels}
+    if family.states:
+        labels.add(family.name)
+    if family.bounds:
+        labels.add("le")
+    return labels
 
 
 def test_the_files_are_what_the_table_says() -> None:

@@ -95,16 +95,12 @@ def _burrow_calls(run: Run, kept: dict[Place, deque[Commit]], now_ms: int) -> li
     for (group, topic, partition), commits in kept.items():
         lag = max(0, _end(run, (topic, partition), now_ms) - commits[-1].offset)
         groups[group][partition] = burrow_status(list(commits), now_ms, lag)
-    return [
-        Call(
-            group,
-            now_ms - WINDOW_MS,
-            any(status != "OK" for status in statuses.values()),
-            frozenset(part for part, status in statuses.items() if status != "OK"),
-            "WARN" in statuses.values(),  # it reads, and too slowly
-        )
-        for group, statuses in sorted(groups.items())
-    ]
+    calls = []
+    for group, statuses in sorted(groups.items()):
+        parts = frozenset(part for part, status in statuses.items() if status != "OK")
+        is_slow = "WARN" in statuses.values()  # it reads, and too slowly
+        calls.append(Call(group, now_ms - WINDOW_MS, bool(parts), parts, is_slow))
+    return calls
 
 
 def _windows(recorded: Recorded) -> dict[tuple[str, str, int], list[dict[str, Any]]]:

@@ -36,14 +36,12 @@ _SUBJECTS = (
     watching,
     healthy,
 )
-SCENARIOS: dict[str, Scenario] = {
-    each.name: each
-    for each in sorted(
-        (each for subject in _SUBJECTS for each in subject.SCENARIOS),
-        key=lambda each: (
-            each.name[:2] == "LA",
-            int("".join(c for c in each.name if c.isdigit())),
-            each.name,
-        ),
-    )
-}
+
+
+def _place(scenario: Scenario) -> tuple[bool, int, str]:
+    name = scenario.name
+    return name[:2] == "LA", int("".join(c for c in name if c.isdigit())), name
+
+
+_UNSORTED = [each for subject in _SUBJECTS for each in subject.SCENARIOS]
+SCENARIOS: dict[str, Scenario] = {each.name: each for each in sorted(_UNSORTED, key=_place)}

@@ -206,19 +206,15 @@ class ScenarioCluster(Cluster):
     def backlog(self, group: str = "") -> int:
         """Records between the ends and what is committed, at this very moment."""
         name = group or self.name()
+        topics = {
+            topic
+            for each in self.members
+            if each.config.group == name
+            for topic in each.config.topics
+        }
+        committed = self.coordinator.committed
         return sum(
-            max(
-                0,
-                self.brokers.end(topic, part)
-                - self.coordinator.committed.get((name, topic, part), (0, 0))[0],
-            )
-            for topic in sorted(
-                {
-                    topic
-                    for each in self.members
-                    if each.config.group == name
-                    for topic in each.config.topics
-                }
-            )
+            max(0, self.brokers.end(topic, part) - committed.get((name, topic, part), (0, 0))[0])
+            for topic in sorted(topics)
             for part in range(len(self.brokers.topics[topic].logs))
         )

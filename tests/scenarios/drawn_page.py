@@ -20,24 +20,19 @@ where two answers are physically right both count.
 """
 BAR_VERDICT, BAR_FORECAST, BAR_FLAPS = 0.97, 0.90, 1
 LATER = (
-    "verdict right if the one before it, or UNKNOWN, is right for 5 minutes or 3 commit "
-    "intervals, in which a change"
-    " has to be seen"
+    "verdict right if the one before it, or UNKNOWN, is right for 5 minutes or 3 commit intervals, "
+    "in which a change has to be seen"
 )
 BESIDE = (
     "Six lines: no members; lag below twice its floor; less read than arrives; else draining. "
-    "Adds: of the minutes in"
-    " which it is clear whether members would help, those in which a method is right about it. "
-    "Alarms right: of its"
-    " alarm-minutes, those in which something is wrong. Alarms of faults: of the minutes in "
-    "which something is wrong,"
-    " those that have an alarm."
+    "Adds: of the minutes in which it is clear whether members would help, those in which a method "
+    "is right about it. Alarms right: of its alarm-minutes, those in which something is wrong. "
+    "Alarms of faults: of the minutes in which something is wrong, those that have an alarm."
 )
 DELAYS = (
     "Delays are minutes from the beginning of the fault, or from the end of the time that a "
-    "finding's definition asks"
-    " for. Wanted: precision 0.97, recall 0.95, nine delays of ten within 5 minutes or 3 commit "
-    "intervals."
+    "finding's definition asks for. Wanted: precision 0.97, recall 0.95, nine delays of ten within "
+    "5 minutes or 3 commit intervals."
 )
 
 
@@ -86,8 +81,7 @@ def _totals(scores: Sequence[DrawnScore], minutes: int) -> list[str]:
         f"- {LATER}: {share(later, minutes)}",
         (
             f"- `members_desired` lets the busiest member keep up: {share(enough, asked)} of "
-            f"{asked} "
-            "minutes with a yes"
+            f"{asked} minutes with a yes"
         ),
         (
             f"- findings open again within an hour, per 100 group-hours: {reopened / hundred:.1f} "

@@ -100,6 +100,9 @@ class Workload:
             self.simulated.streams(f"plan {plan.number} {index}"),
         )
         assignor = plan.protocol if plan.protocol not in ("static", "kip-848") else "range"
+        poll_interval_ms = MINUTE if "poison" in kinds else 5 * MINUTE
+        if "hang" in kinds:
+            poll_interval_ms = HOUR
         return self.simulated.config(
             index,
             group=self.simulated.name(plan.number),
@@ -111,11 +114,7 @@ class Workload:
             capacity=plan.capacity,
             commit_ms=round(1000 * plan.commit_seconds * (1 + plan.jitter * chance.uniform(-1, 1))),
             batch_ms=plan.batch_ms,
-            poll_interval_ms=HOUR
-            if "hang" in kinds
-            else MINUTE
-            if "poison" in kinds
-            else 5 * MINUTE,
+            poll_interval_ms=poll_interval_ms,
         )
 
     def _schedule(self, plan: Plan, number: int, fault: Fault) -> None:

@@ -142,9 +142,8 @@ def _by_load(plan: Plan, sample: Sample, arriving: Sequence[float]) -> set[str]:
         return found | (more if behind - slow or is_long else set())
     if behind:
         return set(more)
-    return (set(DRAINING) if drain <= DRAIN_SECONDS * NEAR else set()) | (
-        set(more) if is_long else set()
-    )
+    draining = set(DRAINING) if drain <= DRAIN_SECONDS * NEAR else set()
+    return draining | (set(more) if is_long else set())
 
 
 @dataclass(frozen=True)

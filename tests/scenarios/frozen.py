@@ -2,10 +2,10 @@
 nothing.
 
 Findings, verdicts and group windows of three seeds each:
-    frozen.py                  compare all scenarios with frozen.json; exit code 1 and the names of
-    those that differ frozen.py --rows DIR       also write the rows of each run to DIR, to find a
-    difference with diff frozen.py --write          accept what is found: a change of behaviour,
-    with its reason in the commit
+    frozen.py             compare all with frozen.json; exit code 1 and the names of those that
+                          differ
+    frozen.py --rows DIR  also write the rows of each run to DIR, to find a difference with diff
+    frozen.py --write     accept what is found: a change of behaviour; its commit says why
 """
 
 from __future__ import annotations

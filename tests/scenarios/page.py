@@ -139,8 +139,7 @@ def by_method(results: Sequence[Result]) -> list[str]:
     lines = [
         (
             "| method | faults seen | before | median delay, min | false on look-alikes | names "
-            "them "
-            "| adds |"
+            "them | adds |"
         ),
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
@@ -159,11 +158,11 @@ def by_method(results: Sequence[Result]) -> list[str]:
         delays = [each.delay for each in faults if each.delay is not None]
         helps, asked = sum(each.helps for _, each in pairs), sum(each.asked for _, each in pairs)
         lines.append(
-            f"| {method} | {share(sum(each.is_alarm for each in faults), len(faults))} |"
-            f" {share(sum(each.is_early for each in faults), len(faults))} |"
-            f" {f'{median(delays):.0f}' if delays else '–'} | "
-            f"{share(sum(each.is_alarm for each in calm), len(calm))} |"
-            f" {share(sum(named), len(named))} | {share(helps, asked)} |"
+            f"| {method} | {share(sum(each.is_alarm for each in faults), len(faults))} | "
+            f"{share(sum(each.is_early for each in faults), len(faults))} | "
+            f"{f'{median(delays):.0f}' if delays else '–'} | "
+            f"{share(sum(each.is_alarm for each in calm), len(calm))} | "
+            f"{share(sum(named), len(named))} | {share(helps, asked)} |"
         )
     return lines
 
@@ -226,14 +225,12 @@ def totals(results: Sequence[Result]) -> list[str]:
         alarms(scored),
         (
             f"- primary right: {share(sum(primary), len(primary))} of {len(primary)} runs that "
-            "have "
-            "one"
+            "have one"
         ),
         f"- verdict right: {share(right, asked)} of {asked} windows with a label",
         (
             "- verdict borne out with another number of members: "
-            f"{share(sum(graded), len(graded))} "
-            f"of {len(graded)}"
+            f"{share(sum(graded), len(graded))} of {len(graded)}"
         ),
         (
             f"- look-alikes with a false alarm: {sum(bool(each.false) for each in healthy)} of "

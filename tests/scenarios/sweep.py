@@ -120,9 +120,8 @@ def line(
         verdicts[verdict] += 1
         desired += [row["members_desired"]] if verdict in YES else []
         is_right = cell.right(row, at_ms - cluster.at_ms(0))
-        counts[
-            "right" if is_right else "unknown" if verdict.startswith("UNKNOWN") else "wrong"
-        ] += 1
+        not_right = "unknown" if verdict.startswith("UNKNOWN") else "wrong"
+        counts["right" if is_right else not_right] += 1
     shown = {each.code for each in opened(findings) if each.is_shown}
     must, may = cell.codes()
     missed, false = must and not must & shown, (shown & ALARMS) - must - may
@@ -136,8 +135,7 @@ def line(
     marks += [f"n {lower_median(desired):.0f}"] if desired else []
     return (
         f"{cell.habit.name:24} {cell.fault:9} {run.seed:2} {grade:8} {counts['right']}/{total}  "
-        f"{said}"
-        f" | {','.join(sorted(shown))} | {' '.join(marks)}"
+        f"{said} | {','.join(sorted(shown))} | {' '.join(marks)}"
     )
 
 

@@ -42,7 +42,9 @@ class Habit:
 
     def can(self, fault: str) -> bool:
         """True if there is more than one of what the fault takes one of."""
-        return self.parts > 1 if fault == "hot" else self.members > 1 if fault == "slow" else True
+        if fault == "hot":
+            return self.parts > 1
+        return self.members > 1 if fault == "slow" else True
 
 
 @dataclass
@@ -198,4 +200,6 @@ class Cell:
         ]
         left = (self._gone_ms - (milliseconds(after[0]["window_end"]) or 0)) / 1000
         drain = after[0]["drain_seconds"]
-        return None if drain is None or left <= 0 else (inf if drain == inf else drain / left)
+        if drain is None or left <= 0:
+            return None
+        return inf if drain == inf else drain / left

@@ -88,6 +88,7 @@ def in_order(rows: list[dict[str, object]]) -> list[str]:
     return sorted(map(str, rows))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("job", [InPieces, pytest.param(RunTwice, marks=pytest.mark.full)])
 def test_the_tables_are_those_of_the_plain_run(job: type[Recorder]) -> None:
     for plain, other in zip(recorded(Recorder), recorded(job), strict=True):

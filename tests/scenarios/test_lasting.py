@@ -20,7 +20,7 @@ from scenarios.scoring import opened
 HOURS = 2.0
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "code", "verdict"),
     [

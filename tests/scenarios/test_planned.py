@@ -11,7 +11,7 @@ from scenarios.planned import compare, percentile
 SEEDS = range(1000, 1008)  # none by which the interval was chosen
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_drain_takes_as_long_as_planned() -> None:
     found = [each for seed in SEEDS for each in compare(seed) if each.is_seen]
     assert len(found) >= 12

@@ -16,7 +16,7 @@ from scenarios.catalogue import SCENARIOS
 from scenarios.diagnosed import Diagnosed, diagnose
 from scenarios.runs import Recorded, record, simulate
 
-pytestmark = [pytest.mark.slow, pytest.mark.full]
+pytestmark = [pytest.mark.nightly]
 
 OF_COMMITS = {
     "COMMITS_STOPPED",

@@ -158,6 +158,12 @@ class Brokers:
         """Rows of `PROBES`: for each service level the first offset that is not older; the log end
         where all are.
         """
+        led = [
+            (topic, partition, log)
+            for _, topic in sorted(self.topics.items())
+            for partition, log in enumerate(topic.logs)
+            if (topic.name, partition) not in self.leaderless
+        ]
         return [
             {
                 "slo_seconds": seconds,
@@ -167,19 +173,24 @@ class Brokers:
                 "offset": log.end_at(self.clock.now - round(1000 * seconds)),
             }
             for seconds in slo_seconds
-            for _, topic in sorted(self.topics.items())
-            for partition, log in enumerate(topic.logs)
-            if (topic.name, partition) not in self.leaderless
+            for topic, partition, log in led
         ]
 
     def _row(self, topic: Topic, partition: int) -> dict[str, Any]:
-        is_led = (topic.name, partition) not in self.leaderless
-        return {
+        row = {
             "topic": topic.name,
             "topic_id": topic.topic_id,
             "partition": partition,
-            "log_end_offset": self.end(topic.name, partition) if is_led else None,
-            "log_start_offset": self.start(topic.name, partition) if is_led else None,
-            "leader_broker": partition % BROKERS if is_led else None,
-            "error": None if is_led else "LEADER_NOT_AVAILABLE",
+            "log_end_offset": None,
+            "log_start_offset": None,
+            "leader_broker": None,
+            "error": "LEADER_NOT_AVAILABLE",
         }
+        if (topic.name, partition) not in self.leaderless:
+            row |= {
+                "log_end_offset": self.end(topic.name, partition),
+                "log_start_offset": self.start(topic.name, partition),
+                "leader_broker": partition % BROKERS,
+                "error": None,
+            }
+        return row

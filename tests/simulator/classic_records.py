@@ -60,20 +60,19 @@ class GroupRecord:
         """As the record tells it: old versions have no place for the state's time and the instance
         id.
         """
-        members = {
-            peer.member_id: {
+        members = {}
+        for peer in self.peers:
+            subscription = self._subscription(peer)
+            owned = sorted(subscription.owned) if subscription.version >= 1 else None
+            members[peer.member_id] = {
                 "group_instance_id": peer.wish.instance_id if version >= 3 else None,
                 "client_id": peer.wish.client_id,
                 "client_host": peer.wish.host,
                 "slot": peer.wish.slot,
-                "topics": sorted(self._subscription(peer).topics),
-                "owned": sorted(self._subscription(peer).owned)
-                if self._subscription(peer).version >= 1
-                else None,
+                "topics": sorted(subscription.topics),
+                "owned": owned,
                 "assigned": sorted(peer.assigned or ()),
             }
-            for peer in self.peers
-        }
         return Generation(
             self.group, self.kind, now_ms, partition, offset, self.generation,
             self.protocol_type or None,

@@ -23,10 +23,11 @@ class Roster:
 
     def replace(self, old_id: str, peer: Peer) -> None:
         """A static member under another id keeps its place."""
-        self.peers = {
-            (peer.member_id if name == old_id else name): (peer if name == old_id else each)
+        places = [
+            (peer.member_id, peer) if name == old_id else (name, each)
             for name, each in self.peers.items()
-        }
+        ]
+        self.peers = dict(places)
 
     def why_unknown(self, member_id: str) -> str:
         """A static member's old id is fenced: its instance is there under another one."""

@@ -226,12 +226,10 @@ class Coordinator:
 
     def delete_group(self, name: str) -> None:
         """DeleteGroups of an empty group: its offsets, then the group."""
-        self.store(
-            name,
-            {
-                (topic, partition): None
-                for group, topic, partition in list(self.committed)
-                if group == name
-            },
-        )
+        tombstones = {
+            (topic, partition): None
+            for group, topic, partition in list(self.committed)
+            if group == name
+        }
+        self.store(name, tombstones)
         self.groups.pop(name).write_tombstones()

@@ -41,10 +41,8 @@ def expected_cause(logical: Logical, earlier: Sequence[Logical], *, grew: bool) 
     was, now = _who(logical, logical.prior), _who(logical, logical.records[-1])
     if "coordinator_move" in logical.causes and was.keys() == now.keys():
         return "coordinator_failover"
-    old, new = (
-        {place for held in side.values() for place in held}
-        for side in (logical.before, logical.after)
-    )
+    old = {place for held in logical.before.values() for place in held}
+    new = {place for held in logical.after.values() for place in held}
     if new - old and ("topic_change" in logical.causes or grew):
         return "partitions_added"
     for cause in ("subscription_change", "assignor_change"):

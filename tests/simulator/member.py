@@ -101,16 +101,16 @@ class Member(Reader):
     def _wish(self, reason: str) -> Wish:
         config = self.config
         owned = tuple(sorted(self.positions))
-        protocols = {
-            name: Subscription(
+        protocols = {}
+        for name in self.assignors:
+            previous = self._previous if name == "sticky" else None
+            protocols[name] = Subscription(
                 tuple(sorted(self.topics)),
                 owned if name == "cooperative-sticky" else (),
                 self.generation,  # whatever the assignor: ConsumerCoordinator.metadata
-                self._previous if name == "sticky" else None,
+                previous,
                 config.record_version,
             )
-            for name in self.assignors
-        }
         return Wish(
             config.client_id, config.host, config.slot, config.session_ms, config.poll_interval_ms,
             protocols,

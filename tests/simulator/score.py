@@ -61,6 +61,9 @@ def expected_generations(simulation: Simulation) -> dict[tuple[int, int], Row]:
 
 
 def _expected(each: Generation) -> Row:
+    members = None
+    if each.kind != "tombstone":
+        members = {name: _member(row) for name, row in each.members.items()}
     return {
         "group": each.group,
         "kind": each.kind,
@@ -73,9 +76,7 @@ def _expected(each: Generation) -> Row:
         "sync_ms": each.record_ms - each.state_ms
         if each.kind == "sync" and each.state_ms is not None
         else None,
-        "members": None
-        if each.kind == "tombstone"
-        else {name: _member(row) for name, row in each.members.items()},
+        "members": members,
     }
 
 
@@ -102,43 +103,45 @@ def found_generations(history: History) -> dict[tuple[int, int], Row]:
             places = {name: _flat(row[name]) for name in ("owned", "assigned")}
             place = row["source_partition"], row["source_offset"]
             members.setdefault(place, {})[row["member_id"]] = _member(row | places)
-    return {
-        (row["source_partition"], row["source_offset"]): {
-            "group": row["group"],
-            "kind": row["kind"],
-            "generation": row["generation"],
-            "record_ms": milliseconds(row["record_timestamp"]),
-            "protocol_type": row["protocol_type"],
-            "assignor": row["assignor"],
-            "leader": row["leader"],
-            "state_ms": milliseconds(row["state_timestamp"]),
-            "sync_ms": None if row["sync_seconds"] is None else round(row["sync_seconds"] * 1000),
-            "members": None
-            if row["kind"] == "tombstone"
-            else members.get((row["source_partition"], row["source_offset"]), {}),
-        }
-        for row in history["generations"]
-        if row["generation_kind"] == "classic"
-    }
+    generations = {}
+    for row in history["generations"]:
+        if row["generation_kind"] == "classic":
+            place = row["source_partition"], row["source_offset"]
+            sync = row["sync_seconds"]
+            sync_ms = None if sync is None else round(sync * 1000)
+            generations[place] = {
+                "group": row["group"],
+                "kind": row["kind"],
+                "generation": row["generation"],
+                "record_ms": milliseconds(row["record_timestamp"]),
+                "protocol_type": row["protocol_type"],
+                "assignor": row["assignor"],
+                "leader": row["leader"],
+                "state_ms": milliseconds(row["state_timestamp"]),
+                "sync_ms": sync_ms,
+                "members": None if row["kind"] == "tombstone" else members.get(place, {}),
+            }
+    return generations
 
 
 def expected_epochs(simulation: Simulation) -> dict[tuple[int, int], Row]:
     """By place; those still open at the end have no row."""
-    return {
-        (each.source_partition, each.source_offset): {
-            "group": each.group,
-            "kind": each.kind,
-            "epoch": each.epoch,
-            "begin_ms": each.start_ms,
-            "stable_ms": None if each.is_superseded or not each.members else each.end_ms,
-            "members": each.members.keys(),
-            "assigned": {}
-            if each.is_superseded
-            else {name: sorted(held) for name, held in each.assigned.items()},
-        }
-        for each in simulation.truth.epochs
-        if each.end_ms is not None and each.end_ms <= simulation.polls[-1].at_ms
-    }
+    epochs = {}
+    for each in simulation.truth.epochs:
+        if each.end_ms is not None and each.end_ms <= simulation.polls[-1].at_ms:
+            assigned = {}
+            if not each.is_superseded:
+                assigned = {name: sorted(held) for name, held in each.assigned.items()}
+            epochs[each.source_partition, each.source_offset] = {
+                "group": each.group,
+                "kind": each.kind,
+                "epoch": each.epoch,
+                "begin_ms": each.start_ms,
+                "stable_ms": None if each.is_superseded or not each.members else each.end_ms,
+                "members": each.members.keys(),
+                "assigned": assigned,
+            }
+    return epochs
 
 
 def found_epochs(history: History) -> dict[tuple[int, int], Row]:

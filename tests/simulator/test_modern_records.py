@@ -34,12 +34,8 @@ def folded(simulation: Simulation) -> Iterator[tuple[int, State]]:
 
 
 def owners(value: dict[str, Any], *names: str) -> list[tuple[str, int]]:
-    return [
-        (each["topic_id"], place)
-        for name in names
-        for each in value[name]
-        for place in each["partitions"]
-    ]
+    topics = [each for name in names for each in value[name]]
+    return [(each["topic_id"], place) for each in topics for place in each["partitions"]]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from patience import some
 from simulator.compare import compare_rebalances
 from simulator.logical import find_logical
 from simulator.simulation import Laggard, compacted, recall, simulate, ticks
@@ -50,7 +51,8 @@ TARGETS = {
 }  # share that must be right, of what is reported
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.examples
+@pytest.mark.parametrize("kind", some(KINDS))
 def test_the_rows_are_right(kind: str) -> None:
     counts: Counter[str] = Counter()
     wrong: list[str] = []

@@ -54,6 +54,7 @@ def test_the_same_seed_gives_the_same_bytes(workload: str) -> None:
     assert everything(simulate(workload, 7)) == everything(simulate(workload, 7))
 
 
+@pytest.mark.full
 def test_another_process_gives_the_same_bytes() -> None:
     """Sets of strings come in another order there."""
     code = (

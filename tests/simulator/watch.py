@@ -77,18 +77,19 @@ def _merged(runs: Sequence[Simulation]) -> Simulation:
             moved = copy(written)
             moved.partition += number * PARTITIONS
             records.append(moved)
-    polls = [
-        Polled(
-            at_ms=polled[0].at_ms,
-            positions=[row for each in polled for row in each.positions],
-            offsets_partitions={
-                number * PARTITIONS + part: row
-                for number, each in enumerate(polled)
-                for part, row in each.offsets_partitions.items()
-            },
+    polls = []
+    for polled in zip(*(run.polls for run in runs), strict=True):
+        positions = [row for each in polled for row in each.positions]
+        offsets_partitions = {
+            number * PARTITIONS + part: row
+            for number, each in enumerate(polled)
+            for part, row in each.offsets_partitions.items()
+        }
+        polls.append(
+            Polled(
+                at_ms=polled[0].at_ms, positions=positions, offsets_partitions=offsets_partitions
+            )
         )
-        for polled in zip(*(run.polls for run in runs), strict=True)
-    ]
     return replace(runs[0], records=records, polls=polls)
 
 

@@ -72,24 +72,20 @@ class StubCluster:
         if isinstance(request, ListOffsetsRequest):
             topic = ListOffsetsResponse.ListOffsetsTopicResponse
             part = topic.ListOffsetsPartitionResponse
-            return ListOffsetsResponse(
-                topics=[
-                    topic(
-                        name=asked.name,
-                        partitions=[
-                            part(
-                                partition_index=each.partition_index,
-                                error_code=0 if each.partition_index in broker.leads else 6,
-                                timestamp=-1,
-                                offset=broker.leads.get(each.partition_index, -1),
-                                leader_epoch=1,
-                            )
-                            for each in asked.partitions
-                        ],
+            topics = []
+            for asked in request.topics:
+                partitions = [
+                    part(
+                        partition_index=each.partition_index,
+                        error_code=0 if each.partition_index in broker.leads else 6,
+                        timestamp=-1,
+                        offset=broker.leads.get(each.partition_index, -1),
+                        leader_epoch=1,
                     )
-                    for asked in request.topics
+                    for each in asked.partitions
                 ]
-            )
+                topics.append(topic(name=asked.name, partitions=partitions))
+            return ListOffsetsResponse(topics=topics)
         if isinstance(request, ListGroupsRequest):
             group = ListGroupsResponse.ListedGroup
             return ListGroupsResponse(
@@ -104,35 +100,34 @@ class StubCluster:
         )
         part = topic.MetadataResponsePartition
         names = self.topics if request.topics is None else [each.name for each in request.topics]
-        return MetadataResponse(
-            brokers=[
-                broker(each.number, "127.0.0.1", each.server_address[1], None)
-                for each in self.brokers
-            ],
-            cluster_id="stub",
-            controller_id=0,
-            topics=[
+        brokers = [
+            broker(each.number, "127.0.0.1", each.server_address[1], None) for each in self.brokers
+        ]
+        topics = []
+        for name in names:
+            is_known = name in self.topics
+            partitions = [
+                part(
+                    error_code=0,
+                    partition_index=number,
+                    leader_id=leader,
+                    leader_epoch=epoch,
+                    replica_nodes=[leader],
+                    isr_nodes=[leader],
+                    offline_replicas=[],
+                )
+                for number, (leader, epoch) in self.leaders.items()
+                if is_known
+            ]
+            topics.append(
                 topic(
-                    error_code=0 if name in self.topics else 3,
+                    error_code=0 if is_known else 3,
                     name=name,
                     is_internal=False,
-                    partitions=[
-                        part(
-                            error_code=0,
-                            partition_index=number,
-                            leader_id=leader,
-                            leader_epoch=epoch,
-                            replica_nodes=[leader],
-                            isr_nodes=[leader],
-                            offline_replicas=[],
-                        )
-                        for number, (leader, epoch) in self.leaders.items()
-                        if name in self.topics
-                    ],
+                    partitions=partitions,
                 )
-                for name in names
-            ],
-        )
+            )
+        return MetadataResponse(brokers=brokers, cluster_id="stub", controller_id=0, topics=topics)
 
 
 @contextmanager

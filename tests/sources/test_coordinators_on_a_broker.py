@@ -19,7 +19,7 @@ from laggard.sources.brokers import Brokers
 from laggard.sources.coordinators import SLICE, Asked, Coordinators
 from laggard.sources.ended_groups import look_for
 
-pytestmark = [pytest.mark.broker, pytest.mark.slow, pytest.mark.full]
+pytestmark = [pytest.mark.broker, pytest.mark.full]
 
 GROUPS = [f"group-{number:03}" for number in range(2 * SLICE + 50)]
 

@@ -160,6 +160,7 @@ def test_a_token_that_is_over_by_our_clock_names_the_clocks(client: Callable[[st
     assert caught.value.exit_code == DENIED
 
 
+@pytest.mark.full
 def test_a_server_that_drips_or_is_silent_is_given_up_in_time(
     client: Callable[[str], OAuth],
 ) -> None:

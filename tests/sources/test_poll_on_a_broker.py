@@ -17,7 +17,7 @@ from laggard.demo.broker import Broker
 from laggard.sources.poll import Poller, PollOptions
 from laggard.sources.snapshot import Snapshot
 
-pytestmark = [pytest.mark.broker, pytest.mark.slow]
+pytestmark = [pytest.mark.broker, pytest.mark.full]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 SLO = 3600.0

@@ -16,7 +16,7 @@ from laggard.demo.broker import Broker
 from laggard.sources.poll import Poller, PollOptions
 from laggard.sources.snapshot import Snapshot
 
-pytestmark = [pytest.mark.broker, pytest.mark.slow, pytest.mark.full]
+pytestmark = [pytest.mark.broker, pytest.mark.full]
 
 # seconds, and as many for brokers that do not answer: as the defaults are to each other
 TICK = 10.0

@@ -239,8 +239,7 @@ def test_a_key_that_does_not_belong_to_the_certificate_is_refused(
         (
             KafkaConnectionError(
                 "Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: "
-                "certificate has expired"
-                " (_ssl.c:1006)"
+                "certificate has expired (_ssl.c:1006)"
             ),
             "a broker's certificate is refused",
             "certificate verify failed: certificate has expired",

@@ -111,6 +111,7 @@ def test_a_silent_broker_is_waited_for_once(cluster: StubCluster, limit: float) 
         polls.until_all_answer()
 
 
+@pytest.mark.full
 def test_brokers_that_fall_silent_together_are_waited_for_together(
     cluster: StubCluster, limit: float
 ) -> None:
@@ -126,6 +127,7 @@ def test_brokers_that_fall_silent_together_are_waited_for_together(
         assert snapshot.unlisted_brokers == [1, 2]
 
 
+@pytest.mark.full
 def test_a_cluster_that_is_silent_is_a_poll_without_ends(
     cluster: StubCluster, limit: float
 ) -> None:
@@ -138,6 +140,7 @@ def test_a_cluster_that_is_silent_is_a_poll_without_ends(
         assert seconds < 1.25 * limit
 
 
+@pytest.mark.full
 def test_a_broker_that_falls_silent_between_two_requests_delays_within_the_same_limit(
     cluster: StubCluster, limit: float
 ) -> None:
@@ -161,6 +164,7 @@ def test_a_slow_broker_is_asked_everything_at_once(cluster: StubCluster, limit: 
     assert cluster.brokers[2].asked.count("ListOffsetsRequest") == 4
 
 
+@pytest.mark.full
 def test_a_silent_bootstrap_address_does_not_keep_a_client_from_the_others(
     cluster: StubCluster, limit: float
 ) -> None:
@@ -174,6 +178,7 @@ def test_a_silent_bootstrap_address_does_not_keep_a_client_from_the_others(
     brokers.close()
 
 
+@pytest.mark.full
 def test_other_clients_wait_for_a_silent_broker_once_too(
     cluster: StubCluster, limit: float
 ) -> None:
@@ -190,6 +195,7 @@ def test_other_clients_wait_for_a_silent_broker_once_too(
     brokers.close()
 
 
+@pytest.mark.full
 def test_asking_groups_has_time_of_its_own_and_what_follows_has_no_less(
     cluster: StubCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,9 +61,9 @@ def commit(
         "commit_timestamp": round(at.timestamp() * 1000),
         "topic_id": topic_id,
     }
-    return Record(
-        key, None if offset is None else encoder.commit_value(4 if topic_id else 3, fields)
-    )
+    if offset is None:
+        return Record(key, None)
+    return Record(key, encoder.commit_value(4 if topic_id else 3, fields))
 
 
 def generation(
@@ -82,24 +82,29 @@ def generation(
     but by `blobs`.
     """
     blobs = blobs or {}
-    joined = [
-        {
-            "member_id": name,
-            "group_instance_id": (static or {}).get(name),
-            "client_id": "client",
-            "client_host": (hosts or {}).get(name, "/10.0.0.1"),
-            "rebalance_timeout": 60_000,
-            "session_timeout": 45_000,
-            "subscription": blobs[name][0] if name in blobs else _subscription(topics),
-            "assignment": blobs[name][1] if name in blobs else _assignment(),
-        }
-        for name, topics in (members or {}).items()
-    ]
+    joined = []
+    for name, topics in (members or {}).items():
+        subscription, assignment = (
+            blobs[name] if name in blobs else (_subscription(topics), _assignment())
+        )
+        joined.append(
+            {
+                "member_id": name,
+                "group_instance_id": (static or {}).get(name),
+                "client_id": "client",
+                "client_host": (hosts or {}).get(name, "/10.0.0.1"),
+                "rebalance_timeout": 60_000,
+                "session_timeout": 45_000,
+                "subscription": subscription,
+                "assignment": assignment,
+            }
+        )
+    leader = next(iter(members)) if members else None
     value = {
         "protocol_type": protocol_type,
         "generation": number,
         "protocol": protocol if joined else None,
-        "leader": next(iter(members)) if members else None,
+        "leader": leader,
         "current_state_timestamp": state_ms,
         "members": joined,
     }

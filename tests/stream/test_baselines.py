@@ -26,10 +26,11 @@ def test_each_group_finds_its_own_rows_by_topic_and_one_without_any_finds_none()
     before = Baselines(read)
     asked = {group: before.of(group) for group in ("a", "b", "c")}
     assert not reads  # until a rule asks
-    rates = {
-        group: {topic: [row["arrival_rate"] for row in found] for topic, found in ask().items()}
-        for group, ask in asked.items()
-    }
+    rates = {}
+    for group, ask in asked.items():
+        rates[group] = {
+            topic: [row["arrival_rate"] for row in found] for topic, found in ask().items()
+        }
     assert rates == {"a": {"x": [1.0, 4.0], "y": [3.0]}, "b": {"x": [2.0]}, "c": {}}
     assert len(reads) == 1
 

@@ -5,6 +5,7 @@ fails.
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import Any
 
 import pytest
@@ -122,7 +123,7 @@ def test_groups_nobody_watches_are_counted_and_give_no_row() -> None:
 
 
 def test_each_partition_of_a_watched_group_and_topic_gives_a_row_and_none_of_another() -> None:
-    places = [(group, topic, part) for group in "ab" for topic in ("t", "u") for part in (0, 1)]
+    places = list(product("ab", ("t", "u"), (0, 1)))
     records = [commit(5, group=group, topic=topic, partition=part) for group, topic, part in places]
     table = decoded_with(records, NameFilter(groups=("a",), topics_ignore=("u",)))
     found = [

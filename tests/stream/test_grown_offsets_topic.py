@@ -15,6 +15,7 @@ import pytest
 from laggard.names import NameFilter
 from laggard.stream.decode import decode_records
 from laggard.stream.decoded import SCHEMA, read_batch
+from patience import some
 from stream.simulation import NOON, RECORDS, Record, Simulation, commit, end, generation
 
 SHOWN = ("generation", "members", "offsets_partition", "group_record_offset")
@@ -71,7 +72,8 @@ def shown(batches: list[list[Written]]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.examples
+@pytest.mark.parametrize("seed", some(range(20)))
 def test_the_newest_records_count_in_whatever_order_they_are_read(seed: int) -> None:
     random = Random(seed)
     old, new = life(random)

@@ -225,7 +225,6 @@ def test_work_without_a_limit_is_never_stuck() -> None:
     assert run_for(heartbeat, clock, 10_000) == ""
 
 
-@pytest.mark.slow
 def test_a_job_that_is_stuck_ends_with_75_and_says_with_what() -> None:
     """In a process of its own, as the end of a job kills everything below its process."""
     code = """

@@ -20,20 +20,18 @@ OPTIONS = Options("c", 60, Parameters(), lambda *_: Policy())
 
 def events(*rows: tuple[str, timedelta, int]) -> pa.Table:
     """Rows of group_events: id, time after the window's end, batch."""
-    return to_arrow(
-        GROUP_EVENTS,
-        [
-            {
-                "date": END.date(),
-                "cluster": "c",
-                "group": "g",
-                "event_id": name,
-                "event_at": END + after,
-                "batch_id": batch,
-            }
-            for name, after, batch in rows
-        ],
-    )
+    records = [
+        {
+            "date": END.date(),
+            "cluster": "c",
+            "group": "g",
+            "event_id": name,
+            "event_at": END + after,
+            "batch_id": batch,
+        }
+        for name, after, batch in rows
+    ]
+    return to_arrow(GROUP_EVENTS, records)
 
 
 def known(*rows: tuple[str, timedelta, int]) -> list[str]:

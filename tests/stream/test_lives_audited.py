@@ -17,6 +17,7 @@ import pytest
 from audit.test_audit import audited, broken
 from laggard.sources.snapshot import OFFSETS_PARTITIONS
 from laggard.stream.offsets_topic_events import RebuildError
+from patience import some
 from stream.simulation import (
     ID_A,
     ID_B,
@@ -117,7 +118,8 @@ class Cluster:
         return found
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.examples
+@pytest.mark.parametrize("seed", some(SEEDS))
 def test_whatever_happens_no_row_is_wrong(seed: int, tmp_path: Path) -> None:
     random = Random(seed)
     job = Job(tmp_path, window_seconds=random.choice((20, 30, 60)), now=START)

@@ -143,6 +143,7 @@ def test_what_a_first_batch_left_before_it_was_published_is_removed(
     assert rows_of(made(tmp_path, {0: [(9, True)]})) == undisturbed
 
 
+@pytest.mark.full
 def test_a_container_that_starts_again_after_the_loss_does_not_leave_out_what_was_cut_off(
     tmp_path: Path, undisturbed: Rows
 ) -> None:

@@ -21,7 +21,8 @@ def stable(*, listed: bool = False) -> Simulation:
     job = Simulation()
     records = [commit(50)] if listed else [generation(1, MEMBER), commit(50)]
     for number in range(6):
-        job.tick([end(100)], [] if number else records, listing=listing() if listed else None)
+        new_records = [] if number else records
+        job.tick([end(100)], new_records, listing=listing() if listed else None)
     assert job.groups["g"]["state_since"] == NOON + timedelta(seconds=10)
     return job
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import nullcontext
 from datetime import datetime, timedelta
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -226,12 +227,8 @@ def test_dates_on_which_nobody_stands_are_not_read(
 
 def files_of(root: Path, days: Iterable[datetime]) -> list[Path]:
     names = [f"date={day.date()}/*.parquet" for day in days]
-    return [
-        file
-        for table in ("generations", "group_members")
-        for name in names
-        for file in (root / table).glob(name)
-    ]
+    tables = (root / "generations", root / "group_members")
+    return [file for table, name in product(tables, names) for file in table.glob(name)]
 
 
 def remove(files: list[Path]) -> None:

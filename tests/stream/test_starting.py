@@ -12,6 +12,7 @@ from laggard.stream import starting
 from laggard.stream.starting import wait_for_offsets_topic
 
 
+@pytest.mark.full
 def test_one_run_gives_up_on_a_cluster_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "ONE_RUN_SECONDS", 0.1)
     with pytest.raises(LaggardError) as raised:
@@ -23,6 +24,7 @@ def test_one_run_gives_up_on_a_cluster_that_is_away(monkeypatch: pytest.MonkeyPa
     assert "without --once" in raised.value.fix
 
 
+@pytest.mark.full
 def test_a_job_that_stays_waits_until_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "ONE_RUN_SECONDS", 0.1)
     stopping, beats = Event(), []

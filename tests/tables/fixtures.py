@@ -33,12 +33,10 @@ def write_arrow(root: Path | str, name: str, rows: pa.Table) -> int:
     """The same for a frame of the table's schema."""
     table = TABLES[name]
     uri = str(Path(root) / name)
-    write_deltalake(
-        uri,
-        rows,
-        mode="overwrite" if table.overwritten else "append",
-        partition_by=None if table.overwritten else ["date"],
-    )
+    if table.overwritten:
+        write_deltalake(uri, rows, mode="overwrite")
+    else:
+        write_deltalake(uri, rows, mode="append", partition_by=["date"])
     return DeltaTable(uri).version()
 
 
@@ -46,7 +44,8 @@ def partition_row(group: str, topic: str, partition: int, status: str = "ok", **
     """A row of partition_status: offsets 0 … 1000 and a commit at 900 unless said otherwise; lag
     only when ok.
     """
-    has_ends = status not in ("no_end_offset", "topic_missing")
+    at, offset = (None, None) if status == "no_commit" else (NOW - timedelta(seconds=5), 900)
+    end, start = (None, None) if status in ("no_end_offset", "topic_missing") else (1000, 0)
     row = {
         "cluster": CLUSTER,
         "group": group,
@@ -57,22 +56,23 @@ def partition_row(group: str, topic: str, partition: int, status: str = "ok", **
         "batch_id": 1,
         "poll_id": 1,
         "sampled_at": NOW,
-        "commit_timestamp": None if status == "no_commit" else NOW - timedelta(seconds=5),
-        "committed_offset": None if status == "no_commit" else 900,
-        "log_end_offset": 1000 if has_ends else None,
-        "log_start_offset": 0 if has_ends else None,
+        "commit_timestamp": at,
+        "committed_offset": offset,
+        "log_end_offset": end,
+        "log_start_offset": start,
         "end_points": [],
         **values,
     }
     if status == "ok":
         lag = row["log_end_offset"] - row["committed_offset"]
+        method, error = ("history", 10.0) if lag else ("caught_up", 0.0)
         measured = {
             "lag": lag,
             "lost_records": 0,
             "readable_records": lag,
             "time_lag_seconds": float(lag) / 10,
-            "time_lag_method": "history" if lag else "caught_up",
-            "time_lag_error_seconds": 10.0 if lag else 0.0,
+            "time_lag_method": method,
+            "time_lag_error_seconds": error,
             "time_lag_censored": False,
             "verdict": "ok",
         }

@@ -25,12 +25,8 @@ def odd_arrays(kind: pa.DataType) -> list[pa.Array]:
     elif pa.types.is_list(kind):
         inner = kind.value_type
         wrong = {} if not pa.types.is_struct(inner) else dict.fromkeys(inner.names)
-        values += [
-            [],
-            [None],
-            [wrong, wrong] if wrong else [1],
-            [1] * 100 if not wrong else [wrong],
-        ]
+        lists = [[wrong, wrong], [wrong]] if wrong else [[1], [1] * 100]
+        values += [[], [None], *lists]
         values = [
             each for each in values if not (pa.types.is_string(inner) and each and each[0] == 1)
         ]

@@ -209,6 +209,7 @@ def widen(path: Path) -> None:
     pq.write_table(rows.append_column("of_2030", pa.array([7] * rows.num_rows, pa.int64())), path)
 
 
+@pytest.mark.full
 def test_many_small_files_become_one_row_group(root: str) -> None:
     for number in range(4, 100):
         append(root, number)

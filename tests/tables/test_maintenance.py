@@ -28,7 +28,7 @@ from tables.fixtures import NOW
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark]
 KEPT_DAYS, HOUR = 30, 3600
 MAINTAIN = """
 import sys
@@ -51,6 +51,7 @@ def event(writer: Writer, batch_id: int, at: datetime) -> None:
     writer.write(schemas.GROUP_EVENTS, to_arrow(schemas.GROUP_EVENTS, [row]), batch_id)
 
 
+@pytest.mark.full
 def test_a_day_of_care(tmp_path: Path, spark: SparkSession) -> None:
     root = str(tmp_path / "of é #1?+%")
     create_tables(root)

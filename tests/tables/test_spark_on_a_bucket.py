@@ -21,7 +21,7 @@ from patience import patient
 from s3 import S3Server
 from tables.fixtures import NOW
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.full]
+pytestmark = [pytest.mark.spark, pytest.mark.full]
 PAGE = Path(__file__).parents[2] / "docs" / "storage.md"
 
 

@@ -111,12 +111,11 @@ def mutants(seed: int) -> Iterator[Record]:
         damaged_value = (
             _damage(rng, value, whole) if value is not None and rng.random() < 0.85 else value
         )
-        yield (
-            None if rng.random() < 0.01 else _bytes(rng, damaged_key, 0.03),
-            None
-            if damaged_value is None or rng.random() < 0.02
-            else _bytes(rng, damaged_value, 0.15),
-        )
+        new_key = None if rng.random() < 0.01 else _bytes(rng, damaged_key, 0.03)
+        new_value = None
+        if damaged_value is not None and rng.random() >= 0.02:
+            new_value = _bytes(rng, damaged_value, 0.15)
+        yield new_key, new_value
 
 
 def _damage(rng: random.Random, pieces: list[Piece], whole: list[Parts]) -> list[Piece]:
@@ -199,8 +198,7 @@ class Report:
         parts = " + ".join(f"{self.outcomes[name]} {name}" for name in NAMES.values())
         return (
             f"{self.records} records = {parts}; {self.crashes} crashes; {len(self.errors)} kinds "
-            "of error; "
-            f"{self.growth_mb:.1f} MB more; slowest {self.slowest_ms:.1f} ms; "
+            f"of error; {self.growth_mb:.1f} MB more; slowest {self.slowest_ms:.1f} ms; "
             f"{self.records / max(self.seconds, 1e-9):,.0f} records/s"
         )
 

@@ -272,9 +272,9 @@ def test_commits_as_brokers_write_them_take_the_fast_path(monkeypatch: pytest.Mo
     numbers = dict.fromkeys(("offset", "leader_epoch", "commit_timestamp", "expire_timestamp"), 7)
     values = [
         encoder.commit_value(version, {**numbers, "metadata": metadata, "topic_id": topic_id})
-        for version in range(5)
-        for metadata in (*METADATA, "x" * 16_382)
-        for topic_id in (None, TOPIC_ID)
+        for version, metadata, topic_id in itertools.product(
+            range(5), (*METADATA, "x" * 16_382), (None, TOPIC_ID)
+        )
     ]
     columns = columns_of([(KEY, value) for value in values], pa.binary())
     assert columns.is_commit.all()

@@ -46,12 +46,8 @@ def start_setup(folder: Path, nodes: int = 1) -> Iterator[Setup]:
         clients = running.enter_context(running_clients(broker))
         run = Run(place)
         running.callback(run.kill)
-        produce(
-            servers,
-            {
-                at(topic, number): RECORDS
-                for topic, count in TOPICS.items()
-                for number in range(count)
-            },
-        )
+        counts = {
+            at(topic, number): RECORDS for topic, count in TOPICS.items() for number in range(count)
+        }
+        produce(servers, counts)
         yield Setup(broker, admin, Scenario(clients, place, run, servers))

@@ -64,10 +64,10 @@ def table(clients: Clients, tool: str, *what: str) -> list[Line]:
 def places(text: str) -> Places:
     """`letters:0,1;parcels:0` as pairs."""
     parts: Iterable[str] = text.split(";") if ":" in text else ()
+    split = (part.partition(":") for part in parts)
     return frozenset(
-        (topic, int(number)) for topic, _, numbers in (part.partition(":") for part in parts)
-        for number in numbers.split(",")
-    )  # fmt: skip
+        (topic, int(number)) for topic, _, numbers in split for number in numbers.split(",")
+    )
 
 
 def number(text: str) -> int | None:
