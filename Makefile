@@ -14,7 +14,7 @@ export PYTHONPATH := $(CURDIR)/lib
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # of the longer tests, beyond Python and Java: command:Debian packages
-TOOLS := javac:default-jdk-headless gcc:gcc,libc6-dev buildah:buildah debootstrap:debootstrap promtool:prometheus chromium:chromium zsh:zsh fish:fish tcsh:tcsh
+TOOLS := javac:default-jdk-headless gcc:gcc,libc6-dev buildah:buildah debootstrap:debootstrap promtool:prometheus chromium:chromium zsh:zsh
 # built by Go: the chart's renderer and the tests' S3 server
 HELM := helm.sh/helm/v3/cmd/helm@v3.19.2
 KUSTOMIZE := sigs.k8s.io/kustomize/kustomize/v5@v5.7.1

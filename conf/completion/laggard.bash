@@ -90,7 +90,7 @@ _shtab_laggard_report___fail_on_choices=(warn page)
 _shtab_laggard_audit___table_choices=(batches dead_letters deploys finding_state findings generations group_events group_history group_members group_status group_windows lag_windows partition_status rebalances scale_events topic_windows)
 _shtab_laggard_config_pos_0_choices=(show check sample policy)
 _shtab_laggard_pos_0_choices=(demo run export status explain plan findings diagnose query report audit doctor config decode)
-_shtab_laggard___print_completion_choices=(bash zsh tcsh fish)
+_shtab_laggard___print_completion_choices=(bash zsh)
 
 _shtab_laggard_demo__h_nargs=0
 _shtab_laggard_demo___help_nargs=0

@@ -31,7 +31,7 @@ _shtab_laggard_commands() {
 _shtab_laggard_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "(- : *)--version[show program\'s version number and exit]"
-  "--print-completion[print the completion for a shell, and end]:print_completion:(bash zsh tcsh fish)"
+  "--print-completion[print the completion for a shell, and end]:print_completion:(bash zsh)"
   "--config[configuration (else \$LAGGARD_CONFIG, .\/laggard.toml, \/etc\/laggard\/laggard.toml)]:FILE:_files"
   "*--set[one key\; wins over file and environment]:A.B=C:"
   "--json[one JSON object on standard output]"

@@ -21,8 +21,6 @@ _ASK = f"laggard {PRINT_NAMES}"
 _LINE = {
     "bash": '"${COMP_LINE:0:COMP_POINT}"',
     "zsh": '"${(j: :)words[1,CURRENT]}"',
-    "fish": "(commandline -cp)",
-    "tcsh": "$COMMAND_LINE:q",
 }
 _PATHS = {"FILE": shtab.FILE, "DIR": shtab.DIRECTORY, "PATH": shtab.DIRECTORY}
 
@@ -57,8 +55,6 @@ def names_of(kind: str) -> dict[str, str | dict[str, str]]:
     return {
         "bash": name,
         "zsh": name,
-        "fish": f"({asks['fish']})",
-        "tcsh": f"`{_ASK} {kind} {_LINE['tcsh']}`",
         "preamble": preamble,
     }
 

@@ -48,8 +48,6 @@ def test_bash_completes_verbs_options_and_choices(words: str, expected: str) -> 
 SOURCE = {
     "bash": "source {}",
     "zsh": 'autoload -U compinit; compinit -D; eval "$(<{})"; whence -w _shtab_laggard > /dev/null',
-    "fish": "source {}",
-    "tcsh": "source {}",
 }
 
 

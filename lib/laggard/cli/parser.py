@@ -21,7 +21,7 @@ from laggard.conf import conf_file
 from laggard.config.ranges import is_host_port
 from laggard.errors import OK, USAGE, LaggardError
 
-SHELLS = ("bash", "zsh", "tcsh", "fish")
+SHELLS = ("bash", "zsh")
 PRINT_NAMES = "--print-names"  # for the files of conf/completion alone: in no help
 NAMES_SECONDS = 1.0
 _MOST = 500
