@@ -15,7 +15,7 @@ from threading import Timer
 import pytest
 
 from e2e.standalone import readme_command, readme_commands
-from laggard.cli.main import VERBS
+from laggard.cli.parser import VERBS
 from laggard.cli.query import run_query
 from laggard.cli.status import TITLES
 from laggard.config import Config

@@ -74,7 +74,7 @@ _shtab_laggard_config_options=(
   {-q,--quiet}"[log errors only]"
   {-v,--verbose}"[log everything\; errors with their traceback]"
   ":show\: every key with its value and where it came from\; check\: only say whether it is right\; sample\: print the commented reference file\; policy\: what the rules of \[\[policy\]\] say about GROUP:(show check sample policy)"
-  ":with policy\: the group, of cluster.name:_laggard_groups"
+  ":with policy\: the group, of cluster.name:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -115,7 +115,7 @@ _shtab_laggard_diagnose_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--from[begin of the range\: 2h or -2h (before the newest poll), now, 10\:36, 2026-11-20T12\:00 or 2026-11-20T12\:00\+01\:00\; UTC if it names no zone]:TIME:"
   "--to[end of the range, exclusive (default\: the newest tick)]:TIME:"
-  "--group[only findings of groups whose name matches]:GLOB:_laggard_groups"
+  "--group[only findings of groups whose name matches]:GLOB:"
   "*--param[another threshold, by its key in \[diagnosis\]]:K=V:"
   "--compare[compare with the stored findings\; exit with 1 if they differ]"
   "--output[write group_windows and findings to this new place]:DIR:_files -/"
@@ -156,7 +156,7 @@ _shtab_laggard_doctor_defaults_added=0
 _shtab_laggard_explain_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--limit[show at most N rebalances (default\: 5, with --since all)]:N:"
-  "--topic[only this topic of the group]:TOPIC:_laggard_topics"
+  "--topic[only this topic of the group]:TOPIC:"
   "--since[also what was found since then, and only rebalances since]:TIME:"
   "--at[show the group at this time\: 2h or -2h (before the newest poll), now, 10\:36, 2026-11-20T12\:00 or 2026-11-20T12\:00\+01\:00\; UTC if it names no zone]:TIME:"
   "--fail-on[exit with 1 if a finding of this severity or a higher one is open]:fail_on:(warn page)"
@@ -173,7 +173,7 @@ _shtab_laggard_explain_options=(
   "--no-color[no colors on a terminal, as with \$NO_COLOR]"
   {-q,--quiet}"[log errors only]"
   {-v,--verbose}"[log everything\; errors with their traceback]"
-  ":name of the group, as \`laggard status\` prints it:_laggard_groups"
+  ":name of the group, as \`laggard status\` prints it:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -199,7 +199,7 @@ _shtab_laggard_export_defaults_added=0
 
 _shtab_laggard_findings_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--group[only groups whose name matches]:GLOB:_laggard_groups"
+  "--group[only groups whose name matches]:GLOB:"
   "--code[only this code\; \* stands for any letters]:CODE:"
   "--severity[only this severity]:severity:(page warn info)"
   "--since[also those that ended since then\: 2h or -2h (before the newest poll), now, 10\:36, 2026-11-20T12\:00 or 2026-11-20T12\:00\+01\:00\; UTC if it names no zone (default\: 24h)]:TIME:"
@@ -229,7 +229,7 @@ _shtab_laggard_plan_options=(
   "--members[number of members (default\: as many as now)]:N:"
   "--assignor[another assignor]:assignor:(cooperative-sticky range roundrobin sticky uniform)"
   "--partitions[number of partitions, more than now]:P:"
-  "--topic[the topic that gets them, if the group reads several]:TOPIC:_laggard_topics"
+  "--topic[the topic that gets them, if the group reads several]:TOPIC:"
   "--rate[factor on the arrival rate, as 1.5 or x1.5]:X:"
   "--sweep[also load and drain time for each number of members]"
   "--at[start from the group at this time\: 2h or -2h (before the newest poll), now, 10\:36, 2026-11-20T12\:00 or 2026-11-20T12\:00\+01\:00\; UTC if it names no zone]:TIME:"
@@ -239,7 +239,7 @@ _shtab_laggard_plan_options=(
   "--no-color[no colors on a terminal, as with \$NO_COLOR]"
   {-q,--quiet}"[log errors only]"
   {-v,--verbose}"[log everything\; errors with their traceback]"
-  ":name of the group, as \`laggard status\` prints it:_laggard_groups"
+  ":name of the group, as \`laggard status\` prints it:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -279,7 +279,7 @@ _shtab_laggard_report_options=(
   "--no-color[no colors on a terminal, as with \$NO_COLOR]"
   {-q,--quiet}"[log errors only]"
   {-v,--verbose}"[log everything\; errors with their traceback]"
-  ":name of the group, as \`laggard status\` prints it:_laggard_groups"
+  ":name of the group, as \`laggard status\` prints it:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -304,7 +304,7 @@ _shtab_laggard_run_defaults_added=0
 _shtab_laggard_status_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--watch[show again every tick until Ctrl-C]"
-  "--group[only groups whose name matches]:GLOB:_laggard_groups"
+  "--group[only groups whose name matches]:GLOB:"
   "--sort[order (default\: severity, then time lag)\; unknown comes last]:sort:(severity time_lag lag group)"
   "--rebalances[rebalances of each group so far, and the last one, in place of lag]"
   "--limit[show at most N groups, the first (0\: all)]:N:"
@@ -364,16 +364,6 @@ _shtab_laggard() {
   esac
 }
 
-# Custom Preamble
-_laggard_groups() {
-  compadd -- ${(f)"$(laggard --print-names group "${(j: :)words[1,CURRENT]}" 2> /dev/null)"}
-}
-
-_laggard_topics() {
-  compadd -- ${(f)"$(laggard --print-names topic "${(j: :)words[1,CURRENT]}" 2> /dev/null)"}
-}
-
-# End Custom Preamble
 
 
 typeset -A opt_args

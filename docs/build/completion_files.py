@@ -9,19 +9,11 @@ from pathlib import Path
 
 import shtab
 
-from laggard.cli.main import VERBS, build_parser
-from laggard.cli.parser import PRINT_NAMES, SHELLS
+from laggard.cli.parser import SHELLS, VERBS, build_parser
 
 ROOT = Path(__file__).parent.parent.parent
 COMPLETION = ROOT / "conf" / "completion"
 HELP = ROOT / "tests" / "data" / "help.txt"
-# a name that is typed is looked for among those of the exporter; to be read by the shell, so no
-# cluster is asked
-_ASK = f"laggard {PRINT_NAMES}"
-_LINE = {
-    "bash": '"${COMP_LINE:0:COMP_POINT}"',
-    "zsh": '"${(j: :)words[1,CURRENT]}"',
-}
 _PATHS = {"FILE": shtab.FILE, "DIR": shtab.DIRECTORY, "PATH": shtab.DIRECTORY}
 
 
@@ -39,24 +31,9 @@ def completion(shell: str) -> str:
     for each in parsers(parser):
         for action in each._actions:  # noqa: SLF001 - argparse has no other list
             if action.metavar in _PATHS:
-                # shtab's way
+                # shtab reads this attribute
                 action.complete = _PATHS[action.metavar]  # type: ignore[attr-defined,index]
-            elif action.dest in ("group", "topic"):
-                action.complete = names_of(action.dest)  # type: ignore[attr-defined]
     return shtab.complete(parser, shell=shell).rstrip() + "\n"
-
-
-def names_of(kind: str) -> dict[str, str | dict[str, str]]:
-    """Return the call by which each shell asks for names of groups or topics."""
-    asks = {shell: f"{_ASK} {kind} {line} 2> /dev/null" for shell, line in _LINE.items()}
-    name = f"_laggard_{kind}s"
-    bodies = {"bash": asks["bash"], "zsh": f'compadd -- ${{(f)"$({asks["zsh"]})"}}'}
-    preamble = {shell: f"{name}() {{\n  {body}\n}}\n" for shell, body in bodies.items()}
-    return {
-        "bash": name,
-        "zsh": name,
-        "preamble": preamble,
-    }
 
 
 def help_texts() -> str:

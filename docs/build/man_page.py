@@ -12,7 +12,7 @@ from pathlib import Path
 from argparse_manpage.manpage import Manpage
 
 from completion_files import parsers
-from laggard.cli.main import VERBS, build_parser
+from laggard.cli.parser import VERBS, build_parser
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "conf" / "man" / "laggard.1"

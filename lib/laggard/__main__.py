@@ -27,8 +27,8 @@ def main(words: Sequence[str] | None = None) -> NoReturn:
     # perhaps a service; sure once the parser is there
     early = EARLY if not {*SERVICES}.isdisjoint(chosen) else {signal.SIGINT: EARLY[signal.SIGINT]}
     before = {number: signal.signal(number, end) for number, end in early.items()}
-    from laggard.cli.main import chosen_verb
     from laggard.cli.main import main as run_verb
+    from laggard.cli.parser import chosen_verb
 
     # a service has nothing to put in order until it sets handlers of its own
     if chosen_verb(chosen) not in SERVICES or "--print" in chosen:

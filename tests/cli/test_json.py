@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from cli.declared import document_of
-from laggard.cli.main import PROSE, VERBS, main
+from laggard.cli.main import PROSE, main
+from laggard.cli.parser import VERBS
 from laggard.errors import CONFIGURATION, NOT_FOUND, OK, TEMPORARY, UNREACHABLE, USAGE
 from laggard.tables.delta import create_tables
 from tables.fixtures import (

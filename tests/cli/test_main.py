@@ -14,7 +14,8 @@ import pytest
 
 from laggard import __version__
 from laggard.cli.logs import KEPT_FOR_ERRORS, LINES_PER_MINUTE, BoundedHandler, start_log
-from laggard.cli.main import OWN_CONFIG, VERBS, chosen_verb, main
+from laggard.cli.main import OWN_CONFIG, main
+from laggard.cli.parser import VERBS, chosen_verb
 from laggard.config import Config
 from laggard.errors import DENIED, INTERNAL, INTERRUPTED, OK, USAGE, LaggardError
 from laggard.exporter import run as exporter_run

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from demo.processes import comes_true
-from laggard.cli.main import build_parser
+from laggard.cli.parser import build_parser
 from laggard.demo.children import Child, child_environment, stop_children
 from laggard.demo.run import Options, check_options
 from laggard.errors import CONFIGURATION, LaggardError

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from laggard.cli.main import VERBS, build_parser
+from laggard.cli.parser import VERBS, build_parser
 from laggard.config.sections import keys
 from laggard.exporter.families import FAMILIES
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from laggard.cli.main import VERBS
+from laggard.cli.parser import VERBS
 from man_page import PAGE, exit_codes, man_page
 from patience import patient
 

@@ -16,7 +16,7 @@ from laggard import errors
 from laggard.cli.api.openapi import openapi
 from laggard.cli.decode import BAD_INPUT
 from laggard.cli.evaluated import FOUND
-from laggard.cli.main import VERBS
+from laggard.cli.parser import VERBS
 from laggard.diagnosis.findings.ranking import CONTRIBUTING, NOTE, PRIMARY, SUPPRESSED, SYMPTOM_ROLE
 from laggard.diagnosis.findings.rows import CLOSED, OPENED, UPDATED
 from laggard.diagnosis.parameters import Parameters

@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from laggard.cli.main import build_parser
+from laggard.cli.parser import build_parser
 from laggard.config.sections import keys
 from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.errors import LaggardError

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from laggard.cli.parser import address
+from laggard.cli.parser import address, build_parser
 from laggard.demo.scenarios import DRILLS
 
 if TYPE_CHECKING:
@@ -63,7 +63,6 @@ def run(args: argparse.Namespace, _: Config) -> int:
     from laggard.cli import findings
     from laggard.cli.evaluated import read_health
     from laggard.cli.explain import verb as explain
-    from laggard.cli.main import build_parser
     from laggard.cli.query import run_query  # from here on Arrow and a Kafka client come along
     from laggard.cli.query_output import write_table
     from laggard.cli.status import group_lines, read_snapshot, status_lines

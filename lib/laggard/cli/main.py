@@ -8,42 +8,13 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib import import_module
-from types import ModuleType
 
-from laggard import __version__, storage
-from laggard.cli.parser import (
-    PRINT_NAMES,
-    SHELLS,
-    Parser,
-    PrintCompletion,
-    add_global_options,
-    hint,
-    print_names,
-)
+from laggard import storage
+from laggard.cli.parser import VERBS, build_parser, chosen_verb, hint, verb_module
 from laggard.config import Config, load_config
 from laggard.errors import INTERNAL, INTERRUPTED, OK, TEMPORARY, USAGE, LaggardError
 from laggard.escape import printable, printable_json, printable_lines
 
-# The module laggard.cli.<verb> is imported when its verb is used: it may bring Spark or Arrow
-# along.
-VERBS = {
-    "demo": "real broker, load, job, exporter and a live view, on this machine",
-    "run": "the job: reads the offsets topic, writes the tables",
-    "export": "the exporter: reads the tables, serves the metrics",
-    "status": "groups and their lag, from the tables",
-    "explain": "one group in plain words: what is wrong, why, what to do first, and what is not "
-    "known",
-    "plan": "what if: load, drain time and cost with other members, assignor, rate or partitions",
-    "findings": "what the rules found, the open ones first",
-    "diagnose": "evaluate a past range again, also with other thresholds",
-    "query": "SQL on the tables, without a JVM",
-    "report": "one HTML file about a group or all groups, with charts and findings",
-    "audit": "are the rows right? checks the tables, and says which rows are not",
-    "doctor": "can it run here, and what to do if not",
-    "config": "show what is in force, check it, print a sample",
-    "decode": "records of the offsets topic, as JSON lines from standard input",
-}
 PROSE = (
     "demo",
     "run",
@@ -115,8 +86,6 @@ def _drop_output() -> None:
 
 
 def _run(words: Sequence[str]) -> int:
-    if words[:1] == [PRINT_NAMES]:
-        return print_names(words[1:])
     args = parsed(words)
     args.set += args.verb_set
     verb: str = args.verb
@@ -124,7 +93,7 @@ def _run(words: Sequence[str]) -> int:
     _start_log(verb, args, config)
     storage.use(config.storage)
     storage.check_keys()
-    code: int = _module(verb).run(args, config)
+    code: int = verb_module(verb).run(args, config)
     return code
 
 
@@ -165,12 +134,6 @@ def check_use(words: Sequence[str]) -> int:
     return OK
 
 
-def _module(verb: str) -> ModuleType:
-    """Import the module of a verb; a verb of several files is a folder with its entry in `verb`."""
-    module = import_module(f"laggard.cli.{verb}")
-    return import_module(f"{module.__name__}.verb") if hasattr(module, "__path__") else module
-
-
 def _start_log(verb: str, args: argparse.Namespace, config: Config) -> None:
     from laggard.cli.logs import start_log
 
@@ -182,43 +145,3 @@ def _start_log(verb: str, args: argparse.Namespace, config: Config) -> None:
         level = config.logging.level
     # json is for processes that are watched by others; a person reads the rest
     start_log(level, is_json=verb in ("run", "export") and config.logging.format == "json")
-
-
-def chosen_verb(words: Sequence[str]) -> str | None:
-    """Return the verb: the first word that is neither an option nor an option's value."""
-    rest = iter(words)
-    for word in rest:
-        if word in ("--config", "--set", "--print-completion"):
-            next(rest, None)
-        elif not word.startswith("-"):
-            return word
-    return None
-
-
-def build_parser(*chosen: str | None) -> Parser:
-    """Return the parser with every verb's name and the options of the chosen verbs.
-
-    Usually one verb is chosen.
-    """
-    parser = Parser(
-        prog="laggard", description="Kafka consumer lag and rebalances, kept in Delta tables."
-    )
-    parser.add_argument("--version", action="version", version=f"laggard {__version__}")
-    parser.add_argument(
-        "--print-completion",
-        action=PrintCompletion,
-        choices=SHELLS,
-        help="print the completion for a shell, and end",
-    )
-    add_global_options(parser, default=None)
-    parser.set_defaults(
-        config=None, set=[], verb_set=[], json=False, no_color=False, quiet=False, verbose=False
-    )
-    subparsers = parser.add_subparsers(dest="verb", metavar="verb", title="verbs")
-    for name, sentence in VERBS.items():
-        if name in chosen:
-            _module(name).add_parser(subparsers)
-            add_global_options(subparsers.choices[name], default=argparse.SUPPRESS)
-        else:
-            subparsers.add_parser(name, help=sentence)
-    return parser

@@ -1,31 +1,40 @@
-"""The parser of the command line: its global options, errors with suggestions, and completion.
-
-An error names the nearest right word.
-
-A shell completes names of groups and topics from a running exporter, silent, and never late.
-"""
+"""The parser of the command line: its verbs, its global options, and errors with suggestions."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import re
-import shlex
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from threading import Thread
+from importlib import import_module
+from types import ModuleType
 from typing import Any, NoReturn
 
+from laggard import __version__
 from laggard.conf import conf_file
 from laggard.config.ranges import is_host_port
 from laggard.errors import OK, USAGE, LaggardError
 
+# The module laggard.cli.<verb> is imported when its verb is used: it may bring Spark or Arrow
+# along.
+VERBS = {
+    "demo": "real broker, load, job, exporter and a live view, on this machine",
+    "run": "the job: reads the offsets topic, writes the tables",
+    "export": "the exporter: reads the tables, serves the metrics",
+    "status": "groups and their lag, from the tables",
+    "explain": "one group in plain words: what is wrong, why, what to do first, and what is not "
+    "known",
+    "plan": "what if: load, drain time and cost with other members, assignor, rate or partitions",
+    "findings": "what the rules found, the open ones first",
+    "diagnose": "evaluate a past range again, also with other thresholds",
+    "query": "SQL on the tables, without a JVM",
+    "report": "one HTML file about a group or all groups, with charts and findings",
+    "audit": "are the rows right? checks the tables, and says which rows are not",
+    "doctor": "can it run here, and what to do if not",
+    "config": "show what is in force, check it, print a sample",
+    "decode": "records of the offsets topic, as JSON lines from standard input",
+}
 SHELLS = ("bash", "zsh")
-PRINT_NAMES = "--print-names"  # for the files of conf/completion alone: in no help
-NAMES_SECONDS = 1.0
-_MOST = 500
-_PLAIN = re.compile(r"[A-Za-z0-9._/@%+,-]+")  # what no shell splits or expands
 _ARGUMENT = re.compile(r"argument ([^:]+): (.+)", re.DOTALL)
 _CHOICE = re.compile(r"invalid choice: '(.*?)' \(choose from (.+?)\)", re.DOTALL)
 
@@ -136,68 +145,47 @@ def add_global_options(parser: argparse.ArgumentParser, default: str | None) -> 
     )
 
 
-def print_names(words: Sequence[str]) -> int:
-    """Print the names that fit, one a line, for the command line up to the cursor.
+def chosen_verb(words: Sequence[str]) -> str | None:
+    """Return the verb: the first word that is neither an option nor an option's value."""
+    rest = iter(words)
+    for word in rest:
+        if word in ("--config", "--set", "--print-completion"):
+            next(rest, None)
+        elif not word.startswith("-"):
+            return word
+    return None
 
-    The names are of `group` or `topic`.
+
+def build_parser(*chosen: str | None) -> Parser:
+    """Return the parser with every verb's name and the options of the chosen verbs.
+
+    Usually one verb is chosen.
     """
-    found: list[str] = []
-    asker = Thread(target=_collect, args=(words, found), daemon=True)
-    asker.start()
-    asker.join(NAMES_SECONDS)
-    for name in [*found]:
-        print(name)
-    return OK
+    parser = Parser(
+        prog="laggard", description="Kafka consumer lag and rebalances, kept in Delta tables."
+    )
+    parser.add_argument("--version", action="version", version=f"laggard {__version__}")
+    parser.add_argument(
+        "--print-completion",
+        action=PrintCompletion,
+        choices=SHELLS,
+        help="print the completion for a shell, and end",
+    )
+    add_global_options(parser, default=None)
+    parser.set_defaults(
+        config=None, set=[], verb_set=[], json=False, no_color=False, quiet=False, verbose=False
+    )
+    subparsers = parser.add_subparsers(dest="verb", metavar="verb", title="verbs")
+    for name, sentence in VERBS.items():
+        if name in chosen:
+            verb_module(name).add_parser(subparsers)
+            add_global_options(subparsers.choices[name], default=argparse.SUPPRESS)
+        else:
+            subparsers.add_parser(name, help=sentence)
+    return parser
 
 
-def _collect(words: Sequence[str], found: list[str]) -> None:
-    with suppress(Exception, SystemExit):  # whatever is wrong, there is nothing to propose
-        kind, line = words
-        typed = shlex.split(line)[1:] + ([""] if line[-1:].isspace() else [])
-        before, begun = typed[:-1], typed[-1]
-        if not begun or _PLAIN.fullmatch(begun):
-            found += [
-                name
-                for name in _names(kind, before, begun)
-                if name.startswith(begun) and _PLAIN.fullmatch(name)
-            ]
-
-
-def _names(kind: str, before: list[str], begun: str) -> Iterable[str]:
-    from laggard.cli.api.client import Remote
-    from laggard.cli.api.document import name_of
-
-    args = _parsed_so_far(before[:-1] if before[-1].startswith("-") else before)
-    remote = Remote(args)
-    if kind == "group":
-        rows = remote.get("groups", group=f"{begun}*", limit=_MOST)["groups"]
-        return (name_of(row, "group") for row in rows)
-    rows = remote.get("group", group=args.group, limit=1)["topics"]
-    return (name_of(row, "topic") for row in rows)
-
-
-def _parsed_so_far(words: list[str]) -> argparse.Namespace:
-    """Return the options of an incomplete command line so far, with the exporter's address."""
-    from laggard.cli.api.client import add_options
-    from laggard.cli.main import build_parser, chosen_verb
-
-    verb = chosen_verb(words)
-    parser = build_parser(verb)
-    for action in parser.of_verb(verb)._get_positional_actions():
-        action.required, action.nargs = False, "?"
-    add_options(every := argparse.ArgumentParser())  # also for verbs that have none of these
-    args, _ = parser.parse_known_args(words, every.parse_args([]))
-    args.url = args.url or _configured(args)
-    return args
-
-
-def _configured(args: argparse.Namespace) -> str:
-    """Return the address that an exporter of this configuration listens on."""
-    from laggard.config import load_config
-    from laggard.exporter.check import asks_for_tls, reachable
-
-    exporter = load_config(args.config, [*args.set, *args.verb_set], os.environ).exporter
-    host, _, port = exporter.listen.rpartition(":")
-    host = reachable(host.strip("[]"))
-    scheme = "https" if asks_for_tls(exporter.web_config_file) else "http"
-    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+def verb_module(verb: str) -> ModuleType:
+    """Import the module of a verb; a verb of several files is a folder with its entry in `verb`."""
+    module = import_module(f"laggard.cli.{verb}")
+    return import_module(f"{module.__name__}.verb") if hasattr(module, "__path__") else module
