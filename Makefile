@@ -122,7 +122,6 @@ docs: venv ## write the generated pages, dashboards and rules, then build the si
 	@$(BIN)/python docs/build/cli_json.py
 	@$(BIN)/python docs/build/questions_page.py
 	@$(BIN)/python docs/build/completion_files.py
-	@$(BIN)/python docs/build/man_page.py
 	@$(BIN)/python docs/build/migrate_pages.py
 	@$(BIN)/python docs/build/tables_page.py
 	@$(BIN)/python conf/grafana/build.py
