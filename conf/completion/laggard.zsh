@@ -116,8 +116,6 @@ _shtab_laggard_diagnose_options=(
   "--from[begin of the range\: 2h or -2h (before the newest poll), now, 10\:36, 2026-11-20T12\:00 or 2026-11-20T12\:00\+01\:00\; UTC if it names no zone]:TIME:"
   "--to[end of the range, exclusive (default\: the newest tick)]:TIME:"
   "--group[only findings of groups whose name matches]:GLOB:"
-  "*--param[another threshold, by its key in \[diagnosis\]]:K=V:"
-  "--compare[compare with the stored findings\; exit with 1 if they differ]"
   "--output[write group_windows and findings to this new place]:DIR:_files -/"
   "--config[configuration (else \$LAGGARD_CONFIG, .\/laggard.toml, \/etc\/laggard\/laggard.toml)]:FILE:_files"
   "*--set[one key\; wins over file and environment]:A.B=C:"

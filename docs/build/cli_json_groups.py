@@ -8,7 +8,6 @@ from __future__ import annotations
 from cli_json_parts import CLUSTER, GROUP_TEXT, of_class, said
 from laggard.cli.api.questions import DATA_STATUSES
 from laggard.cli.api.schema_parts import (
-    FLAG,
     TEXT,
     TIME,
     WHOLE,
@@ -18,7 +17,6 @@ from laggard.cli.api.schema_parts import (
     or_null,
     without,
 )
-from laggard.cli.compared import Comparison, Difference
 from laggard.cli.evaluated import LEVELS
 from laggard.cli.status import GroupLine
 from laggard.cli.status_rebalances import LAST, RebalanceLine
@@ -86,39 +84,6 @@ DIAGNOSED = object_of(
         ),
         "findings": said(
             list_of(object_of(without(FINDINGS, "date"))), "rows as they would be, in their order"
-        ),
-        "comparison": said(
-            or_null(
-                object_of(
-                    {"is_equal": said(FLAG, "true: no row differs")}
-                    | of_class(Comparison, {"equal": "rows that are equal"}, but=["differences"])
-                    | {
-                        "differences": said(
-                            list_of(
-                                object_of(
-                                    of_class(
-                                        Difference,
-                                        {
-                                            "side": "the side that has the row: stored, replayed "
-                                            "or both",
-                                            "at": "end of its window",
-                                            "group": "consumer group; null: the cluster",
-                                            "code": "code of the rule",
-                                            "event": "opened, updated or closed",
-                                            "finding_id": "identity of the finding",
-                                            "seq": "number of the row within its finding",
-                                            "columns": "columns that differ, if both sides have "
-                                            "the row",
-                                        },
-                                    )
-                                )
-                            ),
-                            "rows that differ, in the order of time",
-                        )
-                    }
-                )
-            ),
-            "with the stored findings; null without --compare",
         ),
         "output": said(or_null(TEXT), "place that --output wrote to; null: nothing was written"),
     }

@@ -18,7 +18,7 @@ from cli.declared import data_of
 from cli.evaluated_run import MINUTE, batch_of, evaluate, hot, record
 from diagnosis.fluid import NOON, Fluid, Row
 from laggard.cli.main import main
-from laggard.errors import CONFIGURATION, NOT_FOUND, OK, REFUSED, USAGE
+from laggard.errors import NOT_FOUND, OK, REFUSED, USAGE
 from laggard.stream import replay as replaying
 from laggard.stream.replay import memory_before, replay
 from laggard.tables.arrow import to_arrow
@@ -98,6 +98,11 @@ def data(
     return found
 
 
+def numbers(rows: list[Row]) -> list[tuple[str, int]]:
+    """Finding and number of each row, in one order."""
+    return sorted((row["finding_id"], row["seq"]) for row in rows)
+
+
 def as_stored(table: Table, rows: list[Row]) -> list[str]:
     """Rows as the table holds them, in one order."""
     return sorted(map(repr, to_arrow(table, rows).to_pylist()))
@@ -142,42 +147,26 @@ def test_the_story_has_what_a_replay_can_get_wrong(evaluated: Path) -> None:
     assert skip["at"] == NOON + (MIDDLE + 4) * MINUTE
 
 
-def test_equal_findings_are_said_to_be_equal(
+def test_a_range_begins_with_the_stored_state_and_gives_the_stored_findings(
     evaluated: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert diagnose(evaluated, "--compare") == OK
-    text = capsys.readouterr().out
+    assert diagnose(evaluated) == OK
     rows = of_windows(stored(evaluated, FINDINGS), "at", MIDDLE + 1)
     assert (
         f"{LAST + 1 - MIDDLE} windows evaluated, with the state stored at 2026-11-20 12:13:00 "
-        f"UTC; {len(rows)} rows" in text
+        f"UTC; {len(rows)} rows" in capsys.readouterr().out
     )
-    assert text.splitlines()[-1] == f"equal to what is stored: {len(rows)} rows"
+    assert numbers(data(evaluated, capsys)["findings"]) == numbers(rows)
 
 
-def test_other_thresholds_are_compared_row_by_row_and_end_with_1(
+def test_another_threshold_closes_findings_earlier(
     evaluated: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert diagnose(evaluated, "--compare", "--param", "close_after=2") == 1
-    assert "not what is stored: " in capsys.readouterr().out
-    rows = of_windows(stored(evaluated, FINDINGS), "at", MIDDLE + 1)
-    found = data(evaluated, capsys, "--compare", "--param", "close_after=2")
-    sides = [each["side"] for each in found["comparison"]["differences"]]
-    # every stored row is equal, differs or is missing, and so is every new one
-    assert found["comparison"]["equal"] + len(sides) - sides.count("replayed") == len(rows)
-    assert found["comparison"]["equal"] + len(sides) - sides.count("stored") == len(
-        found["findings"]
-    )
-    early = {row["finding_id"]: row["at"] for row in found["findings"] if row["event"] == "closed"}
-    late = {row["finding_id"]: row["at"].isoformat() for row in rows if row["event"] == "closed"}
+    rows = data(evaluated, capsys)["findings"]
+    found = data(evaluated, capsys, "--set", "diagnosis.close_after=2")["findings"]
+    early = {row["finding_id"]: row["at"] for row in found if row["event"] == "closed"}
+    late = {row["finding_id"]: row["at"] for row in rows if row["event"] == "closed"}
     assert any(early[name] < late[name] for name in early.keys() & late.keys())
-
-
-def test_a_threshold_that_is_none_is_a_wrong_configuration(
-    evaluated: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert diagnose(evaluated, "--param", "close_after=0") == CONFIGURATION
-    assert "diagnosis.close_after" in capsys.readouterr().err
 
 
 def test_without_an_evaluated_window_before_it_begins_with_nothing_and_says_so(
@@ -194,9 +183,9 @@ def test_without_an_evaluated_window_before_it_begins_with_nothing_and_says_so(
 def test_only_the_groups_asked_for_are_shown(
     evaluated: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = data(evaluated, capsys, "--group", "fr*", "--compare")
-    assert {row["group"] for row in found["findings"]} == {"fraud"}
-    assert found["comparison"]["is_equal"]
+    found = data(evaluated, capsys, "--group", "fr*")["findings"]
+    rows = of_windows(stored(evaluated, FINDINGS), "at", MIDDLE + 1)
+    assert numbers(found) == numbers([row for row in rows if row["group"] == "fraud"])
 
 
 def test_the_rows_are_written_to_another_place_and_history_stays(
@@ -204,13 +193,10 @@ def test_the_rows_are_written_to_another_place_and_history_stays(
 ) -> None:
     before = {path.name: DeltaTable(str(path)).version() for path in evaluated.iterdir()}
     place = tmp_path / "again"
-    assert diagnose(evaluated, "--param", "close_after=2", "--output", str(place)) == OK
+    assert diagnose(evaluated, "--output", str(place)) == OK
     assert {path.name for path in place.iterdir()} == {"group_windows", "findings"}
     assert f"written to {place}" in capsys.readouterr().out
-    shown = data(evaluated, capsys, "--param", "close_after=2")["findings"]
-    assert [(row["finding_id"], row["seq"]) for row in stored(place, FINDINGS)] == [
-        (row["finding_id"], row["seq"]) for row in shown
-    ]
+    assert numbers(stored(place, FINDINGS)) == numbers(data(evaluated, capsys)["findings"])
     assert len(stored(place, GROUP_WINDOWS)) == 2 * (LAST + 1 - MIDDLE)
     assert {path.name: DeltaTable(str(path)).version() for path in evaluated.iterdir()} == before
     # neither there a second time, nor where history is

@@ -135,11 +135,10 @@ def collect_evaluated(collect: Collector, root: Path) -> None:
         "diagnose",
         "--from",
         "10m",
-        "--compare",
         "--output",
         str(root.with_name("other")),
     )
-    collect("diagnose", root, "diagnose", "--from", "2h", "--compare", "--group", "billing")
+    collect("diagnose", root, "diagnose", "--from", "2h", "--group", "billing")
     collect("report", root, "report", "fraud", "-o", "fraud.html")
     collect("report", root, "report", "--fleet", "-o", "fleet.html")
     collect("query", root, "query", "select * from group_windows")

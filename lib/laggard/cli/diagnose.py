@@ -1,19 +1,14 @@
-"""`laggard diagnose`: evaluate a past range again without Spark.
-
-The thresholds are the present ones or others.
-"""
+"""`laggard diagnose`: evaluate a past range again without Spark."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from laggard.cli.compared import Comparison, compare, stored_findings
 from laggard.cli.diagnosis_words import evidence_words, where
 from laggard.cli.published import Row, is_asked, published_batch, refuse_empty
 from laggard.cli.terminal import progress
@@ -26,7 +21,6 @@ if TYPE_CHECKING:
     from laggard.config import Config
     from laggard.stream.replay import Step
 
-DIFFERENT = 1  # exit code of --compare
 _TITLES = ("AT", "EVENT", "SEVERITY", "ROLE", "CODE", "GROUP", "WHERE", "CONFIDENCE", "EVIDENCE")
 _RIGHT = {"CONFIDENCE"}
 _EVIDENCE = 3
@@ -36,7 +30,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the verb and its options."""
     parser = subparsers.add_parser(
         "diagnose",
-        help="evaluate a past range again, also with other thresholds",
+        help="evaluate a past range again",
         description="Evaluate the windows of a past range again and print the findings as they "
         "would be. Nothing that is stored changes.",
     )
@@ -61,25 +55,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--group", metavar="GLOB", default="*", help="only findings of groups whose name matches"
     )
     parser.add_argument(
-        "--param",
-        action="append",
-        default=[],
-        metavar="K=V",
-        help="another threshold, by its key in [diagnosis]",
-    )
-    parser.add_argument(
-        "--compare",
-        action="store_true",
-        help="compare with the stored findings; exit with 1 if they differ",
-    )
-    parser.add_argument(
         "--output", metavar="DIR", help="write group_windows and findings to this new place"
     )
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
-    """Evaluate, print, and compare or write what was asked for."""
-    config = _with_thresholds(args, config)
+    """Evaluate and print; also write the rows to a new place if asked to."""
     root, seconds = config.job.tables, config.job.window_seconds
     begin_ms, end_ms = _asked_windows(args, root, seconds)
     if args.output:
@@ -88,26 +69,14 @@ def run(args: argparse.Namespace, config: Config) -> int:
     findings = [*chain.from_iterable(step.findings for step in steps)]
     if steps:
         refuse_empty(args.group, [*findings, *chain.from_iterable(step.windows for step in steps)])
-    compared = (
-        compare(stored_findings(root, begin_ms, end_ms, seconds, args.group), findings)
-        if args.compare
-        else None
-    )
     if args.output:
         _write(args.output, steps)
     if args.json:
-        data = _data(findings, len(steps), before, compared, args.output)
+        data = _data(findings, len(steps), before, args.output)
         print(printable_json({"v": 1, "ok": True, "data": data}, datetime.isoformat))
     else:
-        print("\n".join(_lines(findings, len(steps), before, compared, args.output)))
-    return DIFFERENT if compared is not None and not compared.is_equal else OK
-
-
-def _with_thresholds(args: argparse.Namespace, config: Config) -> Config:
-    from laggard.config import load_config
-
-    sets = [f"diagnosis.{each}" for each in args.param]
-    return load_config(args.config, [*args.set, *sets], os.environ) if sets else config
+        print("\n".join(_lines(findings, len(steps), before, args.output)))
+    return OK
 
 
 def _asked_windows(args: argparse.Namespace, root: str, seconds: int) -> tuple[int, int]:
@@ -174,7 +143,6 @@ def _lines(
     findings: Sequence[Row],
     windows: int,
     before: datetime | None,
-    compared: Comparison | None,
     output: str | None,
 ) -> list[str]:
     began = (
@@ -188,8 +156,6 @@ def _lines(
     ]
     if findings:
         lines += aligned([_TITLES, *map(_cells, findings)], [name in _RIGHT for name in _TITLES])
-    if compared is not None:
-        lines += ["", *compared.lines()]
     return [*lines, f"written to {output}"] if output else lines
 
 
@@ -211,7 +177,6 @@ def _data(
     findings: Sequence[Row],
     windows: int,
     before: datetime | None,
-    compared: Comparison | None,
     output: str | None,
 ) -> dict[str, Any]:
     return {
@@ -221,7 +186,6 @@ def _data(
             finite({name: value for name, value in row.items() if name != "date"})
             for row in findings
         ],
-        "comparison": None if compared is None else compared.to_data(),
         "output": output,
     }
 

@@ -26,7 +26,7 @@ VERBS = {
     "known",
     "plan": "what if: load, drain time and cost with other members, assignor, rate or partitions",
     "findings": "what the rules found, the open ones first",
-    "diagnose": "evaluate a past range again, also with other thresholds",
+    "diagnose": "evaluate a past range again",
     "query": "SQL on the tables, without a JVM",
     "report": "one HTML file about a group or all groups, with charts and findings",
     "audit": "are the rows right? checks the tables, and says which rows are not",
