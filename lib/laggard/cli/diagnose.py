@@ -140,10 +140,7 @@ def _only(step: Step, glob: str) -> Step:
 
 
 def _lines(
-    findings: Sequence[Row],
-    windows: int,
-    before: datetime | None,
-    output: str | None,
+    findings: Sequence[Row], windows: int, before: datetime | None, output: str | None
 ) -> list[str]:
     began = (
         "without earlier state, as no window before it was evaluated: findings that were open "
@@ -174,10 +171,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _data(
-    findings: Sequence[Row],
-    windows: int,
-    before: datetime | None,
-    output: str | None,
+    findings: Sequence[Row], windows: int, before: datetime | None, output: str | None
 ) -> dict[str, Any]:
     return {
         "windows_evaluated": windows,

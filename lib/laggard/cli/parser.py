@@ -72,7 +72,7 @@ class Parser(argparse.ArgumentParser):
         """
         found, unknown = self.parse_known_args(words)
         if unknown:
-            parser = self.of_verb(found.verb)
+            parser = self._of_verb(found.verb)
             options = [name for each in parser._actions for name in each.option_strings]
             word = unknown[0].partition("=")[0]
             near = hint(word, options).removeprefix("; ") if word.startswith("-") else ""
@@ -80,7 +80,7 @@ class Parser(argparse.ArgumentParser):
             raise LaggardError(what, cause=near, fix=f"{parser.prog} --help", exit_code=USAGE)
         return found
 
-    def of_verb(self, verb: str | None) -> argparse.ArgumentParser:
+    def _of_verb(self, verb: str | None) -> argparse.ArgumentParser:
         """Return the parser of a verb; this parser if the verb is unknown."""
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction) and verb in action.choices:

@@ -32,7 +32,7 @@ def check(listen: str, *, ready: bool, tls_first: bool) -> tuple[bool, str]:
     names another host than the loopback address.
     """
     host, _, port = listen.rpartition(":")
-    host = reachable(host.strip("[]"))
+    host = _reachable(host.strip("[]"))
     path, good = ("/-/ready", (200,)) if ready else ("/-/healthy", (200, *_REFUSALS))
     said: list[str] = []
     for way in ("TLS", "HTTP") if tls_first else ("HTTP",):
@@ -68,7 +68,7 @@ def _ask(connection: http.client.HTTPConnection, path: str) -> tuple[int, str]:
     return answer.status, text.encode("ascii", "backslashreplace").decode()
 
 
-def reachable(host: str) -> str:
+def _reachable(host: str) -> str:
     """Return the address to connect to, a loopback address if the exporter listens on all."""
     try:
         address = ip_address(host)
