@@ -19,9 +19,9 @@ from preload import PARTITIONS, preload
 from laggard.demo.broker import Broker
 from laggard.names import NameFilter
 from laggard.sources.offsets_topic import READ_OPTIONS
-from laggard.stream.decode import decode_stage
-from laggard.stream.decoded import DECODED
-from laggard.stream.session import start_session
+from laggard.stream.job.session import start_session
+from laggard.stream.tick.decode import decode_stage
+from laggard.stream.tick.decoded import DECODED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

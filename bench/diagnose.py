@@ -30,9 +30,9 @@ from diagnosis.fluid import NOON, Fluid, tables_of  # noqa: E402 - histories wit
 from laggard.diagnosis.engine import Evaluated, settle  # noqa: E402
 from laggard.diagnosis.parameters import Parameters, Policy  # noqa: E402
 from laggard.diagnosis.signals.cluster import ClusterFrame  # noqa: E402
-from laggard.stream.diagnose import in_shard, of_shard  # noqa: E402
-from laggard.stream.evaluating import Baselines, evaluate_groups, lay_out  # noqa: E402
-from laggard.stream.reading import (  # noqa: E402
+from laggard.stream.evaluation.diagnose import in_shard, of_shard  # noqa: E402
+from laggard.stream.evaluation.evaluating import Baselines, evaluate_groups, lay_out  # noqa: E402
+from laggard.stream.evaluation.reading import (  # noqa: E402
     RECENT,
     Options,
     Window,
@@ -41,8 +41,8 @@ from laggard.stream.reading import (  # noqa: E402
     read_baseline,
     read_history,
 )
-from laggard.tables import schemas  # noqa: E402
 from laggard.tables.delta import Writer, create_tables  # noqa: E402
+from laggard.tables.schema import schemas  # noqa: E402
 
 WINDOWS, PARTITIONS, MEMBERS = 60, 50, 10
 TROUBLED = 10  # one group of so many falls behind

@@ -16,8 +16,8 @@ sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/wire")]
 
 import encoder  # noqa: E402 - the tests' own encoder, which shares no code with the decoder
 from laggard.names import NameFilter  # noqa: E402
-from laggard.stream.advance_stage import spare_modules  # noqa: E402
-from laggard.stream.decode import decode_records  # noqa: E402
+from laggard.stream.tick.advance_stage import spare_modules  # noqa: E402
+from laggard.stream.tick.decode import decode_records  # noqa: E402
 from stream.simulation import NOON, Record, Simulation, end, generation  # noqa: E402
 
 GROUPS, MEMBERS, PER_MEMBER = 2_000, 4, 3

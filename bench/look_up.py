@@ -23,7 +23,7 @@ from laggard.tables.data_files import write_files
 from laggard.tables.delta import Writer, create_tables
 from laggard.tables.published import newest_batch
 from laggard.tables.readers import table_uri
-from laggard.tables.schemas import BATCHES
+from laggard.tables.schema.schemas import BATCHES
 
 TICKS_PER_DAY = 8_640
 SHOTS = 9

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from laggard.tables.arrow import arrow_schema
-from laggard.tables.schemas import TABLES
+from laggard.tables.schema.schemas import TABLES
 
 GROUPS, PARTITIONS, TOPICS, WINDOWS = 50, 20, 10, 1440
 

@@ -20,13 +20,13 @@ from common import report
 from question_events import a_day, events_of
 from question_rows import columns, frame, names
 
-from laggard.cli.query import run_question
-from laggard.cli.questions import Question, read_questions
+from laggard.cli.query.questions import Question, read_questions
+from laggard.cli.query.verb import run_question
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.compaction import compact
 from laggard.tables.delta import Writer, create_tables
 from laggard.tables.readers import open_table
-from laggard.tables.schemas import TABLES
+from laggard.tables.schema.schemas import TABLES
 
 END = datetime(2026, 11, 20, tzinfo=timezone.utc)
 

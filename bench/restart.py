@@ -11,7 +11,7 @@ from common import await_batch, report, running_job, write_config
 from preload import preload
 
 from laggard.demo.broker import Broker
-from laggard.stream.session import start_session
+from laggard.stream.job.session import start_session
 
 TOPIC = "offsets"
 

@@ -36,7 +36,7 @@ def main() -> int:
 def run(config: Config) -> None:
     """Maintain every table; raises if one of them is not maintained."""
     from laggard import storage
-    from laggard.stream.session import is_submitted, start_session
+    from laggard.stream.job.session import is_submitted, start_session
     from laggard.tables.compaction import carry_out_here, carry_out_on
     from laggard.tables.lock import local_path, writer_lock
     from laggard.tables.maintenance import Retention, maintain

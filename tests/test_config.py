@@ -17,7 +17,7 @@ from laggard.config.sections import SECTIONS, keys, value_of
 from laggard.config.sources import MAX_FILE_BYTES, line_of
 from laggard.diagnosis.parameters import Parameters
 from laggard.errors import CONFIGURATION, LaggardError
-from laggard.stream.session import FIXED
+from laggard.stream.job.session import FIXED
 
 UNITS = {  # by the last word of the key
     "seconds": "seconds",

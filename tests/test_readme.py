@@ -16,13 +16,13 @@ import pytest
 
 from e2e.standalone import readme_command, readme_commands
 from laggard.cli.parser import VERBS
-from laggard.cli.query import run_query
-from laggard.cli.status import TITLES
+from laggard.cli.query.verb import run_query
+from laggard.cli.status.verb import TITLES
 from laggard.config import Config
 from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.diagnosis.verdict.reasons import VERDICTS
 from laggard.errors import INTERRUPTED
-from laggard.exporter.families import SHAPES
+from laggard.exporter.body.families import SHAPES
 from laggard.tables.delta import create_tables
 from tables.fixtures import batch_row, group_row, partition_row, write_batch, write_rows
 

@@ -13,7 +13,7 @@ from panels import DASHBOARDS, MISSING, Dashboard, Panel
 from promql import findings, increase
 
 from laggard.diagnosis.rules.rule import INFO, PAGE, WARN
-from laggard.exporter.families import FAMILIES
+from laggard.exporter.body.families import FAMILIES
 from laggard.lag.status import STATUSES
 
 __all__ = ["DASHBOARDS", "MISSING", "files"]

@@ -8,7 +8,7 @@ replicas of an exporter serve the same numbers, and a sum over them would double
 
 from __future__ import annotations
 
-from laggard.exporter.families import FAMILIES, Family
+from laggard.exporter.body.families import FAMILIES, Family
 
 BY_NAME = {family.name.removeprefix("laggard_"): family for family in FAMILIES}
 VARIABLES = ("cluster", "group", "topic")

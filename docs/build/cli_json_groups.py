@@ -17,10 +17,10 @@ from laggard.cli.api.schema_parts import (
     or_null,
     without,
 )
-from laggard.cli.evaluated import LEVELS
-from laggard.cli.status import GroupLine
-from laggard.cli.status_rebalances import LAST, RebalanceLine
-from laggard.tables.schemas import FINDINGS, GROUP_STATUS, REBALANCES
+from laggard.cli.status.evaluated import LEVELS
+from laggard.cli.status.rebalances import LAST, RebalanceLine
+from laggard.cli.status.verb import GroupLine
+from laggard.tables.schema.schemas import FINDINGS, GROUP_STATUS, REBALANCES
 
 SHOWN = CLUSTER | {
     "batch_id": said(WHOLE, "batch that is shown"),

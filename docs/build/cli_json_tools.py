@@ -16,13 +16,13 @@ from laggard.cli.api.schema_parts import (
     of_value,
     or_null,
 )
-from laggard.cli.questions import Parameter
+from laggard.cli.query.questions import Parameter
 from laggard.config import Config
 from laggard.config.policy import PolicyRule
 from laggard.config.sections import keys, value_of
 from laggard.diagnosis.parameters import Policy
 from laggard.doctor import result as doctor
-from laggard.tables.columns import Column
+from laggard.tables.schema.columns import Column
 
 _TALLY = of_class(
     Tally,

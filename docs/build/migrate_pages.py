@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from laggard.exporter.compat_families import COMPAT
-from laggard.exporter.families import Family
+from laggard.exporter.body.compat_families import COMPAT
+from laggard.exporter.body.families import Family
 
 PAGES = Path(__file__).parents[1] / "migrate"
 TRIAL = "trial_"  # put before the names while both tools are scraped

@@ -18,8 +18,8 @@ from laggard.diagnosis.parameters import FIXED, Parameters
 from laggard.diagnosis.rules.registry import RULES
 from laggard.diagnosis.rules.rule import Rule
 from laggard.exporter import desired  # noqa: F401 -- declares thresholds
-from laggard.exporter.compat_families import COMPAT
-from laggard.exporter.families import FAMILIES, LEVELS, Family
+from laggard.exporter.body.compat_families import COMPAT
+from laggard.exporter.body.families import FAMILIES, LEVELS, Family
 
 DOCS = Path(__file__).parents[1]
 _PARTS = (
@@ -43,7 +43,7 @@ def _metrics_lines() -> Iterator[str]:
     yield "# Metrics"
     yield ""
     yield (
-        "Written by `make docs` from `lib/laggard/exporter/families.py`; the HELP texts of a "
+        "Written by `make docs` from `lib/laggard/exporter/body/families.py`; the HELP texts of a "
         "scrape are the same."
     )
     yield (

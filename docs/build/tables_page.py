@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from laggard.cli.views import View, read_views
+from laggard.cli.query.views import View, read_views
 from laggard.config import Config
-from laggard.tables.columns import Column, Table
 from laggard.tables.maintenance import Retention
-from laggard.tables.schemas import TABLES
+from laggard.tables.schema.columns import Column, Table
+from laggard.tables.schema.schemas import TABLES
 
 PAGE = Path(__file__).parents[1] / "tables.md"
 VIEWS_PAGE = PAGE.with_name("views.md")

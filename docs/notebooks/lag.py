@@ -14,9 +14,9 @@ def _():
 
     import marimo as mo
 
-    from laggard.cli.query import open_session
-    from laggard.cli.query_notes import gaps_in
-    from laggard.cli.query_range import Range
+    from laggard.cli.query.notes import gaps_in
+    from laggard.cli.query.range import Range
+    from laggard.cli.query.verb import open_session
     from laggard.tables.published import newest_batch
 
     return Range, gaps_in, mo, newest_batch, open_session, os
@@ -95,7 +95,7 @@ def _(lag_hourly, mo):
 
 @app.cell
 def _(batch, lag_hourly, mo, span):
-    from laggard.cli.report_charts import Span, by_bin, line
+    from laggard.cli.report.charts import Span, by_bin, line
 
     # an hour with a window whose lag is not known in whole is a hole in the line, never 0
     hourly = [

@@ -15,7 +15,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from laggard.tables.arrow import arrow_schema, to_arrow
-from laggard.tables.schemas import BATCHES, TABLES
+from laggard.tables.schema.schemas import BATCHES, TABLES
 from simulator.simulation import Laggard, recall, ticks
 from tables.fixtures import Row, batch_row, write_arrow
 

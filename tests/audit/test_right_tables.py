@@ -13,10 +13,10 @@ from deltalake import DeltaTable, write_deltalake
 
 from audit.lives import Life
 from audit.test_audit import audited, broken
-from laggard.stream import advance_stage
-from laggard.stream.quarantine import Inputs
+from laggard.stream.tick import advance_stage
+from laggard.stream.tick.quarantine import Inputs
 from laggard.tables.arrow import to_arrow
-from laggard.tables.schemas import LAG_WINDOWS
+from laggard.tables.schema.schemas import LAG_WINDOWS
 from stream.simulation import commit, generation
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=timezone.utc)

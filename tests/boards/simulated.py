@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.delta import create_tables
-from laggard.tables.schemas import TABLES
+from laggard.tables.schema.schemas import TABLES
 from scenarios.catalogue import SCENARIOS
 from scenarios.diagnosed import diagnose
 from scenarios.runs import Recorder, declared, record, simulate

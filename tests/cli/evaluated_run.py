@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from diagnosis.fluid import NOON, Fluid, Row
 from laggard.diagnosis.parameters import Parameters, Policy
-from laggard.stream.diagnose import Diagnosis
-from laggard.stream.reading import Options, find_closed
+from laggard.stream.evaluation.diagnose import Diagnosis
+from laggard.stream.evaluation.reading import Options, find_closed
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer, create_tables
-from laggard.tables.schemas import GROUP_STATUS, PARTITION_STATUS, TABLES
+from laggard.tables.schema.schemas import GROUP_STATUS, PARTITION_STATUS, TABLES
 from tables.fixtures import batch_row, write_arrow, write_rows
 
 MINUTE = timedelta(minutes=1)

@@ -10,8 +10,8 @@ from deltalake import DeltaTable
 
 from cli.evaluated_run import MINUTE, OPTIONS, batch_of, evaluate, hot, record
 from diagnosis.fluid import NOON, Row
-from laggard.stream.reading import find_closed
-from laggard.stream.replay import memory_before, replay
+from laggard.stream.evaluation.reading import find_closed
+from laggard.stream.evaluation.replay import memory_before, replay
 from tables.fixtures import batch_row, write_rows
 
 WINDOWS = 20  # the partition is hot from the 10th on

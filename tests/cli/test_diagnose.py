@@ -19,10 +19,10 @@ from cli.evaluated_run import MINUTE, batch_of, evaluate, hot, record
 from diagnosis.fluid import NOON, Fluid, Row
 from laggard.cli.main import main
 from laggard.errors import NOT_FOUND, OK, REFUSED, USAGE
-from laggard.stream import replay as replaying
-from laggard.stream.replay import memory_before, replay
+from laggard.stream.evaluation import replay as replaying
+from laggard.stream.evaluation.replay import memory_before, replay
 from laggard.tables.arrow import to_arrow
-from laggard.tables.schemas import FINDINGS, GROUP_WINDOWS, Table
+from laggard.tables.schema.schemas import FINDINGS, GROUP_WINDOWS, Table
 
 FIRST, MIDDLE, LAST = 7, 13, 22  # windows
 # so that the few windows before are a day's baseline already

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from laggard.cli.diagnosis_words import (
+from laggard.cli.text.diagnosis_words import (
     CLAUSES,
     advice,
     avoid,

@@ -35,10 +35,10 @@ from laggard.doctor.result import Result, exit_code, run_checks
 from laggard.errors import TEMPORARY, LaggardError
 from laggard.sources.brokers import Answer
 from laggard.sources.snapshot import OFFSETS_PARTITIONS, Snapshot
-from laggard.stream import session
+from laggard.stream.job import session
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.maintenance import write_done
-from laggard.tables.schemas import TABLES
+from laggard.tables.schema.schemas import TABLES
 from patience import patient
 from tables.fixtures import (
     NOW,

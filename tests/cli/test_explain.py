@@ -22,7 +22,7 @@ from cli.group_rows import (
     write,
 )
 from laggard.cli.explain.rows import read_group
-from laggard.cli.published import read_where
+from laggard.cli.status.published import read_where
 from laggard.errors import NOT_FOUND, OK, TEMPORARY, USAGE
 from laggard.tables.published import newest_batch
 from tables.fixtures import NOW, batch_row, partition_row, write_rows

@@ -24,15 +24,15 @@ from cli.group_rows import (
     rebalance_row,
     write,
 )
-from laggard.cli.evaluated import Diagnosis
 from laggard.cli.explain.headline import headline
 from laggard.cli.explain.rebalance import CAUSE_WORDS, REASON_WORDS
 from laggard.cli.explain.unknown import FLAGS, STATUSES
+from laggard.cli.status.evaluated import Diagnosis
 from laggard.lag.status import KNOWN_STATUSES
 from laggard.lag.status import STATUSES as ALL_STATUSES
-from laggard.rebalance.causes import CAUSES
-from laggard.rebalance.posterior import REASONS
-from laggard.tables.schemas import REBALANCES
+from laggard.rebalance.analytics.causes import CAUSES
+from laggard.rebalance.analytics.posterior import REASONS
+from laggard.tables.schema.schemas import REBALANCES
 from tables.fixtures import NOW, Row, group_row, partition_row
 
 END = NOW - AGO

@@ -38,10 +38,10 @@ from json_schemas import faults, keys, strict, unseen, validator
 from laggard.cli.api import client
 from laggard.cli.main import main
 from laggard.exporter import api as api_module
-from laggard.stream.heartbeat import Heartbeat
+from laggard.stream.job.heartbeat import Heartbeat
 from laggard.tables.delta import create_tables
 from laggard.tables.published import newest_batch
-from laggard.tables.schemas import TABLES
+from laggard.tables.schema.schemas import TABLES
 from laggard.wire.decode import decode, to_json
 from laggard.wire.schemas import RECORD_TYPES
 from tables.fixtures import batch_row, group_row, write_rows

@@ -26,7 +26,7 @@ from laggard.errors import DAMAGED, INTERNAL, NOT_FOUND, OK
 from laggard.tables.arrow import arrow_schema, to_arrow
 from laggard.tables.data_files import DataFile
 from laggard.tables.delta import Writer, create_tables
-from laggard.tables.schemas import TABLES
+from laggard.tables.schema.schemas import TABLES
 from tables.fixtures import batch_row, write_rows
 from tables.odd import odd_arrays
 

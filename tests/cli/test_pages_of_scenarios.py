@@ -17,16 +17,16 @@ from deltalake import DeltaTable
 from cli.declared import data_of
 from cli.page_checks import faults, window_faults
 from laggard.cli.main import main
-from laggard.cli.status import read_snapshot
+from laggard.cli.status.verb import read_snapshot
 from laggard.errors import NOT_FOUND, OK
 from laggard.exporter.collectors.findings import FindingCollector
 from laggard.exporter.collectors.lag import LagCollector
 from laggard.exporter.collectors.shape import ShapeCollector
 from laggard.exporter.collectors.sizing import SizingCollector
 from laggard.exporter.evaluated import EvaluatedReader
-from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import create_tables
+from laggard.tables.schema import schemas
 from scenarios.catalogue import SCENARIOS
 from scenarios.diagnosed import diagnose
 from scenarios.drawn import draw_cluster

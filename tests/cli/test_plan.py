@@ -17,8 +17,8 @@ from cli.evaluated_run import OPTIONS, evaluate, even, hot, record
 from diagnosis.fluid import Fluid, Row
 from laggard.cli.main import main
 from laggard.errors import NOT_FOUND, OK, TEMPORARY, USAGE
-from laggard.stream.reading import read_history
-from laggard.stream.replay import memory_before
+from laggard.stream.evaluation.reading import read_history
+from laggard.stream.evaluation.replay import memory_before
 
 WINDOWS = 24
 SHORT, HOT, CALM = "billing", "fraud", "calm"

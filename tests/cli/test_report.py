@@ -14,11 +14,9 @@ from threading import Thread
 
 import pytest
 
-from laggard.cli.evaluated import FOUND
 from laggard.cli.main import main
-from laggard.cli.published import published_batch
-from laggard.cli.query_range import Range
-from laggard.cli.report_charts import (
+from laggard.cli.query.range import Range
+from laggard.cli.report.charts import (
     COLOURS,
     NOTHING,
     UNWATCHED,
@@ -29,11 +27,13 @@ from laggard.cli.report_charts import (
     spark,
     strip,
 )
-from laggard.cli.report_fleet import fleet_page
+from laggard.cli.report.fleet import fleet_page
+from laggard.cli.status.evaluated import FOUND
+from laggard.cli.status.published import published_batch
 from laggard.errors import NOT_FOUND, OK, TEMPORARY, USAGE
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer
-from laggard.tables.schemas import TABLES
+from laggard.tables.schema.schemas import TABLES
 from questions.examples import GROUP
 from questions.examples import tables as example
 from questions.kit import Row, at, finding, window, write_tables

@@ -20,7 +20,7 @@ from laggard.config.sections import Job
 from laggard.doctor.result import Check, exit_code, run_checks
 from laggard.errors import CONFIGURATION, DAMAGED, NOT_FOUND
 from laggard.tables.delta import create_tables
-from laggard.tables.schemas import TABLES
+from laggard.tables.schema.schemas import TABLES
 from tables.fixtures import NOW, group_row, partition_row, write_batch, write_rows
 
 NOBODY = 65534

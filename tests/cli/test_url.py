@@ -21,7 +21,7 @@ from laggard.cli.main import main
 from laggard.diagnosis.parameters import Parameters
 from laggard.errors import CONFIGURATION, DENIED, NOT_FOUND, OK, TEMPORARY, UNREACHABLE, USAGE
 from laggard.exporter import api as api_module
-from laggard.exporter.web import WebFile
+from laggard.exporter.web.access import WebFile
 from laggard.rebalance.parameters import DEFAULTS
 from tables.fixtures import (
     NOW,

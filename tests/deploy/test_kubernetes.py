@@ -18,7 +18,7 @@ import yaml
 from laggard import __version__
 from laggard.config import load_config
 from laggard.config.sections import Config
-from laggard.exporter.families import FAMILIES
+from laggard.exporter.body.families import FAMILIES
 
 ROOT = Path(__file__).parent.parent.parent
 K8S = ROOT / "docker" / "k8s"

@@ -20,8 +20,8 @@ from laggard.diagnosis.history.frames import Memory
 from laggard.diagnosis.history.layout import LISTS, History, rows_of
 from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.diagnosis.signals.cluster import ClusterFrame
-from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema, to_arrow
+from laggard.tables.schema import schemas
 
 NOON = datetime(2026, 11, 20, 12, 0, 0, tzinfo=timezone.utc)
 Row = dict[str, Any]

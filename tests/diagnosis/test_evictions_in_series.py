@@ -16,7 +16,7 @@ from laggard.diagnosis.signals.rosters import (
     find_series,
     rosters_of,
 )
-from laggard.rebalance.posterior import LIKELIHOOD, REASONS, find_posterior
+from laggard.rebalance.analytics.posterior import LIKELIHOOD, REASONS, find_posterior
 
 ALL = pods(1, 2, 3, 4)
 SERIES, MOST, LEAST = 150, 24, 2

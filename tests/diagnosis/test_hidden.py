@@ -20,8 +20,8 @@ from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules.capacity import capacity_shortage
 from laggard.diagnosis.signals import compute, stall
 from laggard.diagnosis.signals.trend import TrendState
-from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
+from laggard.tables.schema import schemas
 
 TICK = 10  # seconds
 

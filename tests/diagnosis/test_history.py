@@ -15,8 +15,8 @@ from diagnosis.fluid import NOON
 from laggard.diagnosis.history.frames import GroupFrame
 from laggard.diagnosis.history.grid import kept
 from laggard.diagnosis.history.layout import History
-from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema, to_arrow
+from laggard.tables.schema import schemas
 
 WINDOWS = 5
 TOPICS = (("x", "id"), ("y", "old"), ("y", "new"))

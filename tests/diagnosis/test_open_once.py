@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from diagnosis.fluid import Evaluation, Fluid, evaluate
-from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
+from laggard.tables.schema import schemas
 from patience import examples
 
 pytestmark = pytest.mark.examples

@@ -24,8 +24,8 @@ from laggard.diagnosis.rules.reach import params_of, reached, thresholds_of, ver
 from laggard.diagnosis.rules.registry import BY_CODE, RULES
 from laggard.diagnosis.signals.compute import COMPUTED_BY
 from laggard.diagnosis.signals.group import Membership, MemberSignals, Signals, TopicSignals
+from laggard.rebalance.analytics.posterior import claim_reason
 from laggard.rebalance.parameters import RebalanceParameters
-from laggard.rebalance.posterior import claim_reason
 
 DIAGNOSIS = Path(laggard.diagnosis.__file__).parent
 LIB = DIAGNOSIS.parent

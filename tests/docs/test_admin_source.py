@@ -2,8 +2,8 @@
 
 import re
 
-from laggard.tables import schemas
-from laggard.tables.admin_source import EMPTY, UNKNOWN
+from laggard.tables.schema import schemas
+from laggard.tables.schema.admin_source import EMPTY, UNKNOWN
 from reference_pages import DOCS
 
 PAGE = (DOCS / "admin-source.md").read_text(encoding="utf-8")

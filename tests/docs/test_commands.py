@@ -12,7 +12,7 @@ import pytest
 
 from laggard.cli.parser import VERBS, build_parser
 from laggard.config.sections import keys
-from laggard.exporter.families import FAMILIES
+from laggard.exporter.body.families import FAMILIES
 
 ROOT = Path(__file__).parents[2]
 PAGES = [

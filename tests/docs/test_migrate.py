@@ -14,8 +14,8 @@ import yaml
 from laggard.config.load import load_config
 from laggard.config.sections import TOOLS as KEYS
 from laggard.config.sections import keys
-from laggard.exporter.compat_families import COMPAT
-from laggard.exporter.families import FAMILIES
+from laggard.exporter.body.compat_families import COMPAT
+from laggard.exporter.body.families import FAMILIES
 from migrate_pages import OWN, PAGES, TOOLS, TRIAL, Tool, families, page
 from rules.promtool import promtool
 

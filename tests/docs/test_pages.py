@@ -15,8 +15,8 @@ from cli_json_records import RECORDS
 from laggard import errors
 from laggard.cli.api.openapi import openapi
 from laggard.cli.decode import BAD_INPUT
-from laggard.cli.evaluated import FOUND
 from laggard.cli.parser import VERBS
+from laggard.cli.status.evaluated import FOUND
 from laggard.diagnosis.findings.ranking import CONTRIBUTING, NOTE, PRIMARY, SUPPRESSED, SYMPTOM_ROLE
 from laggard.diagnosis.findings.rows import CLOSED, OPENED, UPDATED
 from laggard.diagnosis.parameters import Parameters
@@ -24,7 +24,7 @@ from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.diagnosis.rules.rule import INFO, PAGE, WARN
 from laggard.diagnosis.verdict.reasons import VERDICTS
 from laggard.exporter.api import CODES
-from laggard.exporter.families import FAMILIES, SHAPES, TRENDS
+from laggard.exporter.body.families import FAMILIES, SHAPES, TRENDS
 from reference_pages import DOCS, api_documents, diagnosis_page, metrics_page
 
 # fields of a record of Kafka, and of a struct in a column, mean what their names say

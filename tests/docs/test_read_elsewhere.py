@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from laggard.stream.session import start_session
+from laggard.stream.job.session import start_session
 from questions.kit import rebalance, window, write_tables
 from questions.view_rows import tables
 from tables.fixtures import group_row

@@ -8,7 +8,7 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from laggard.tables.delta import create_tables
-from laggard.tables.schemas import TABLES
+from laggard.tables.schema.schemas import TABLES
 from tables_page import PAGE, VIEWS_PAGE, page, unit, views_page
 
 TEXT = PAGE.read_text(encoding="utf-8")

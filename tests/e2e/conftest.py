@@ -32,9 +32,9 @@ from e2e.kit import (
 )  # fmt: skip
 from e2e.oracle import Described, Dumped, describe_groups, dump_offsets_topic
 from laggard.demo.broker import Broker
-from laggard.stream.identity import identity_path
+from laggard.stream.job.identity import identity_path
 from laggard.tables.maintenance import read_done, write_done
-from laggard.tables.schemas import TABLES
+from laggard.tables.schema.schemas import TABLES
 
 TOPICS = {"orders": 4, "payments": 2, "quiet": 2, "doomed": 1, "shadow": 3}
 RECORDS = 40

@@ -34,8 +34,8 @@ from e2e.oracle import describe_groups, dump_offsets_topic  # noqa: E402
 from e2e.test_first_run import check_lag_equals_tool, check_last_commits  # noqa: E402
 from laggard import storage  # noqa: E402
 from laggard.demo.broker import Broker  # noqa: E402
-from laggard.stream.jvm import descendants  # noqa: E402
-from laggard.tables.schemas import BATCHES, TABLES  # noqa: E402
+from laggard.stream.job.jvm import descendants  # noqa: E402
+from laggard.tables.schema.schemas import BATCHES, TABLES  # noqa: E402
 from patience import patient  # noqa: E402
 from s3 import S3Server  # noqa: E402
 

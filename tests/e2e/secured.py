@@ -31,7 +31,7 @@ from kafka.admin import (
 from authority import Authority, new_key, weakly_encrypted, write_key
 from laggard.demo.broker import Broker
 from laggard.demo.node import HOST, free_ports
-from laggard.sources.spark_security import URLS_PROPERTY
+from laggard.sources.login.spark_security import URLS_PROPERTY
 
 Right: TypeAlias = tuple[str, str, str, str]  # kind, name, operation, pattern
 USER, CLIENT = "laggard", "lag reader"

@@ -29,8 +29,8 @@ from e2e.secured import Secured, secured
 from laggard.demo.node import TOOL_JVM
 from laggard.errors import DENIED
 from laggard.ivy import find_java
-from laggard.sources.spark_security import URLS_PROPERTY
-from laggard.tables.admin_source import EMPTY, UNKNOWN
+from laggard.sources.login.spark_security import URLS_PROPERTY
+from laggard.tables.schema.admin_source import EMPTY, UNKNOWN
 from patience import patient
 
 pytestmark = [

@@ -17,7 +17,7 @@ import pytest
 from e2e.kit import TICK, WINDOW, Place, Row, Run, Traffic, at, commit_simply, unique
 from e2e.test_first_run import check_windows
 from laggard.demo.broker import Broker
-from laggard.stream.jvm import descendants
+from laggard.stream.job.jvm import descendants
 from set_clock import Clock
 
 pytestmark = [

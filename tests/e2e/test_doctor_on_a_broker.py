@@ -32,8 +32,8 @@ from laggard.doctor.estimate import check_estimate
 from laggard.doctor.result import Result
 from laggard.errors import REFUSED, UNREACHABLE
 from laggard.sources.brokers import Brokers
-from laggard.stream.identity import identity_path
-from laggard.tables.schemas import TABLES
+from laggard.stream.job.identity import identity_path
+from laggard.tables.schema.schemas import TABLES
 from patience import patient
 from tables.fixtures import group_row, partition_row, write_batch, write_rows
 

@@ -17,10 +17,10 @@ from e2e.secured_client import CANARY, Client, watched_cluster
 from e2e.standalone import OWN_MOUNTS, WORKERS, Cluster, standalone_cluster
 from laggard.config import load_config
 from laggard.errors import DENIED, LaggardError
+from laggard.sources.login.spark_security import spark_options
 from laggard.sources.offsets_topic import OffsetsSource, begin_positions, next_positions
 from laggard.sources.poll import Poller, PollOptions
-from laggard.sources.spark_security import spark_options
-from laggard.stream.session import start_session
+from laggard.stream.job.session import start_session
 
 pytestmark = [
     pytest.mark.broker,

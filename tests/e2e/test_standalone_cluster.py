@@ -48,13 +48,13 @@ from laggard import storage
 from laggard.demo.broker import Broker
 from laggard.jars import jars_dir
 from laggard.rebalance.parameters import RebalanceParameters
-from laggard.stream.session import DEFAULTS, FIXED, submitted_settings
-from laggard.stream.source_positions import RECORDS_PER_READER
+from laggard.stream.job.session import DEFAULTS, FIXED, submitted_settings
+from laggard.stream.job.source_positions import RECORDS_PER_READER
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer
 from laggard.tables.lock import writer_lock
 from laggard.tables.readers import open_table
-from laggard.tables.schemas import GROUP_EVENTS, TABLES
+from laggard.tables.schema.schemas import GROUP_EVENTS, TABLES
 from s3 import S3Server
 
 TOPICS = {"orders": 4, "payments": 2}

@@ -12,7 +12,7 @@ from e2e.kit import Place, Run, at, commit_simply
 from e2e.stops import run_stops
 from laggard.demo.broker import Broker
 from laggard.errors import TEMPORARY
-from laggard.stream.jvm import descendants
+from laggard.stream.job.jvm import descendants
 from patience import patient
 
 pytestmark = [

@@ -19,14 +19,14 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from laggard.diagnosis.parameters import Policy
+from laggard.exporter.body.render import OPENMETRICS, TEXT
 from laggard.exporter.collectors.own import SelfStats
 from laggard.exporter.options import ExporterOptions, Selection
 from laggard.exporter.publish import Publisher
 from laggard.exporter.published import Published
-from laggard.exporter.render import OPENMETRICS, TEXT
 from laggard.exporter.run import LimitedServer
 from laggard.exporter.server import Site
-from laggard.exporter.web import Web
+from laggard.exporter.web.access import Web
 from tables.fixtures import NOW
 
 POLLED = NOW.timestamp()

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from laggard.tables.arrow import to_arrow
-from laggard.tables.schemas import FINDINGS, GROUP_WINDOWS
+from laggard.tables.schema.schemas import FINDINGS, GROUP_WINDOWS
 from scenarios.catalogue import SCENARIOS
 from scenarios.diagnosed import diagnose
 from scenarios.runs import Recorder, place_of, record, simulate

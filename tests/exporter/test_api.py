@@ -32,8 +32,8 @@ from laggard.cli.main import main
 from laggard.escape import escape_label
 from laggard.exporter import api as api_module
 from laggard.exporter.api import API_ANSWERS, MAX_UNDER_WAY, Answer, Question
-from laggard.exporter.web import Web
-from laggard.exporter.web_users import Users
+from laggard.exporter.web.access import Web
+from laggard.exporter.web.users import Users
 from tables.fixtures import (
     NOW,
     Row,

@@ -18,7 +18,7 @@ from exporter.harness import LIMIT_SECONDS
 from laggard.cli.api.history import partition_series
 from laggard.exporter import api as api_module
 from laggard.tables.arrow import arrow_schema
-from laggard.tables.schemas import LAG_WINDOWS, PARTITION_STATUS
+from laggard.tables.schema.schemas import LAG_WINDOWS, PARTITION_STATUS
 from tables.fixtures import CLUSTER, NOW, batch_row, group_row, write_arrow, write_rows
 
 PARTITIONS, WINDOWS = 3000, 60

@@ -16,11 +16,11 @@ import pytest
 from exporter.harness import Exporter, names, series
 from laggard.cli.api.answering import Answering
 from laggard.exporter.api import Question
-from laggard.exporter.families import FAMILIES, GROUP_STATES, RECORD_BOUNDS, SECOND_BOUNDS
+from laggard.exporter.body.families import FAMILIES, GROUP_STATES, RECORD_BOUNDS, SECOND_BOUNDS
 from laggard.exporter.options import Selection
 from laggard.lag.status import STATUSES
 from laggard.rebalance.parameters import DEFAULTS
-from laggard.tables.schemas import TABLES
+from laggard.tables.schema.schemas import TABLES
 from tables.fixtures import NOW, group_row, partition_row, topic_row, write_batch
 
 PARTIAL = ("lag_records", "time_lag_seconds")

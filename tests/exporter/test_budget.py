@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from exporter.harness import Exporter, names, series
-from laggard.exporter.budget import Shedding
+from laggard.exporter.body.budget import Shedding
 from tables.fixtures import NOW, group_row, partition_row, write_batch
 
 GROUPS = 12

@@ -17,7 +17,7 @@ from laggard.cli.main import main
 from laggard.exporter import check as checking
 from laggard.exporter.check import check
 from laggard.exporter.published import Published
-from laggard.exporter.web import Web, WebFile
+from laggard.exporter.web.access import Web, WebFile
 from patience import patient
 from tables.fixtures import partition_row, write_batch
 

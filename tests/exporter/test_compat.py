@@ -15,12 +15,12 @@ import encoder
 from exporter.harness import Clock, Exporter, names
 from laggard.config.sections import TOOLS
 from laggard.errors import CONFIGURATION, LaggardError
+from laggard.exporter.body.compat_families import COMPAT, KMINION_ASSIGNED, KMINION_TOPIC_MEMBERS
+from laggard.exporter.body.render import OPENMETRICS, TEXT
 from laggard.exporter.collectors.compat import CompatCollector, count_least
 from laggard.exporter.collectors.own import SelfStats
-from laggard.exporter.compat_families import COMPAT, KMINION_ASSIGNED, KMINION_TOPIC_MEMBERS
 from laggard.exporter.options import ExporterOptions, Selection
 from laggard.exporter.publish import Publisher
-from laggard.exporter.render import OPENMETRICS, TEXT
 from laggard.exporter.snapshot import load_snapshot
 from laggard.tables.published import newest_batch
 from stream.simulation import commit, end, generation

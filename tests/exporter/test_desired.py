@@ -13,10 +13,10 @@ import pytest
 from laggard.config.policy import Policies, PolicyRule
 from laggard.diagnosis.parameters import Policy
 from laggard.diagnosis.rules.registry import BLOCKS_SCALING
+from laggard.exporter.body.families import GROUP_DESIRED
 from laggard.exporter.collectors.sizing import SizingCollector
 from laggard.exporter.desired import desired_consumers
 from laggard.exporter.evaluated import Evaluated, EvaluatedReader
-from laggard.exporter.families import GROUP_DESIRED
 from laggard.exporter.snapshot import Snapshot
 from laggard.tables.published import Batch
 from tables.fixtures import NOW, finding_row, window_row, write_evaluated

@@ -14,8 +14,8 @@ import pytest
 
 from exporter.harness import Exporter
 from laggard.diagnosis.parameters import Policy
-from laggard.exporter.families import FAMILIES
-from laggard.exporter.render import OPENMETRICS, TEXT
+from laggard.exporter.body.families import FAMILIES
+from laggard.exporter.body.render import OPENMETRICS, TEXT
 from tables.fixtures import (
     NOW,
     finding_row,

@@ -8,9 +8,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from laggard.escape import MAX_BYTES, escape_label
-from laggard.exporter.families import GROUP_MEMBERS
-from laggard.exporter.render import _openmetrics, _text
-from laggard.exporter.samples import filled
+from laggard.exporter.body.families import GROUP_MEMBERS
+from laggard.exporter.body.render import _openmetrics, _text
+from laggard.exporter.body.samples import filled
 
 # every code point, lone surrogates included, and the letters that matter often
 NAMES = st.text(

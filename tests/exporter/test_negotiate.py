@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from laggard.exporter.negotiate import OPENMETRICS_TYPE, TEXT_TYPE, choose_format, wants_gzip
+from laggard.exporter.body.negotiate import OPENMETRICS_TYPE, TEXT_TYPE, choose_format, wants_gzip
 
 PROMETHEUS_3 = (
     "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,"

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from exporter.harness import Exporter, series
 from laggard.cli.main import main
 from laggard.errors import OK
+from laggard.exporter.body.render import TEXT, render_data
 from laggard.exporter.evaluated import Evaluated, evaluated_rows
 from laggard.exporter.options import Selection
-from laggard.exporter.render import TEXT, render_data
 from laggard.exporter.snapshot import Read, Snapshot, make_snapshot
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.published import Batch
-from laggard.tables.schemas import TABLES
+from laggard.tables.schema.schemas import TABLES
 from laggard.tables.sift import REASONS, SIFTED, Skipped
 from tables.fixtures import (
     NOW,

@@ -12,9 +12,9 @@ import pytest
 
 from exporter.harness import Exporter, Key, names, series
 from laggard.diagnosis.parameters import Policy
-from laggard.exporter.families import FAMILIES
-from laggard.rebalance.causes import CAUSES
-from laggard.rebalance.counters import SECOND_BOUNDS, count_rebalances
+from laggard.exporter.body.families import FAMILIES
+from laggard.rebalance.analytics.causes import CAUSES
+from laggard.rebalance.analytics.counters import SECOND_BOUNDS, count_rebalances
 from tables.fixtures import NOW, group_row, partition_row, write_batch
 
 FLOWS = {

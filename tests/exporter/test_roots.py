@@ -21,10 +21,10 @@ from demo.processes import comes_true
 from exporter.harness import LIMIT_SECONDS, POLLED, Clock, ask, samples
 from exporter.stops import REPOSITORY
 from laggard.errors import CONFIGURATION, LaggardError
+from laggard.exporter.body.render import TEXT, merge_text
 from laggard.exporter.collectors.own import SelfStats
 from laggard.exporter.options import ExporterOptions
 from laggard.exporter.publish import Publisher
-from laggard.exporter.render import TEXT, merge_text
 from patience import patient
 from tables.fixtures import NOW, batch_row, partition_row, write_batch, write_rows
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from exporter.harness import Exporter, names, series
-from laggard.cli.status import worst_partitions
+from laggard.cli.status.verb import worst_partitions
 from laggard.diagnosis.parameters import Policy
-from laggard.exporter.families import EXPERIMENTAL, FAMILIES
+from laggard.exporter.body.families import EXPERIMENTAL, FAMILIES
 from laggard.exporter.options import Selection
 from tables.fixtures import NOW, group_row, partition_row, window_row, write_batch, write_evaluated
 

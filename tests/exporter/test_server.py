@@ -19,11 +19,11 @@ import pytest
 
 from demo.processes import comes_true
 from exporter.harness import LIMIT_SECONDS, Clock, Exporter, ask, serving, slow_readers
+from laggard.exporter.body.render import OPENMETRICS, TEXT
 from laggard.exporter.published import Published
-from laggard.exporter.render import OPENMETRICS, TEXT
 from laggard.exporter.run import MAX_READ_HEADER_BYTES
 from laggard.exporter.server import MAX_HEADER_BYTES, PATHS
-from laggard.exporter.web import is_loopback
+from laggard.exporter.web.access import is_loopback
 from tables.fixtures import NOW, partition_row, write_batch
 
 LIB = Path(__file__).parents[2] / "lib"
@@ -353,7 +353,7 @@ def test_a_place_that_is_taken_is_an_error_with_a_remedy(port: int, tmp_path: Pa
 def test_importing_the_exporter_brings_no_spark_along() -> None:
     script = (
         "import sys, laggard.exporter.run, laggard.tables.readers, laggard.tables.arrow\n"
-        "import laggard.cli.status, laggard.cli.query\n"
+        "import laggard.cli.status.verb, laggard.cli.query.verb\n"
         "print([name for name in sys.modules if name.split('.')[0] in ('pyspark', 'py4j', "
         "'kafka', 'delta')])"
     )

@@ -11,7 +11,7 @@ from exporter.harness import Clock, ask, serving
 from laggard.exporter.api import Answer
 from laggard.exporter.published import Published
 from laggard.exporter.ui.files import UI, UI_ANSWERS, ui_files
-from laggard.exporter.web import Web
+from laggard.exporter.web.access import Web
 
 HERE = {"answers": lambda _: Answer(b"{}"), "ui": True}
 
@@ -91,7 +91,7 @@ def test_the_landing_page_leads_to_it_and_to_the_api(published: Published) -> No
 
 
 def test_the_page_asks_for_the_password(published: Published) -> None:
-    from laggard.exporter.web_users import Users
+    from laggard.exporter.web.users import Users
 
     with serving(published, Clock(), Web(users=Users({"me": "$2y$04$" + "a" * 53})), **HERE) as (
         port,

@@ -28,8 +28,8 @@ from exporter.pki import make_pki
 from exporter.stops import REPOSITORY
 from exporter.web_fixtures import TLS
 from laggard.exporter.published import Published
-from laggard.exporter.web import Web, WebFile
-from laggard.exporter.web_users import MAX_PER_ADDRESS, MAX_UNDER_WAY, Busy, Doorkeeper, Users
+from laggard.exporter.web.access import Web, WebFile
+from laggard.exporter.web.users import MAX_PER_ADDRESS, MAX_UNDER_WAY, Busy, Doorkeeper, Users
 from patience import patient
 from tables.fixtures import partition_row, write_batch
 

@@ -14,7 +14,7 @@ from exporter.pki import make_pki
 from exporter.web_fixtures import FIXTURES, HASH, TLS, write
 from laggard.errors import CONFIGURATION, LaggardError
 from laggard.exporter.collectors.own import SelfStats
-from laggard.exporter.web import MAX_FILE_BYTES, RateLimit, Web, WebFile, WebWatch
+from laggard.exporter.web.access import MAX_FILE_BYTES, RateLimit, Web, WebFile, WebWatch
 from patience import examples
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from laggard.exporter.families import FAMILIES
+from laggard.exporter.body.families import FAMILIES
 
 SCHEMA_VERSION = 41
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}

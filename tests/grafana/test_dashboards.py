@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from grafana import lint
-from laggard.exporter.families import FAMILIES
+from laggard.exporter.body.families import FAMILIES
 
 ROOT = Path(__file__).parents[2]
 HERE = ROOT / "conf" / "grafana"

@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from laggard.cli.query import run_question
+from laggard.cli.query.verb import run_question
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer, create_tables
-from laggard.tables.schemas import TABLES
+from laggard.tables.schema.schemas import TABLES
 from tables.fixtures import CLUSTER, NOW, batch_row
 
 Row = dict[str, Any]

@@ -16,13 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from laggard.cli.main import main
-from laggard.cli.query import run_query
-from laggard.cli.query_output import number, replace_file
-from laggard.cli.questions import fill_names
+from laggard.cli.query.output import number, replace_file
+from laggard.cli.query.questions import fill_names
+from laggard.cli.query.verb import run_query
 from laggard.errors import NOT_FOUND, OK, USAGE
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer
-from laggard.tables.schemas import TABLES
+from laggard.tables.schema.schemas import TABLES
 from questions.kit import rebalance, window, write_tables
 from questions.view_rows import GAP, tables
 from tables.fixtures import NOW, batch_row, group_row

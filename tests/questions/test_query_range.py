@@ -12,7 +12,7 @@ from laggard.cli.main import main
 from laggard.errors import NOT_FOUND, OK, USAGE
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer
-from laggard.tables.schemas import TABLES
+from laggard.tables.schema.schemas import TABLES
 from questions.kit import at, finding, rebalance, window, write_tables
 from questions.view_rows import GAP
 from tables.fixtures import batch_row, group_row

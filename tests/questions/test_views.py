@@ -10,12 +10,12 @@ import duckdb
 import pytest
 from deltalake import DeltaTable
 
-from laggard.cli.query import run_query
-from laggard.cli.views import named_views, read_views
-from laggard.stream.session import start_session
+from laggard.cli.query.verb import run_query
+from laggard.cli.query.views import named_views, read_views
+from laggard.stream.job.session import start_session
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer
-from laggard.tables.schemas import TABLES
+from laggard.tables.schema.schemas import TABLES
 from questions.kit import Row, write_tables
 from questions.view_rows import EXPECTED, GAP, tables
 from tables.fixtures import batch_row

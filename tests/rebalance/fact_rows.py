@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from laggard.rebalance.analytics.logical import advance
+from laggard.rebalance.analytics.result import Closed
+from laggard.rebalance.analytics.state import RebalanceState
 from laggard.rebalance.assignors import Member, TopicPartition, assign
 from laggard.rebalance.facts import Commit, Generation, MemberFacts, PartitionFacts, Surroundings
-from laggard.rebalance.logical import advance
 from laggard.rebalance.parameters import RebalanceParameters
-from laggard.rebalance.result import Closed
-from laggard.rebalance.state import RebalanceState
 
 START = datetime(2026, 5, 4, 12, tzinfo=timezone.utc)
 PARAMETERS = RebalanceParameters()

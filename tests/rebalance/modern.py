@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 import encoder
-from laggard.rebalance.counters import STATE
+from laggard.rebalance.analytics.counters import STATE
 from stream.simulation import ID_A, ID_B, NOON, Record, Row, Simulation, end
 
 TOPICS = {"t": ID_A, "u": ID_B}

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laggard.rebalance.causes import find_necessity
-from laggard.rebalance.departures import Departure
-from laggard.rebalance.facts import Commit, Generation, MemberFacts, Surroundings
-from laggard.rebalance.posterior import (
+from laggard.rebalance.analytics.causes import find_necessity
+from laggard.rebalance.analytics.departures import Departure
+from laggard.rebalance.analytics.posterior import (
     LIKELIHOOD,
     PRIOR,
     REASONS,
@@ -23,7 +22,8 @@ from laggard.rebalance.posterior import (
     mix,
     two_best,
 )
-from laggard.rebalance.result import Rebalance
+from laggard.rebalance.analytics.result import Rebalance
+from laggard.rebalance.facts import Commit, Generation, MemberFacts, Surroundings
 from rebalance.fact_rows import (
     HERE,
     PARAMETERS,

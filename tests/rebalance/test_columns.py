@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laggard.rebalance.state import codec_of
+from laggard.rebalance.analytics.state import codec_of
 
 TIMES = st.datetimes(timezones=st.just(timezone.utc))
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laggard.rebalance.counters import STATE
+from laggard.rebalance.analytics.counters import STATE
 from laggard.rebalance.parameters import RebalanceParameters
 from rebalance.lives import LIVES
 from rebalance.modern import ENDS, folded, groups_of, rows_of

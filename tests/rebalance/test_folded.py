@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from laggard.rebalance.facts import Identity
-from laggard.rebalance.folded import Epoch, Folded, Member
-from laggard.rebalance.group_facts import KEPT
-from laggard.tables import schemas
+from laggard.rebalance.membership.folded import Epoch, Folded, Member
+from laggard.rebalance.membership.group_facts import KEPT
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.data_files import read_files, write_files
+from laggard.tables.schema import schemas
 from rebalance.lives import LIVES
 from rebalance.modern import folded
 from stream.simulation import Record

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laggard.rebalance.analytics.logical import advance
+from laggard.rebalance.analytics.result import Closed, Rebalance
+from laggard.rebalance.analytics.state import RebalanceState, from_text, to_text
 from laggard.rebalance.assignors import TopicPartition
 from laggard.rebalance.facts import Commit, Generation, MemberFacts, PartitionFacts
-from laggard.rebalance.logical import advance
-from laggard.rebalance.result import Closed, Rebalance
-from laggard.rebalance.state import RebalanceState, from_text, to_text
 from rebalance.fact_rows import (
     HERE,
     PARAMETERS,

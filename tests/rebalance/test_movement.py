@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laggard.rebalance.assignors import ASSIGNORS, TopicPartition
-from laggard.rebalance.movement import (
+from laggard.rebalance.analytics.movement import (
     Held,
     Move,
     Movement,
@@ -19,6 +18,7 @@ from laggard.rebalance.movement import (
     find_moves,
     is_divergent,
 )
+from laggard.rebalance.assignors import ASSIGNORS, TopicPartition
 from rebalance.fact_rows import assigned, held, member, places
 
 TEN = [f"C{number:02}" for number in range(10)]

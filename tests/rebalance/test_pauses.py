@@ -8,9 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laggard.rebalance.analytics.pauses import (
+    Cost,
+    PartitionPause,
+    begin_pause,
+    measure_cost,
+    nearest_rank,
+)
+from laggard.rebalance.analytics.result import Closed
 from laggard.rebalance.facts import Commit, PartitionFacts
-from laggard.rebalance.pauses import Cost, PartitionPause, begin_pause, measure_cost, nearest_rank
-from laggard.rebalance.result import Closed
 from rebalance.fact_rows import (
     all_facts,
     assigned,

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laggard.rebalance.facts import Generation
-from laggard.rebalance.times import (
+from laggard.rebalance.analytics.times import (
     Start,
     find_start,
     is_straggling,
@@ -18,6 +17,7 @@ from laggard.rebalance.times import (
     union_seconds,
     was_waited_for,
 )
+from laggard.rebalance.facts import Generation
 from rebalance.fact_rows import PARAMETERS, START, at, epoch, generation, member
 
 TWO = [member("1", "A0"), member("2", "A1")]

@@ -13,8 +13,8 @@ import yaml
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules.registry import ALERT_CODES, BY_CODE, alert_of, runbook_of
 from laggard.diagnosis.rules.rule import CAUSE, META, SYMPTOM
+from laggard.exporter.body.families import FAMILIES, LEVELS
 from laggard.exporter.evaluated import SEVERITIES
-from laggard.exporter.families import FAMILIES, LEVELS
 from laggard.lag.status import STATUSES
 from rules.promtool import ROOT, table
 

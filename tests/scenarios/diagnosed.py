@@ -12,10 +12,10 @@ from typing import Any
 from laggard.diagnosis.engine import settle
 from laggard.diagnosis.history.frames import Memory, from_json
 from laggard.diagnosis.parameters import Parameters, Policy
-from laggard.stream.evaluating import cluster_frame, evaluate_groups, lay_out
-from laggard.stream.reading import Options, Window, closed_windows, events_of, known_at
-from laggard.tables import schemas
+from laggard.stream.evaluation.evaluating import cluster_frame, evaluate_groups, lay_out
+from laggard.stream.evaluation.reading import Options, Window, closed_windows, events_of, known_at
 from laggard.tables.arrow import to_arrow
+from laggard.tables.schema import schemas
 from scenarios.runs import Recorded
 
 Row = dict[str, Any]

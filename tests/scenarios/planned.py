@@ -15,8 +15,8 @@ from laggard.cli.plan.recorded import Recorded, recorded_of
 from laggard.diagnosis.history.frames import Memory
 from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.diagnosis.verdict.sizing import size
-from laggard.stream.evaluating import evaluate_groups, lay_out
-from laggard.stream.reading import Options, closed_windows, events_of, known_at
+from laggard.stream.evaluation.evaluating import evaluate_groups, lay_out
+from laggard.stream.evaluation.reading import Options, closed_windows, events_of, known_at
 from scenarios import runs
 from scenarios.cluster import ScenarioCluster
 from scenarios.labels import Labels, Scenario

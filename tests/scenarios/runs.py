@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laggard.config.policy import Policies, PolicyRule
-from laggard.stream.reading import BATCHED
-from laggard.tables import schemas
+from laggard.stream.evaluation.reading import BATCHED
 from laggard.tables.arrow import arrow_schema
+from laggard.tables.schema import schemas
 from scenarios.cluster import ScenarioCluster
 from scenarios.labels import Labels, Scenario
 from simulator.offsets_log import PARTITIONS, Written

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from laggard.lag.tick import Tick
-from laggard.stream.advance import Poll
-from laggard.stream.advance_stage import shards_of
-from laggard.stream.decoded import groups_of
+from laggard.stream.tick.advance import Poll
+from laggard.stream.tick.advance_stage import shards_of
+from laggard.stream.tick.decoded import groups_of
 from scenarios.catalogue import SCENARIOS
 from scenarios.diagnosed import diagnose
 from scenarios.runs import Recorded, Recorder, Run, record, simulate

@@ -9,9 +9,9 @@ from functools import cache
 
 import pytest
 
-from laggard.tables import schemas
-from laggard.tables.admin_source import EMPTY, hide_unknown
 from laggard.tables.arrow import arrow_schema
+from laggard.tables.schema import schemas
+from laggard.tables.schema.admin_source import EMPTY, hide_unknown
 from scenarios.catalogue import SCENARIOS
 from scenarios.diagnosed import Diagnosed, diagnose
 from scenarios.runs import Recorded, record, simulate

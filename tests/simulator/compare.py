@@ -9,8 +9,8 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from laggard.rebalance.pauses import nearest_rank
-from laggard.rebalance.result import Closed
+from laggard.rebalance.analytics.pauses import nearest_rank
+from laggard.rebalance.analytics.result import Closed
 from simulator.expected import expected_cause, right_reasons
 from simulator.logical import Logical, find_logical
 from simulator.simulation import TICK_MS, Simulation

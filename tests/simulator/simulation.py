@@ -18,14 +18,14 @@ from laggard.names import NameFilter
 from laggard.rebalance.groups import Listing
 from laggard.sources.snapshot import FACTS, OFFSETS_PARTITIONS, POSITIONS, PROBES, Snapshot
 from laggard.sources.window_facts import TopicWindow
-from laggard.stream.advance import Poll, advance
-from laggard.stream.decode import decode_records
-from laggard.stream.decoded import SCHEMA as DECODED
-from laggard.stream.decoded import read_batch
-from laggard.stream.offsets_topic_events import offsets_topic_events
-from laggard.stream.ticks import topic_windows
-from laggard.tables import schemas
+from laggard.stream.job.ticks import topic_windows
+from laggard.stream.tick.advance import Poll, advance
+from laggard.stream.tick.decode import decode_records
+from laggard.stream.tick.decoded import SCHEMA as DECODED
+from laggard.stream.tick.decoded import read_batch
+from laggard.stream.tick.offsets_topic_events import offsets_topic_events
 from laggard.tables.arrow import arrow_schema, to_arrow
+from laggard.tables.schema import schemas
 from simulator.cluster import Cluster
 from simulator.offsets_log import PARTITIONS, Written
 from simulator.producer import Arrivals

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from laggard.stream.decoded import of_kind
+from laggard.stream.tick.decoded import of_kind
 from patience import some
 from simulator.score import compare, milliseconds
 from simulator.simulation import Laggard, Simulation, compacted, recall, run_through_laggard, ticks

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
-from laggard.rebalance import follow
-from laggard.rebalance.result import Closed
+from laggard.rebalance.analytics import follow
+from laggard.rebalance.analytics.result import Closed
 from simulator.offsets_log import PARTITIONS
 from simulator.simulation import Laggard, Polled, Simulation, simulate, ticks
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from laggard.names import NameFilter
-from laggard.sources import coordinators
 from laggard.sources.connections import TIMEOUT
-from laggard.sources.coordinators import NEVER, Asked, Coordinators
+from laggard.sources.groups import coordinators
+from laggard.sources.groups.coordinators import NEVER, Asked, Coordinators
 
 LOADING, NO_COORDINATOR, NOT_COORDINATOR, NO_GROUP, DENIED = 14, 15, 16, 69, 30
 GONE, REFUSED = "GROUP_ID_NOT_FOUND", "GROUP_AUTHORIZATION_FAILED"

@@ -16,8 +16,8 @@ from e2e.kit import wait_until
 from laggard.demo.broker import Broker
 from laggard.names import NameFilter
 from laggard.sources.brokers import Brokers
-from laggard.sources.coordinators import SLICE, Asked, Coordinators
-from laggard.sources.ended_groups import look_for
+from laggard.sources.groups.coordinators import SLICE, Asked, Coordinators
+from laggard.sources.groups.ended_groups import look_for
 
 pytestmark = [pytest.mark.broker, pytest.mark.full]
 

@@ -17,7 +17,7 @@ from kafka.errors import SaslAuthenticationFailedError
 
 from laggard.config.security import OAuth
 from laggard.errors import DENIED, UNREACHABLE, LaggardError
-from laggard.sources.oauth import MAX_LIFE_SECONDS, Tokens, ask_token
+from laggard.sources.login.oauth import MAX_LIFE_SECONDS, Tokens, ask_token
 from patience import patient
 
 SECRET, LIMIT = "client-CANARY", 2.0

@@ -14,7 +14,7 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from laggard.demo.broker import Broker
 from laggard.errors import TEMPORARY, LaggardError
 from laggard.sources.odd_records import named_record, read_records
-from laggard.stream.session import start_session
+from laggard.stream.job.session import start_session
 
 pytestmark = [pytest.mark.broker, pytest.mark.full]
 

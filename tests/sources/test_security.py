@@ -19,12 +19,12 @@ from laggard.config.security import OAuth, Security
 from laggard.doctor.principal import escaped, principal_of
 from laggard.errors import CONFIGURATION, DENIED, LaggardError
 from laggard.sources.log_ends import options_from_json, options_to_json
+from laggard.sources.login.pem import certificates, private_key
+from laggard.sources.login.security import Login, check_files, refusal, version_of, warnings
+from laggard.sources.login.spark_security import jvm_properties, spark_options
 from laggard.sources.offsets_topic import OffsetsSource
-from laggard.sources.pem import certificates, private_key
 from laggard.sources.poll import PollOptions
-from laggard.sources.security import Login, check_files, refusal, version_of, warnings
 from laggard.sources.snapshot import OFFSETS_PARTITIONS
-from laggard.sources.spark_security import jvm_properties, spark_options
 
 URL = "https://id.example/token"
 PARAMETERS = (

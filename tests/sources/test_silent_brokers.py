@@ -13,7 +13,7 @@ import pytest
 
 from laggard.sources.brokers import LATEST, Brokers
 from laggard.sources.connections import TIMEOUT
-from laggard.sources.coordinators import Asked, Coordinators
+from laggard.sources.groups.coordinators import Asked, Coordinators
 from laggard.sources.metadata import Partition
 from laggard.sources.poll import Poller, PollOptions
 from laggard.sources.snapshot import ANSWERS, COMMITTED, GROUPS, Snapshot

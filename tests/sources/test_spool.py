@@ -15,7 +15,7 @@ from laggard.errors import DAMAGED, TEMPORARY, LaggardError
 from laggard.sources import snapshot as shapes
 from laggard.sources.snapshot import Snapshot
 from laggard.sources.spool import MOST_BYTES, Spool, offset_in
-from laggard.stream.checkpoint import check_checkpoint
+from laggard.stream.job.checkpoint import check_checkpoint
 
 
 def poll(poll_id: int, partitions: int = 100) -> Snapshot:

@@ -15,13 +15,13 @@ import pyarrow as pa
 from laggard.lag.tick import Tick
 from laggard.names import NameFilter
 from laggard.rebalance.groups import Listing
-from laggard.sources.ended_groups import GROUP_GONE
+from laggard.sources.groups.ended_groups import GROUP_GONE
 from laggard.sources.snapshot import ANSWERS, COMMITTED, GROUPS, POSITIONS, Snapshot
-from laggard.stream.advance import Poll
-from laggard.stream.advance_stage import advance_groups
-from laggard.stream.decoded import polled_batch
-from laggard.stream.quarantine import Inputs
-from laggard.stream.ticks import next_tick
+from laggard.stream.job.ticks import next_tick
+from laggard.stream.tick.advance import Poll
+from laggard.stream.tick.advance_stage import advance_groups
+from laggard.stream.tick.decoded import polled_batch
+from laggard.stream.tick.quarantine import Inputs
 from stream.simulation import Row, Simulation
 
 Place = tuple[str, str, int]  # group, topic, partition

@@ -18,13 +18,13 @@ from laggard.names import NameFilter
 from laggard.rebalance.groups import Listing
 from laggard.sources.odd_records import SCHEMA as RECORDS
 from laggard.sources.snapshot import OFFSETS_PARTITIONS, POSITIONS, PROBES, Snapshot
-from laggard.stream.advance import Poll, advance
-from laggard.stream.decode import decode_records
-from laggard.stream.decoded import KINDS, SCHEMA, Batch, of_kind, read_batch
-from laggard.stream.ticks import next_tick
-from laggard.stream.timeline import clock_column, closed_to, place, time_gaps
-from laggard.tables import schemas
+from laggard.stream.job.ticks import next_tick
+from laggard.stream.job.timeline import clock_column, closed_to, place, time_gaps
+from laggard.stream.tick.advance import Poll, advance
+from laggard.stream.tick.decode import decode_records
+from laggard.stream.tick.decoded import KINDS, SCHEMA, Batch, of_kind, read_batch
 from laggard.tables.arrow import arrow_schema
+from laggard.tables.schema import schemas
 
 NOON = datetime(2026, 11, 20, 12, 0, 0, tzinfo=timezone.utc)
 ID_A, ID_B = "aaaaaaaaaaaaaaaaaaaaaA", "bbbbbbbbbbbbbbbbbbbbbA"

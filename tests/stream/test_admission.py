@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.harness import Key
-from laggard.sources import ended_groups
-from laggard.sources.ended_groups import Reconcile
-from laggard.stream import admission
-from laggard.stream.advance_stage import State
-from laggard.tables.schemas import PARTITION_STATUS
+from laggard.sources.groups import ended_groups
+from laggard.sources.groups.ended_groups import Reconcile
+from laggard.stream.tick import admission
+from laggard.stream.tick.advance_stage import State
+from laggard.tables.schema.schemas import PARTITION_STATUS
 from sources.test_coordinators import DENIED, Cluster
 from stream.simulation import Record, commit, end, generation
 from stream.whole_batch import Given, WholeBatches

@@ -19,12 +19,12 @@ import made_up
 from laggard.lag.tick import Tick
 from laggard.names import NameFilter
 from laggard.sources.snapshot import Snapshot
-from laggard.stream.advance_stage import _dead_letters
-from laggard.stream.decode import decode_records
-from laggard.stream.decoded import SCHEMA as DECODED
-from laggard.stream.decoded import of_kind, read_batch
-from laggard.tables import schemas
+from laggard.stream.tick.advance_stage import _dead_letters
+from laggard.stream.tick.decode import decode_records
+from laggard.stream.tick.decoded import SCHEMA as DECODED
+from laggard.stream.tick.decoded import of_kind, read_batch
 from laggard.tables.data_files import read_files, write_files
+from laggard.tables.schema import schemas
 from patience import examples
 from stream.simulation import NOON, RECORDS, Record, Simulation, commit, end, generation
 
@@ -122,7 +122,7 @@ def test_a_record_that_the_decoder_fails_on_is_a_dead_letter(
 
     for target in (
         "laggard.wire.columnar.join_value",
-        "laggard.stream.rare_rows.describe_generation",
+        "laggard.stream.tick.rare_rows.describe_generation",
     ):
         with monkeypatch.context() as patched:
             patched.setattr(target, fail)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from laggard.diagnosis.parameters import Parameters, Policy
-from laggard.stream.evaluating import Baselines
-from laggard.stream.reading import Options, read_baseline
+from laggard.stream.evaluation.evaluating import Baselines
+from laggard.stream.evaluation.reading import Options, read_baseline
 from tables.fixtures import NOW, write_rows
 
 

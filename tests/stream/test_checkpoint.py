@@ -20,16 +20,16 @@ from laggard.config.load import load_config
 from laggard.config.sections import Job
 from laggard.errors import CONFIGURATION, DAMAGED, REFUSED, LaggardError
 from laggard.sources.readiness import OffsetsTopic
-from laggard.stream import repair as repairs
-from laggard.stream.checkpoint import REPAIR, check_checkpoint
-from laggard.stream.identity import Identity, find_state, identity_path, to_json
-from laggard.stream.repair import Repair, plan_repair
-from laggard.stream.starting import prepare, put_aside
-from laggard.tables import schemas
+from laggard.stream.job import repair as repairs
+from laggard.stream.job.checkpoint import REPAIR, check_checkpoint
+from laggard.stream.job.identity import Identity, find_state, identity_path, to_json
+from laggard.stream.job.repair import Repair, plan_repair
+from laggard.stream.job.starting import prepare, put_aside
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer, create_tables
 from laggard.tables.published import newest_batch
 from laggard.tables.readers import open_table
+from laggard.tables.schema import schemas
 from stream.simulation import NOON
 from stream.test_identity import check_is_renewed
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from laggard.sources.snapshot import Snapshot
-from laggard.stream.commit_times import CommitTimes, clock_skew, commit_times
-from laggard.stream.decoded import COLUMNS
+from laggard.stream.tick.commit_times import CommitTimes, clock_skew, commit_times
+from laggard.stream.tick.decoded import COLUMNS
 
 # seconds since 1970; the poll before was 10 s earlier, and this one took half a second
 POLLED = 1_000_000.0

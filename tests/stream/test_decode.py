@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import encoder
 from laggard.names import NameFilter
-from laggard.stream.decode import decode_records
-from laggard.stream.decoded import COLUMNS, KINDS, SCHEMA, groups_of, of_kind
-from laggard.stream.rare_rows import HEAD_BYTES, MAX_DEAD_LETTERS
+from laggard.stream.tick.decode import decode_records
+from laggard.stream.tick.decoded import COLUMNS, KINDS, SCHEMA, groups_of, of_kind
+from laggard.stream.tick.rare_rows import HEAD_BYTES, MAX_DEAD_LETTERS
 from rebalance.modern import CONSUMER, SHARE, STREAMS, Kind
 from stream.simulation import (
     ID_A,

@@ -14,10 +14,10 @@ from deltalake import DeltaTable
 from cli.evaluated_run import LocalSpark, hot, record
 from cli.test_diagnose import OPTIONS
 from diagnosis.fluid import NOON
-from laggard.stream.diagnose import Diagnosis
-from laggard.stream.reading import Window, find_closed
+from laggard.stream.evaluation.diagnose import Diagnosis
+from laggard.stream.evaluation.reading import Window, find_closed
 from laggard.tables.delta import Writer
-from laggard.tables.schemas import Table
+from laggard.tables.schema.schemas import Table
 
 WRITTEN = ("findings", "group_windows", "finding_state")
 FIRST, WINDOWS = 10, 15

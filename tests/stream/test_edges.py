@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laggard.stream.decode import edge_rows
-from laggard.stream.decoded import of_kind
+from laggard.stream.tick.decode import edge_rows
+from laggard.stream.tick.decoded import of_kind
 from stream.simulation import commit, decoded, generation
 
 # a record: its group, and the key it commits with its offset, or None for a record of the group

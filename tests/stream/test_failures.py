@@ -12,11 +12,11 @@ from laggard import errors
 from laggard.config.load import load_config
 from laggard.errors import LaggardError
 from laggard.sources.readiness import OffsetsTopic
-from laggard.stream import query
-from laggard.stream.diagnose import DiagnoseQuery
-from laggard.stream.offsets_topic_events import RebuildError
-from laggard.stream.query import Job
-from laggard.stream.starting import INTERNAL_TRIES
+from laggard.stream.evaluation.diagnose import DiagnoseQuery
+from laggard.stream.job import query
+from laggard.stream.job.query import Job
+from laggard.stream.job.starting import INTERNAL_TRIES
+from laggard.stream.tick.offsets_topic_events import RebuildError
 from laggard.tables.delta import create_tables
 
 

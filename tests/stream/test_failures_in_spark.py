@@ -17,9 +17,9 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from laggard.errors import CONFIGURATION, INTERNAL, REFUSED, TEMPORARY, LaggardError
 from laggard.failures import carried, classify
-from laggard.stream.advance_stage import carrying
-from laggard.stream.jvm import descendants, end_jvm, is_alive, jvm_of
-from laggard.stream.session import start_session
+from laggard.stream.job.jvm import descendants, end_jvm, is_alive, jvm_of
+from laggard.stream.job.session import start_session
+from laggard.stream.tick.advance_stage import carrying
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]
 REFUSAL = LaggardError("this is refused", cause='because of "ü"', fix="do that", exit_code=REFUSED)

@@ -11,9 +11,9 @@ import pytest
 from interrupting import is_ended_if_interrupted
 from laggard.config import Config, load_config
 from laggard.errors import INTERRUPTED, OK, LaggardError
-from laggard.stream.diagnose import DiagnoseQuery
-from laggard.stream.gate import Gate
-from laggard.stream.query import Job
+from laggard.stream.evaluation.diagnose import DiagnoseQuery
+from laggard.stream.job.gate import Gate
+from laggard.stream.job.query import Job
 from laggard.tables.delta import create_tables
 
 LIMIT = 20.0

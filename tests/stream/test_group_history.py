@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from laggard.rebalance.groups import Listing
-from laggard.tables import schemas
+from laggard.tables.schema import schemas
 from stream.simulation import NOON, Simulation, commit, end, generation
 
 Row = dict[str, Any]

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from laggard.names import NameFilter
-from laggard.stream.decode import decode_records
-from laggard.stream.decoded import SCHEMA, read_batch
+from laggard.stream.tick.decode import decode_records
+from laggard.stream.tick.decoded import SCHEMA, read_batch
 from patience import some
 from stream.simulation import NOON, RECORDS, Record, Simulation, commit, end, generation
 

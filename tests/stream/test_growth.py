@@ -7,10 +7,10 @@ import pytest
 
 from laggard.lag.merged import merge
 from laggard.sources.snapshot import POSITIONS
-from laggard.stream.decoded import COLUMNS
-from laggard.stream.events import grown_topics
-from laggard.tables import schemas
+from laggard.stream.tick.decoded import COLUMNS
+from laggard.stream.tick.events import grown_topics
 from laggard.tables.arrow import arrow_schema
+from laggard.tables.schema import schemas
 from stream.simulation import Simulation, commit, end, generation
 
 

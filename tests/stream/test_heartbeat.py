@@ -12,7 +12,7 @@ import pytest
 
 from laggard.cli.main import main
 from laggard.sources.clock import Reading
-from laggard.stream.heartbeat import Heartbeat, check, idle_limit
+from laggard.stream.job.heartbeat import Heartbeat, check, idle_limit
 
 
 class Clock:
@@ -42,7 +42,7 @@ class Boot:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Boot:
     boot = Boot()
-    monkeypatch.setattr("laggard.stream.heartbeat.read_clock", boot)
+    monkeypatch.setattr("laggard.stream.job.heartbeat.read_clock", boot)
     return boot
 
 
@@ -112,7 +112,7 @@ def test_the_file_of_a_container_before_this_one_is_not_this_ones(file: Path) ->
 
 def test_the_file_of_a_process_that_ended_is_no_life(file: Path) -> None:
     code = (
-        f"from laggard.stream.heartbeat import Heartbeat; Heartbeat({str(file)!r}, 120, "
+        f"from laggard.stream.job.heartbeat import Heartbeat; Heartbeat({str(file)!r}, 120, "
         "900).published()"
     )
     subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
@@ -231,7 +231,7 @@ def test_a_job_that_is_stuck_ends_with_75_and_says_with_what() -> None:
 import sys, threading
 from laggard.cli.run import run_in_thread
 from laggard.config import Config
-from laggard.stream.query import Job
+from laggard.stream.job.query import Job
 job = Job(Config())
 job._heartbeat._stuck_seconds = 0.5
 job._heartbeat.batch("batch 7")

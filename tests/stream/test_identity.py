@@ -12,8 +12,8 @@ import pytest
 from laggard.config.sections import Job
 from laggard.errors import DAMAGED, REFUSED, LaggardError
 from laggard.sources.readiness import OffsetsTopic
-from laggard.stream import starting
-from laggard.stream.identity import (
+from laggard.stream.job import starting
+from laggard.stream.job.identity import (
     FROZEN,
     Found,
     Identity,
@@ -23,11 +23,11 @@ from laggard.stream.identity import (
     identity_path,
     to_json,
 )
-from laggard.stream.starting import prepare
+from laggard.stream.job.starting import prepare
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer, create_tables
 from laggard.tables.published import TICK, newest_batch
-from laggard.tables.schemas import BATCHES
+from laggard.tables.schema.schemas import BATCHES
 from patience import some
 from tables.fixtures import NOW
 

@@ -2,7 +2,7 @@ import os
 import subprocess
 import sys
 
-from laggard.stream.jvm import is_alive
+from laggard.stream.job.jvm import is_alive
 
 
 def test_a_process_that_ended_is_not_alive_although_nobody_waited_for_it() -> None:

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta, timezone
 import pyarrow as pa
 
 from laggard.diagnosis.parameters import Parameters, Policy
-from laggard.stream.reading import Options, Window, events_of, known_at
+from laggard.stream.evaluation.reading import Options, Window, events_of, known_at
 from laggard.tables.arrow import to_arrow
-from laggard.tables.schemas import GROUP_EVENTS
+from laggard.tables.schema.schemas import GROUP_EVENTS
 
 END = datetime(2026, 11, 20, 12, 0, tzinfo=timezone.utc)
 WINDOW = Window(round((END.timestamp() - 60) * 1000), batch_id=7)

@@ -16,7 +16,7 @@ import pytest
 
 from audit.test_audit import audited, broken
 from laggard.sources.snapshot import OFFSETS_PARTITIONS
-from laggard.stream.offsets_topic_events import RebuildError
+from laggard.stream.tick.offsets_topic_events import RebuildError
 from patience import some
 from stream.simulation import (
     ID_A,

@@ -15,7 +15,7 @@ import pytest
 from laggard.errors import REFUSED, LaggardError
 from laggard.lag.tick import Tick
 from laggard.sources.snapshot import OFFSETS_PARTITIONS, Snapshot
-from laggard.stream.progress import Totals, find_gaps
+from laggard.stream.job.progress import Totals, find_gaps
 from laggard.tables.lock import writer_lock
 from stream.simulation import NOON
 

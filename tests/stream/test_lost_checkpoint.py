@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from laggard.tables import schemas
 from laggard.tables.delta import Writer
+from laggard.tables.schema import schemas
 from patience import examples
 from stream.simulation import Row
 from stream.test_whole_batch import ENDS, steady

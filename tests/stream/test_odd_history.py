@@ -19,10 +19,10 @@ from laggard.diagnosis.engine import RULE_FAILED, settle_apart
 from laggard.diagnosis.history.frames import Memory, from_json
 from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.diagnosis.signals.cluster import ClusterFrame
-from laggard.stream import evaluating
-from laggard.stream.evaluating import check_rows, evaluate_window, writable
-from laggard.stream.reading import Options, Window
-from laggard.tables.schemas import TABLES
+from laggard.stream.evaluation import evaluating
+from laggard.stream.evaluation.evaluating import check_rows, evaluate_window, writable
+from laggard.stream.evaluation.reading import Options, Window
+from laggard.tables.schema.schemas import TABLES
 
 WINDOWS, ODD, OTHERS = 10, "odd", 5
 OPTIONS = Options("c", 60, Parameters(), lambda *_: Policy())

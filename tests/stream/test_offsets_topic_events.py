@@ -15,16 +15,16 @@ from laggard.diagnosis.rules.rule import WARN
 from laggard.errors import REFUSED, LaggardError
 from laggard.lag.tick import Tick
 from laggard.sources.snapshot import OFFSETS_PARTITIONS, Snapshot
-from laggard.stream.evaluating import read_cluster
-from laggard.stream.identity import Identity
-from laggard.stream.offsets_topic_events import (
+from laggard.stream.evaluation.evaluating import read_cluster
+from laggard.stream.evaluation.reading import Options, Window
+from laggard.stream.job.identity import Identity
+from laggard.stream.tick.offsets_topic_events import (
     check_same_topic,
     offsets_topic_events,
     with_events,
 )
-from laggard.stream.reading import Options, Window
-from laggard.tables import schemas
 from laggard.tables.delta import Writer, create_tables
+from laggard.tables.schema import schemas
 from stream.simulation import NOON
 
 TICK = Tick("c", 7, 7, 7, NOON, 60, True, False, False, True)

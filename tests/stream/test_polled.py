@@ -12,12 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from laggard.stream import advance_stage
-from laggard.stream.advance import advance
-from laggard.stream.decoded import Batch
-from laggard.stream.quarantine import Inputs
-from laggard.tables import schemas
-from laggard.tables.admin_source import EMPTY, UNKNOWN
+from laggard.stream.tick import advance_stage
+from laggard.stream.tick.advance import advance
+from laggard.stream.tick.decoded import Batch
+from laggard.stream.tick.quarantine import Inputs
+from laggard.tables.schema import schemas
+from laggard.tables.schema.admin_source import EMPTY, UNKNOWN
 from patience import some
 from stream.polled import Place, PolledSimulation, description
 from stream.simulation import NOON, Record, Row, Simulation, commit, end, generation

@@ -22,11 +22,12 @@ from laggard.diagnosis.rules.registry import cluster_observations
 from laggard.diagnosis.rules.rule import WARN
 from laggard.lag.positions import ADVANCE_FAILED, COMMIT_TRUNCATED
 from laggard.lag.tick import Tick
-from laggard.stream import advance_stage
-from laggard.stream.advance import Poll, advance
-from laggard.stream.decoded import Batch, of_kind
-from laggard.stream.evaluating import read_cluster
-from laggard.stream.quarantine import (
+from laggard.stream.evaluation.evaluating import read_cluster
+from laggard.stream.evaluation.reading import Options, Window
+from laggard.stream.tick import advance_stage
+from laggard.stream.tick.advance import Poll, advance
+from laggard.stream.tick.decoded import Batch, of_kind
+from laggard.stream.tick.quarantine import (
     MAX_NAMED,
     MAX_RUNS,
     Failed,
@@ -35,10 +36,9 @@ from laggard.stream.quarantine import (
     Tables,
     advance_apart,
 )
-from laggard.stream.reading import Options, Window
-from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer, create_tables
+from laggard.tables.schema import schemas
 from stream import simulation
 from stream.simulation import Record, Row, Simulation, commit, decoded, end, generation
 
@@ -209,7 +209,7 @@ def test_group_records_that_raise_leave_the_members_unknown(
             commit(5, group="good"),
         ],
     )
-    for module in ("laggard.stream.advance", "laggard.stream.held"):
+    for module in ("laggard.stream.tick.advance", "laggard.stream.tick.held"):
         monkeypatch.setattr(
             f"{module}.fold_records", _failing_for("bad", f"{module}.fold_records", monkeypatch)
         )
@@ -222,7 +222,7 @@ def test_group_records_that_raise_leave_the_members_unknown(
 
 
 def _failing_for(group: str, _: str, __: pytest.MonkeyPatch) -> Callable[..., Any]:
-    from laggard.rebalance.records import fold_records
+    from laggard.rebalance.membership.records import fold_records
 
     def fold(known: Any, folded: Any, records: Any, *rest: Any) -> Any:
         if any(row["group"] == group for row in records):

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from laggard.diagnosis.parameters import Parameters, Policy
-from laggard.stream.reading import Options, Window, closed_windows, events_of, known_at
+from laggard.stream.evaluation.reading import Options, Window, closed_windows, events_of, known_at
 
 START = datetime(2026, 11, 1, tzinfo=timezone.utc)
 OPTIONS = Options("c", 60, Parameters(), lambda *_: Policy())

@@ -13,7 +13,7 @@ from laggard.errors import (
     LaggardError,
 )
 from laggard.failures import SlowStartError
-from laggard.stream.starting import INTERNAL_TRIES, Retries
+from laggard.stream.job.starting import INTERNAL_TRIES, Retries
 
 
 class Failing:

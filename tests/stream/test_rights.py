@@ -15,8 +15,8 @@ import pytest
 from laggard.config.sections import Job
 from laggard.errors import CONFIGURATION
 from laggard.sources.readiness import OffsetsTopic
-from laggard.stream.identity import identity_path
-from laggard.stream.starting import prepare
+from laggard.stream.job.identity import identity_path
+from laggard.stream.job.starting import prepare
 from laggard.tables.lock import writer_lock
 from patience import some
 
@@ -27,7 +27,7 @@ from laggard.config.sections import Job
 from laggard.errors import LaggardError
 from laggard.failures import classify
 from laggard.sources.readiness import OffsetsTopic
-from laggard.stream.starting import prepare
+from laggard.stream.job.starting import prepare
 from laggard.tables.lock import writer_lock
 job = Job(tables=sys.argv[1], checkpoint=sys.argv[2], spark={"spark.local.dir": sys.argv[3]})
 try:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from laggard.stream.diagnose import of_shard
+from laggard.stream.evaluation.diagnose import of_shard
 
 GROUPS = ["billing", "orders", None, "audit", "billing", None, "search", "orders"]
 

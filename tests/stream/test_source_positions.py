@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from laggard.lag.tick import Tick
-from laggard.stream.source_positions import (
+from laggard.stream.job.source_positions import (
     RECORDS_PER_READER,
     count_readers,
     find_truncations,

@@ -17,12 +17,12 @@ from deltalake import DeltaTable
 
 from cli.evaluated_run import OPTIONS, evaluate, even, record
 from diagnosis.fluid import NOON
-from laggard.stream.reading import Window, events_of, known_at, read_history
-from laggard.stream.replay import memory_before, replay
+from laggard.stream.evaluation.reading import Window, events_of, known_at, read_history
+from laggard.stream.evaluation.replay import memory_before, replay
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import create_tables
 from laggard.tables.readers import TableUnreadable
-from laggard.tables.schemas import FINDINGS
+from laggard.tables.schema.schemas import FINDINGS
 from stream.simulation import NOON as START
 from stream.simulation import Record, Simulation, commit, end, generation, group_tombstone
 from tables.fixtures import write_rows

@@ -8,8 +8,8 @@ import pytest
 from laggard.config import load_config
 from laggard.errors import TEMPORARY, LaggardError
 from laggard.sources.log_ends import reconcile_seconds
-from laggard.stream import starting
-from laggard.stream.starting import wait_for_offsets_topic
+from laggard.stream.job import starting
+from laggard.stream.job.starting import wait_for_offsets_topic
 
 
 @pytest.mark.full

@@ -12,7 +12,7 @@ import pytest
 
 from laggard.cli.main import main
 from laggard.sources.snapshot import ANSWERS, COMMITTED, GROUPS, OFFSETS_PARTITIONS, Snapshot
-from laggard.tables.schemas import TABLES
+from laggard.tables.schema.schemas import TABLES
 from stream.polled import description
 from stream.simulation import Row, generation
 from stream.test_whole_batch import ENDS, OTHERS, raw, steady

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from exporter.harness import Key
 from laggard.errors import INTERNAL, TEMPORARY, LaggardError
 from laggard.lag.positions import ADVANCE_FAILED
-from laggard.stream import advance_stage
-from laggard.stream.advance import advance
-from laggard.tables import schemas
+from laggard.stream.tick import advance_stage
+from laggard.stream.tick.advance import advance
 from laggard.tables.arrow import arrow_schema
+from laggard.tables.schema import schemas
 from patience import examples
 from stream.simulation import Record, Row, commit, end, generation
 from stream.test_any_input import records as odd_records

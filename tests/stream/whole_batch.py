@@ -25,15 +25,15 @@ from laggard.names import NameFilter
 from laggard.sources.offsets_topic import READ_TO
 from laggard.sources.readiness import OffsetsTopic
 from laggard.sources.snapshot import OFFSETS_PARTITIONS, POSITIONS, Snapshot, pack
-from laggard.stream import batch as job
-from laggard.stream.advance_stage import advance_stage
-from laggard.stream.decode import decode_stage
-from laggard.stream.starting import prepare
-from laggard.tables import schemas
+from laggard.stream.job import batch as job
+from laggard.stream.job.starting import prepare
+from laggard.stream.tick.advance_stage import advance_stage
+from laggard.stream.tick.decode import decode_stage
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.delta import Writer
 from laggard.tables.published import newest_batch
 from laggard.tables.readers import open_table
+from laggard.tables.schema import schemas
 from stream.simulation import RECORDS, Row
 
 TOPIC = "__consumer_offsets"

@@ -13,7 +13,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from laggard.tables.arrow import arrow_schema
-from laggard.tables.schemas import TABLES
+from laggard.tables.schema.schemas import TABLES
 
 NOW = datetime(2026, 11, 20, 12, 0, 0, tzinfo=timezone.utc)
 CLUSTER = "prod"

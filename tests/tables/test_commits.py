@@ -17,12 +17,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from laggard.errors import INTERNAL, LaggardError
-from laggard.stream.advance_stage import State
-from laggard.tables import schemas
+from laggard.stream.tick.advance_stage import State
 from laggard.tables.arrow import arrow_schema, to_arrow
 from laggard.tables.data_files import read_files, write_files
 from laggard.tables.delta import Writer, create_tables
 from laggard.tables.readers import table_uri
+from laggard.tables.schema import schemas
 from tables.fixtures import NOW
 
 LATE = datetime(2026, 11, 20, 23, 59, 59, 999_500, tzinfo=timezone.utc)

@@ -29,7 +29,7 @@ from laggard.tables.delta import Writer, create_tables
 from laggard.tables.lock import writer_lock
 from laggard.tables.maintenance import Retention, maintain
 from laggard.tables.readers import open_table, table_uri
-from laggard.tables.schemas import GROUP_EVENTS
+from laggard.tables.schema.schemas import GROUP_EVENTS
 from laggard.tables.unpublished import remove_unpublished
 from tables.fixtures import NOW
 

@@ -19,12 +19,12 @@ from obstore.store import MemoryStore
 
 from laggard import storage
 from laggard.errors import CONFIGURATION, DAMAGED, REFUSED, TEMPORARY, LaggardError
-from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer, _set_properties, create_tables
 from laggard.tables.lease import NAME, Lease, claim
 from laggard.tables.lock import writer_lock
 from laggard.tables.readers import open_table
+from laggard.tables.schema import schemas
 from laggard.tables.unpublished import remove_unpublished
 from stream.simulation import NOON
 

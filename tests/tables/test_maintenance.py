@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 import pytest
 from deltalake import DeltaTable
 
-from laggard.stream.session import start_session
-from laggard.tables import schemas
+from laggard.stream.job.session import start_session
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer, create_tables
 from laggard.tables.maintenance import Retention, maintain
 from laggard.tables.readers import table_uri
+from laggard.tables.schema import schemas
 from set_clock import Clock
 from tables.fixtures import NOW
 

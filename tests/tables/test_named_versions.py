@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer, create_tables
 from laggard.tables.maintenance import Outcome, Retention, maintain, read_done
 from laggard.tables.published import newest_batch
 from laggard.tables.readers import read_table, table_uri
+from laggard.tables.schema import schemas
 from tables.fixtures import NOW
 
 # what nobody names is removed now

@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laggard import files
-from laggard.cli.query import run_query
+from laggard.cli.query.verb import run_query
 from laggard.errors import CONFIGURATION, LaggardError
-from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.data_files import read_files
 from laggard.tables.delta import Writer, create_tables
 from laggard.tables.maintenance import Retention, maintain
 from laggard.tables.published import newest_batch
 from laggard.tables.readers import read_table
+from laggard.tables.schema import schemas
 from patience import some
 from tables.fixtures import NOW
 

@@ -22,7 +22,7 @@ from laggard.tables.readers import (
     read_table,
     table_uri,
 )
-from laggard.tables.schemas import TABLES
+from laggard.tables.schema.schemas import TABLES
 from tables.fixtures import (
     NOW,
     batch_row,

@@ -22,12 +22,13 @@ from deltalake import DeltaTable
 
 from laggard.config import Config
 from laggard.config.sections import Job
-from laggard.tables import compaction, maintenance, schedule, schemas
+from laggard.tables import compaction, maintenance, schedule
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer, create_tables
 from laggard.tables.maintenance import Retention, read_done, write_done
 from laggard.tables.readers import table_uri
 from laggard.tables.schedule import Schedule
+from laggard.tables.schema import schemas
 from tables.fixtures import NOW
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -16,7 +16,7 @@ from laggard import storage
 from laggard.jars import fetch_jars, jars_dir
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer, create_tables
-from laggard.tables.schemas import LAG_WINDOWS
+from laggard.tables.schema.schemas import LAG_WINDOWS
 from patience import patient
 from s3 import S3Server
 from tables.fixtures import NOW

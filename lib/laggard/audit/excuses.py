@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from laggard.tables.batch_tables import CLOCK, JOB_DOWN, TICK_LATE
+from laggard.tables.schema.batch_tables import CLOCK, JOB_DOWN, TICK_LATE
 
 # kinds of group_events after which rows may end
 ENDS = ("group_deleted", "offset_deleted", "topic_recreated")

@@ -22,9 +22,9 @@ from laggard.audit.result import Tally
 from laggard.lag.arrays import TIMESTAMP
 from laggard.names import NameFilter
 from laggard.sources.brokers import Brokers
-from laggard.sources.coordinators import Coordinators
+from laggard.sources.groups.coordinators import Coordinators
 from laggard.tables.published import newest_batch
-from laggard.tables.schemas import PARTITION_STATUS
+from laggard.tables.schema.schemas import PARTITION_STATUS
 
 GROUPS = 100  # asked for at most, drawn at random
 _KEY = ("group", "topic", "partition")

@@ -23,7 +23,7 @@ from laggard.tables.readers import (
     scan_known,
     table_uri,
 )
-from laggard.tables.schemas import BATCHES, Table
+from laggard.tables.schema.schemas import BATCHES, Table
 
 ROWS = 50_000  # of windows at a time
 MINUTES = 24 * 60

@@ -21,7 +21,7 @@ from laggard.audit.excuses import ENDS, QUARANTINED, RECOVERED, Excuses
 from laggard.audit.reader import DAY, Reader
 from laggard.audit.result import Tally, Totals, new_tallies
 from laggard.lag.arrays import key_codes
-from laggard.tables.schemas import (
+from laggard.tables.schema.schemas import (
     BATCHES,
     GROUP_EVENTS,
     GROUP_HISTORY,

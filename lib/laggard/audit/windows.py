@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from laggard.audit.excuses import Excuses
 from laggard.audit.result import Tallies, Tally, differ
 from laggard.lag.arrays import key_codes, where
-from laggard.tables.schemas import GROUP_STATUS, LAG_WINDOWS, PARTITION_STATUS, Table
+from laggard.tables.schema.schemas import GROUP_STATUS, LAG_WINDOWS, PARTITION_STATUS, Table
 
 COLUMNS = (
     *LAG_WINDOWS.key, "window_end", "status", "batch_id", "sampled_at", "commit_source_partition",

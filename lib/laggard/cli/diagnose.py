@@ -9,17 +9,17 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from laggard.cli.diagnosis_words import evidence_words, where
-from laggard.cli.published import Row, is_asked, published_batch, refuse_empty
-from laggard.cli.terminal import progress
-from laggard.cli.times import HELP, accept_spans, when
-from laggard.cli.words import aligned, count, moment, short
+from laggard.cli.status.published import Row, is_asked, published_batch, refuse_empty
+from laggard.cli.text.diagnosis_words import evidence_words, where
+from laggard.cli.text.terminal import progress
+from laggard.cli.text.times import HELP, accept_spans, when
+from laggard.cli.text.words import aligned, count, moment, short
 from laggard.errors import OK, REFUSED, USAGE, LaggardError
 from laggard.escape import finite, printable_json
 
 if TYPE_CHECKING:
     from laggard.config import Config
-    from laggard.stream.replay import Step
+    from laggard.stream.evaluation.replay import Step
 
 _TITLES = ("AT", "EVENT", "SEVERITY", "ROLE", "CODE", "GROUP", "WHERE", "CONFIDENCE", "EVIDENCE")
 _RIGHT = {"CONFIDENCE"}
@@ -96,8 +96,8 @@ def _replayed(
 
     That end is None if they begin from nothing.
     """
-    from laggard.stream.reading import Options
-    from laggard.stream.replay import memory_before, replay
+    from laggard.stream.evaluation.reading import Options
+    from laggard.stream.evaluation.replay import memory_before, replay
 
     root, seconds = config.job.tables, config.job.window_seconds
     options = Options(config.cluster.name, seconds, config.diagnosis, config.policies.of)
@@ -131,7 +131,7 @@ def _only(step: Step, glob: str) -> Step:
 
     Rows of the cluster are returned only if all groups are requested.
     """
-    from laggard.stream.replay import Step
+    from laggard.stream.evaluation.replay import Step
 
     return Step(
         step.window,
@@ -186,7 +186,7 @@ def _data(
 
 def _refuse_tables_at(place: str) -> None:
     from laggard.tables.readers import TableMissing, open_table
-    from laggard.tables.schemas import TABLES
+    from laggard.tables.schema.schemas import TABLES
 
     for name in TABLES:
         try:
@@ -204,7 +204,7 @@ def _refuse_tables_at(place: str) -> None:
 def _write(place: str, steps: Sequence[Step]) -> None:
     from laggard.tables.arrow import to_arrow
     from laggard.tables.delta import Writer, create_tables
-    from laggard.tables.schemas import FINDINGS, GROUP_WINDOWS
+    from laggard.tables.schema.schemas import FINDINGS, GROUP_WINDOWS
 
     create_tables(place, (GROUP_WINDOWS, FINDINGS))
     writer = Writer(place, "replay")

@@ -9,9 +9,9 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from laggard.cli import terminal
 from laggard.cli.api.client import Remote, add_address
-from laggard.cli.words import count, paragraph
+from laggard.cli.text import terminal
+from laggard.cli.text.words import count, paragraph
 from laggard.errors import OK, USAGE, LaggardError
 from laggard.escape import printable_json
 
@@ -132,7 +132,7 @@ def _repair(config: Config, *, is_agreed: bool) -> int:
     Return 0 if nothing is left to repair, 1 if the user did not agree.
     """
     from laggard.config import require_brokers
-    from laggard.stream.repair import plan_repair
+    from laggard.stream.job.repair import plan_repair
     from laggard.tables.lock import claim_tables, writer_lock
 
     require_brokers(config)
@@ -157,7 +157,7 @@ def checks(config: Config, *, with_trial: bool = False) -> Iterator[tuple[str, C
     """Yield every check with its name, in the order of the report."""
     from laggard.doctor import principal, runtime, tables
     from laggard.tables.lock import local_path
-    from laggard.tables.schemas import TABLES
+    from laggard.tables.schema.schemas import TABLES
 
     yield "java", runtime.check_java
     yield "packages", runtime.check_packages

@@ -9,10 +9,9 @@ from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from laggard.cli import terminal
 from laggard.cli.api.client import add_options
-from laggard.cli.diagnosis_words import evidence_words, where
-from laggard.cli.evaluated import (
+from laggard.cli.parser import hint
+from laggard.cli.status.evaluated import (
     FAIL_ON,
     REPEATED_WITHIN,
     SEVERITIES,
@@ -22,8 +21,7 @@ from laggard.cli.evaluated import (
     rank,
     read_findings,
 )
-from laggard.cli.parser import hint
-from laggard.cli.published import (
+from laggard.cli.status.published import (
     Row,
     is_asked,
     made_lines,
@@ -32,15 +30,17 @@ from laggard.cli.published import (
     refuse_empty,
     warn_if_old,
 )
-from laggard.cli.table import Table
-from laggard.cli.times import HELP, When, accept_spans, when
-from laggard.cli.words import aligned, moment, short
+from laggard.cli.text import terminal
+from laggard.cli.text.diagnosis_words import evidence_words, where
+from laggard.cli.text.table import Table
+from laggard.cli.text.times import HELP, When, accept_spans, when
+from laggard.cli.text.words import aligned, moment, short
 from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.errors import NOT_FOUND, LaggardError
 from laggard.escape import finite, printable, printable_json
 from laggard.tables.evaluated import newest_evaluated
 from laggard.tables.freshness import MAX_WINDOWS_BEHIND
-from laggard.tables.schemas import FINDINGS, GROUP_STATUS
+from laggard.tables.schema.schemas import FINDINGS, GROUP_STATUS
 
 if TYPE_CHECKING:
     from laggard.config import Config

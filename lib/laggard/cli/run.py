@@ -14,7 +14,7 @@ from laggard.escape import printable_json
 
 if TYPE_CHECKING:
     from laggard.config import Config
-    from laggard.stream.query import Job
+    from laggard.stream.job.query import Job
 
 _LOOK_SECONDS = 0.2
 
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
 
 
 def _check(config: Config, *, ready: bool, is_json: bool) -> int:
-    from laggard.stream.heartbeat import check
+    from laggard.stream.job.heartbeat import check
 
     if not config.job.heartbeat_file:
         raise LaggardError(
@@ -84,8 +84,8 @@ def run_job(config: Config, *, once: bool = False) -> int:
     from laggard.config import require_brokers
 
     require_brokers(config)
-    from laggard.stream.query import Job  # brings Spark along
-    from laggard.stream.session import start_session
+    from laggard.stream.job.query import Job  # brings Spark along
+    from laggard.stream.job.session import start_session
 
     job = Job(config, once=once)
     for number, code in ((signal.SIGTERM, OK), (signal.SIGINT, INTERRUPTED)):

@@ -30,7 +30,7 @@ from laggard.diagnosis.parameters import Policy
 from laggard.storage import S3, SCHEMES
 
 SECURITY = "cluster.security."
-SPARK_FIXED = (  # the job is wrong with any other value, see stream/session.py
+SPARK_FIXED = (  # the job is wrong with any other value, see stream/job/session.py
     "spark.sql.adaptive.enabled",
     "spark.databricks.delta.retentionDurationCheck.enabled",
     "spark.sql.catalog.spark_catalog",

@@ -17,7 +17,7 @@ from laggard.doctor.principal import allow, principal_of
 from laggard.doctor.result import Result
 from laggard.errors import DENIED, REFUSED, UNREACHABLE
 from laggard.sources.brokers import EARLIEST, LATEST, READ_COMMITTED, Answer, Brokers, error_name
-from laggard.stream.identity import identity_path
+from laggard.stream.job.identity import identity_path
 from laggard.tables.published import newest_batch
 from laggard.tables.readers import TableMissing
 

@@ -11,7 +11,7 @@ from laggard.doctor.principal import allow
 from laggard.doctor.result import Result
 from laggard.errors import DENIED, UNREACHABLE
 from laggard.names import NameFilter
-from laggard.sources.coordinators import GROUP_DENIED, Asked, Coordinators
+from laggard.sources.groups.coordinators import GROUP_DENIED, Asked, Coordinators
 
 if TYPE_CHECKING:
     from laggard.doctor.cluster import Cluster

@@ -11,7 +11,7 @@ from laggard.doctor.coordinators import ask_coordinators
 from laggard.doctor.result import Result
 from laggard.exporter.estimate import estimate_series
 from laggard.exporter.options import Selection
-from laggard.sources.coordinators import Asked, has_no_offsets
+from laggard.sources.groups.coordinators import Asked, has_no_offsets
 from laggard.tables.published import newest_batch
 from laggard.tables.readers import TableMissing
 

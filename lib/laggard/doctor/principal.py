@@ -7,7 +7,7 @@ import ssl
 from typing import TYPE_CHECKING, Any
 
 from laggard.doctor.result import Result
-from laggard.sources.security import check_files, warnings
+from laggard.sources.login.security import check_files, warnings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

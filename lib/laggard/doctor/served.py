@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from laggard.doctor.result import Result
 from laggard.escape import printable
-from laggard.exporter import families as fam
+from laggard.exporter.body import families as fam
 
 if TYPE_CHECKING:
     from prometheus_client.samples import Sample

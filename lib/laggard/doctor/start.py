@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from laggard.doctor.result import Result
 from laggard.errors import DAMAGED, REFUSED, LaggardError
 from laggard.sources.readiness import NotReadyYet, find_source
-from laggard.stream.checkpoint import check_checkpoint
-from laggard.stream.identity import Identity, check_start, find_state, follows_another
-from laggard.stream.rights import check_rights
+from laggard.stream.job.checkpoint import check_checkpoint
+from laggard.stream.job.identity import Identity, check_start, find_state, follows_another
+from laggard.stream.job.rights import check_rights
 from laggard.tables.readers import has_table
-from laggard.tables.schemas import TABLES
+from laggard.tables.schema.schemas import TABLES
 
 if TYPE_CHECKING:
     from laggard.config.sections import Job

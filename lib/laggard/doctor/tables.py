@@ -15,7 +15,7 @@ import pyarrow as pa
 from laggard.doctor.result import Result
 from laggard.errors import LaggardError
 from laggard.escape import escape_label
-from laggard.exporter.web import WebFile
+from laggard.exporter.web.access import WebFile
 from laggard.failures import classify
 from laggard.files import list_names, nearest_existing
 from laggard.lag.positions import ADVANCE_FAILED
@@ -26,7 +26,7 @@ from laggard.tables.lock import local_path
 from laggard.tables.maintenance import read_done
 from laggard.tables.published import BACKFILL, newest_batch
 from laggard.tables.readers import TableMissing, naming_errors, open_table, read_table, table_uri
-from laggard.tables.schemas import BATCHES, PARTITION_STATUS, TABLES
+from laggard.tables.schema.schemas import BATCHES, PARTITION_STATUS, TABLES
 from laggard.tables.sift import Skipped
 
 if TYPE_CHECKING:
@@ -145,10 +145,10 @@ def check_roots(config: Config) -> Iterable[Result]:
 
 def check_series(config: Config) -> Iterable[Result]:
     """Check that the newest batch of each table root fits under the cap on series."""
-    from laggard.exporter.budget import count_series
+    from laggard.exporter.body.budget import count_series
+    from laggard.exporter.body.render import fitting_families
     from laggard.exporter.evaluated import EvaluatedReader
     from laggard.exporter.options import Selection
-    from laggard.exporter.render import fitting_families
     from laggard.exporter.snapshot import load_snapshot
 
     roots = config.exporter.tables or (config.job.tables,)
@@ -187,8 +187,8 @@ def check_series(config: Config) -> Iterable[Result]:
 
 def _series_of(snapshot: Snapshot) -> int:
     """Return the number of series of a snapshot if there were room for all."""
-    from laggard.exporter.budget import count_series
-    from laggard.exporter.render import fitting_families
+    from laggard.exporter.body.budget import count_series
+    from laggard.exporter.body.render import fitting_families
 
     return count_series(fitting_families(snapshot, sys.maxsize, Skipped()).families)
 

@@ -18,7 +18,7 @@ MOST_RECORDS = 1000
 
 def check_trial(cluster: Cluster) -> Iterable[Result]:
     """Check that Spark sees every partition whose leader answers, and reads a batch to its end."""
-    from laggard.stream.session import start_session
+    from laggard.stream.job.session import start_session
 
     config, partitions = cluster.config.cluster, len(cluster.topic["partitions"])
     if not partitions:

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 from tornado.web import Finish, HTTPError
 
 from laggard.exporter.api import CODES, Answer, Busy, Late, Question, counted_path
-from laggard.exporter.negotiate import wants_gzip
+from laggard.exporter.body.negotiate import wants_gzip
 from laggard.exporter.server import Handler, Site
 
 _JSON = "application/json; charset=utf-8"

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from laggard.diagnosis.parameters import Policy
-from laggard.exporter import families as fam
+from laggard.exporter.body import families as fam
+from laggard.exporter.body.families import FAMILIES, Family
 from laggard.exporter.collectors.compat import BY_PARTITION
-from laggard.exporter.families import FAMILIES, Family
 from laggard.exporter.options import Selection
 from laggard.lag.status import STATUSES
 from laggard.names import matches
-from laggard.rebalance.causes import CAUSES
+from laggard.rebalance.analytics.causes import CAUSES
 
 _BESIDE_BUCKETS = 3  # +Inf, count and sum
 _CLOSED = {

@@ -26,7 +26,7 @@ from laggard.diagnosis.rules.rule import INFO, PAGE, WARN
 from laggard.exporter.desired import SCALE_IN_SECONDS
 from laggard.tables.freshness import MAX_WINDOWS_BEHIND
 from laggard.tables.readers import open_table, read_known, read_newest, table_uri
-from laggard.tables.schemas import FINDING_STATE, FINDINGS, GROUP_WINDOWS
+from laggard.tables.schema.schemas import FINDING_STATE, FINDINGS, GROUP_WINDOWS
 from laggard.tables.sift import Skipped, plain_rows
 
 SEVERITIES = (INFO, WARN, PAGE)  # in order

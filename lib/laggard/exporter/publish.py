@@ -11,11 +11,17 @@ from typing import Final
 
 from laggard.errors import CONFIGURATION, LaggardError
 from laggard.escape import escape_label
+from laggard.exporter.body.render import (
+    DataPart,
+    View,
+    merge_data,
+    pipeline_families,
+    render_bodies,
+)
 from laggard.exporter.collectors.own import SelfStats
 from laggard.exporter.options import ExporterOptions
 from laggard.exporter.published import Published, Shown
 from laggard.exporter.refresh import Refresher
-from laggard.exporter.render import DataPart, View, merge_data, pipeline_families, render_bodies
 from laggard.files import locate
 from laggard.tables.freshness import is_fresh
 

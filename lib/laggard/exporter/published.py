@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from laggard.exporter.render import Body
+from laggard.exporter.body.render import Body
 from laggard.exporter.snapshot import Snapshot
 from laggard.tables.freshness import is_fresh
 

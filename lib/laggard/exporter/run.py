@@ -20,12 +20,12 @@ from tornado.iostream import IOStream
 from tornado.netutil import bind_sockets
 
 from laggard.errors import CONFIGURATION, INTERRUPTED, OK, LaggardError
+from laggard.exporter.body.render import TEXT
 from laggard.exporter.collectors.own import SelfStats
 from laggard.exporter.options import ExporterOptions
 from laggard.exporter.publish import Publisher
-from laggard.exporter.render import TEXT
 from laggard.exporter.server import MAX_HEADER_BYTES, Site
-from laggard.exporter.web import Web, WebFile, WebWatch
+from laggard.exporter.web.access import Web, WebFile, WebWatch
 
 __all__ = ["ExporterOptions", "run_exporter"]
 

@@ -16,15 +16,15 @@ from tornado.web import Application, Finish, HTTPError, RequestHandler, stream_r
 from laggard import __version__
 from laggard.escape import escape_label
 from laggard.exporter.api import API_ANSWERS, API_PREFIX, Api
+from laggard.exporter.body.negotiate import choose_format, wants_gzip
 from laggard.exporter.collectors.own import SelfStats
-from laggard.exporter.negotiate import choose_format, wants_gzip
 from laggard.exporter.options import ExporterOptions
 from laggard.exporter.published import Published
 from laggard.exporter.ui.files import UI, UI_ANSWERS, UI_PREFIX
-from laggard.exporter.web import Web
+from laggard.exporter.web.access import Web
 
 if TYPE_CHECKING:
-    from laggard.exporter.web_users import Doorkeeper, Users
+    from laggard.exporter.web.users import Doorkeeper, Users
 
 PATHS = ("/metrics", "/-/healthy", "/healthz", "/-/ready", "/readyz", "/")
 # ask for no password and count for no rate limit
@@ -96,7 +96,7 @@ class Handler(RequestHandler):
         return False
 
     async def _is_admitted(self, users: Users, stream: IOStream) -> bool:
-        from laggard.exporter.web_users import Busy
+        from laggard.exporter.web.users import Busy
 
         stream.set_close_callback(lambda: None)  # so that tornado notices when the client goes
         header, address = (
@@ -243,7 +243,7 @@ class Site:
     @property
     def doorkeeper(self) -> Doorkeeper:
         """Made when it is first needed: without passwords nothing is there to check them."""
-        from laggard.exporter.web_users import Doorkeeper
+        from laggard.exporter.web.users import Doorkeeper
 
         self._doorkeeper = self._doorkeeper or Doorkeeper()
         return self._doorkeeper
@@ -305,7 +305,7 @@ def _is_allowed(stream: IOStream, web: Web) -> bool:
     """Return True if the client's certificate has an allowed name, or needs none."""
     if not web.allowed_sans or not isinstance(stream.socket, ssl.SSLSocket):
         return True
-    from laggard.exporter.web_tls import names_of
+    from laggard.exporter.web.tls import names_of
 
     certificate = stream.socket.getpeercert()
     return not certificate or not web.allowed_sans.isdisjoint(names_of(certificate))

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from laggard.lag.status import KNOWN_STATUSES, PARTIAL
 from laggard.lag.tick import Tick
-from laggard.rebalance.group_facts import KEPT
+from laggard.rebalance.membership.group_facts import KEPT
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from laggard.config.security import Security
 from laggard.errors import LaggardError
-from laggard.sources.security import Login, refusal
+from laggard.sources.login.security import Login, refusal
 
 HEDGE_SECONDS = 1.0  # then a question that any broker can answer goes to one more
 # per partition, on a busy machine; idle, each question about it takes 7 µs and metadata 15

@@ -16,7 +16,7 @@ from kafka import KafkaConsumer, TopicPartition
 
 from laggard.config.security import Security
 from laggard.errors import TEMPORARY, LaggardError
-from laggard.sources.security import Login
+from laggard.sources.login.security import Login
 from laggard.sources.snapshot import table_of_rows
 
 SCHEMA = pa.schema(

@@ -19,12 +19,12 @@ import pyarrow as pa
 
 from laggard.config.security import Security
 from laggard.sources.brokers import LATEST, Brokers, TopicPartition
+from laggard.sources.login.security import version_of
+from laggard.sources.login.spark_security import check_executors, spark_options
 from laggard.sources.metadata import read_partitions
 from laggard.sources.odd_records import read_records
 from laggard.sources.read_plan import Planner
-from laggard.sources.security import version_of
 from laggard.sources.snapshot import Snapshot
-from laggard.sources.spark_security import check_executors, spark_options
 from laggard.wire.coordinator import coordinator_partition
 
 if TYPE_CHECKING:

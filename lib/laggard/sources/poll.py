@@ -15,8 +15,8 @@ from laggard.names import NameFilter
 from laggard.sources import brokers as kafka
 from laggard.sources import snapshot as shapes
 from laggard.sources.clock import Reading, read_clock
-from laggard.sources.coordinators import Asked, Coordinators
-from laggard.sources.ended_groups import Reconcile
+from laggard.sources.groups.coordinators import Asked, Coordinators
+from laggard.sources.groups.ended_groups import Reconcile
 from laggard.sources.metadata import Metadata, Partitions
 from laggard.sources.readiness import denied
 from laggard.sources.snapshot import Snapshot

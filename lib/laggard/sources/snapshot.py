@@ -51,7 +51,7 @@ ANSWERS = pa.schema(  # every group that is known to the poller
         # for its offsets, in this poll; also where its coordinator could not be asked
         ("is_asked", pa.bool_()),
         ("error", pa.string()),  # null: if asked, its rows of COMMITTED are all there are
-        # JSON, as rebalance/described.py makes it; null: not described in this poll
+        # JSON, as rebalance/membership/described.py makes it; null: not described in this poll
         ("description", pa.string()),
         # a complete listing of before lacked it; null: an older poller did not say
         ("is_new", pa.bool_()),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from laggard.tables.schemas import Table
+from laggard.tables.schema.schemas import Table
 
 _SCALARS = {
     "string": pa.string(),

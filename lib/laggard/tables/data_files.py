@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from laggard.errors import DAMAGED, INTERNAL, LaggardError
 from laggard.files import is_local, open_uri
 from laggard.tables.arrow import arrow_schema
-from laggard.tables.schemas import Table
+from laggard.tables.schema.schemas import Table
 
 # never negative: the tables' CHECK, which the writer of a file has to keep
 CHECKED = ("lag", "partition")

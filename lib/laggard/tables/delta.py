@@ -15,7 +15,7 @@ from laggard.tables.arrow import arrow_schema
 from laggard.tables.data_files import CHECKED, INDEXED_COLUMNS, DataFile, write_files
 from laggard.tables.lease import Lease, fenced, signed
 from laggard.tables.readers import load_table, table_uri
-from laggard.tables.schemas import EACH_TICK, TABLES, Table
+from laggard.tables.schema.schemas import EACH_TICK, TABLES, Table
 
 _PROPERTIES = {
     # nothing that would need more than reader version 1: every engine can read the tables

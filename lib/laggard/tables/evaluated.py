@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyarrow.dataset import Expression, field
 
 from laggard.tables.readers import TableMissing, dates_of, open_table, read_known, table_uri
-from laggard.tables.schemas import FINDING_STATE, TABLES
+from laggard.tables.schema.schemas import FINDING_STATE, TABLES
 
 _TIME = pa.timestamp("us", tz="UTC")
 

@@ -13,7 +13,7 @@ from laggard.errors import CONFIGURATION, REFUSED, LaggardError
 from laggard.files import is_local, locate
 from laggard.tables.lease import Lease, claim
 from laggard.tables.readers import has_table, open_table
-from laggard.tables.schemas import TABLES
+from laggard.tables.schema.schemas import TABLES
 
 
 def local_path(root: str) -> Path | None:

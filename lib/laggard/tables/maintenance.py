@@ -31,7 +31,7 @@ from laggard.tables.readers import (
     sentence_of,
     table_uri,
 )
-from laggard.tables.schemas import BATCHES, EACH_TICK, TABLES, Table
+from laggard.tables.schema.schemas import BATCHES, EACH_TICK, TABLES, Table
 
 if TYPE_CHECKING:
     from laggard.config import Config

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from laggard.tables import log
 from laggard.tables.data_files import read_files
 from laggard.tables.readers import batch_bounds, newest_date, open_table, read_declared, table_uri
-from laggard.tables.schemas import BATCHES
+from laggard.tables.schema.schemas import BATCHES
 
 TICK = "tick"
 BACKFILL = "backfill"

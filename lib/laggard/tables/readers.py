@@ -27,7 +27,7 @@ from laggard.errors import DAMAGED, NOT_FOUND, LaggardError
 from laggard.files import is_local, locate, open_uri
 from laggard.storage import delta_options, of_store, without_answer
 from laggard.tables.arrow import arrow_type
-from laggard.tables.schemas import TABLES
+from laggard.tables.schema.schemas import TABLES
 
 _FRAME = re.compile(r"\d+:")  # of a native backtrace
 _LONGEST_CAUSE = 500

@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING
 
 from laggard import storage
 from laggard.tables.maintenance import Outcome, Retention, maintain, read_done, write_done
-from laggard.tables.schemas import EACH_TICK, TABLES
+from laggard.tables.schema.schemas import EACH_TICK, TABLES
 
 if TYPE_CHECKING:
     from laggard.config import Config

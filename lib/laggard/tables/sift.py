@@ -15,7 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.tables.schemas import FINDINGS, GROUP_WINDOWS, LAG_WINDOWS, PARTITION_STATUS, TABLES
+from laggard.tables.schema.schemas import (
+    FINDINGS,
+    GROUP_WINDOWS,
+    LAG_WINDOWS,
+    PARTITION_STATUS,
+    TABLES,
+)
 
 SIFTED = ("partition_status", "group_status", "topic_windows", "group_windows", "findings")
 # a name or the partition is null, negative or no text: it cannot be said whose row this is

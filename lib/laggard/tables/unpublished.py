@@ -12,7 +12,7 @@ from deltalake.exceptions import CommitFailedError
 
 from laggard.tables.lease import Lease, fenced, signed
 from laggard.tables.readers import load_table, table_uri
-from laggard.tables.schemas import FINDING_STATE, TABLES
+from laggard.tables.schema.schemas import FINDING_STATE, TABLES
 
 _TRIES = 3
 

@@ -10,8 +10,8 @@ import pytest
 from e2e.kit import Row, View
 from e2e.live.conftest import RESTLESS, Lived
 from e2e.live.members import ENDING, FIRST, LATE, SIMPLE
-from laggard.rebalance.counters import STATE
-from laggard.tables.schemas import GROUP_STATUS
+from laggard.rebalance.analytics.counters import STATE
+from laggard.tables.schema.schemas import GROUP_STATUS
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.full]
 OF_THE_TICK = {

@@ -11,9 +11,9 @@ from typing import Any
 
 from laggard.cli.api.document import named
 from laggard.cli.api.history import GroupSeries, Seen
-from laggard.cli.evaluated import Health, read_health
-from laggard.cli.published import Row
-from laggard.cli.status import GroupLine, group_lines, worst_partitions
+from laggard.cli.status.evaluated import Health, read_health
+from laggard.cli.status.published import Row
+from laggard.cli.status.verb import GroupLine, group_lines, worst_partitions
 from laggard.diagnosis.parameters import Policy
 from laggard.exporter.collectors.sizing import sizes
 from laggard.exporter.fold import worst_verdict

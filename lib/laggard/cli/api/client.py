@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from laggard.cli.api.document import decode
-from laggard.cli.words import listed
+from laggard.cli.text.words import listed
 from laggard.config.ranges import is_url
 from laggard.errors import (
     CONFIGURATION,

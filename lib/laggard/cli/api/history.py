@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyarrow.dataset import Expression, field, scalar
 
 from laggard.tables.evaluated import read_between
-from laggard.tables.schemas import GROUP_WINDOWS, LAG_WINDOWS
+from laggard.tables.schema.schemas import GROUP_WINDOWS, LAG_WINDOWS
 
 WINDOWS = 60
 MAX_DRAWN = 200  # partitions of one group with a history: the worst ones

@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 from laggard.cli.api.boards import Board, Entry
 from laggard.cli.api.document import name_of, named
 from laggard.cli.api.questions import ApiError, Glob, refuse_long
-from laggard.cli.diagnosis_words import says, steps
 from laggard.cli.findings import is_wanted, order, read_found
-from laggard.cli.published import Row
-from laggard.cli.status import SORTS
-from laggard.cli.status import order as order_of_status
-from laggard.cli.status_rebalances import read_lines
+from laggard.cli.status.published import Row
+from laggard.cli.status.rebalances import read_lines
+from laggard.cli.status.verb import SORTS
+from laggard.cli.status.verb import order as order_of_status
+from laggard.cli.text.diagnosis_words import says, steps
 
 Parameters = Mapping[str, Any]
 T = TypeVar("T")

@@ -15,14 +15,14 @@ from laggard.cli.api.boards import Board, is_censored, partition_counts
 from laggard.cli.api.document import named
 from laggard.cli.api.history import MAX_DRAWN, group_series, partition_series
 from laggard.cli.api.questions import MAX_REBALANCES, refuse_long
-from laggard.cli.diagnosis_words import checked, evidence_words, spoken, unchecked, where
 from laggard.cli.explain.asked import FEW, Asked
 from laggard.cli.explain.data import to_data
 from laggard.cli.explain.members import readers
 from laggard.cli.explain.page import page_lines
 from laggard.cli.explain.rebalance import events_and_cost
 from laggard.cli.explain.rows import Explained, read_rebalances
-from laggard.cli.published import Row
+from laggard.cli.status.published import Row
+from laggard.cli.text.diagnosis_words import checked, evidence_words, spoken, unchecked, where
 from laggard.diagnosis.parameters import Policy
 
 _REBALANCES = 200

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from fnmatch import translate
 from typing import Any
 
-from laggard.cli.evaluated import LEVELS, SEVERITIES
-from laggard.cli.status import SORTS
-from laggard.cli.times import HELP, When, when
+from laggard.cli.status.evaluated import LEVELS, SEVERITIES
+from laggard.cli.status.verb import SORTS
+from laggard.cli.text.times import HELP, When, when
 from laggard.escape import escape_label
 from laggard.lag.burrow import VERDICTS
 

@@ -9,18 +9,18 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
-from laggard.cli import status_rebalances
 from laggard.cli.api.client import Document, Remote, in_path
 from laggard.cli.api.document import name_of
 from laggard.cli.api.questions import MAX_REBALANCES
-from laggard.cli.evaluated import Health, counted, exit_code
 from laggard.cli.findings import Found, finding_lines, refuse_unknown_code, to_data
-from laggard.cli.published import Row, refuse_empty
-from laggard.cli.status import GroupLine, Page, table_of
-from laggard.cli.status_rebalances import RebalanceLine
-from laggard.cli.words import UNKNOWN, count, moment
+from laggard.cli.status import rebalances as status_rebalances
+from laggard.cli.status.evaluated import Health, counted, exit_code
+from laggard.cli.status.published import Row, refuse_empty
+from laggard.cli.status.rebalances import RebalanceLine
+from laggard.cli.status.verb import GroupLine, Page, table_of
+from laggard.cli.text.words import UNKNOWN, count, moment
 from laggard.escape import escape_label, finite, printable_json, printable_lines
-from laggard.tables.schemas import FINDINGS
+from laggard.tables.schema.schemas import FINDINGS
 
 _TIMES = [column.name for column in FINDINGS.columns if column.type == "timestamp"]
 _REBALANCE_TIMES = ("last_rebalance_at", "rebalancing_since")

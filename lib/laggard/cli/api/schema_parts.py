@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from laggard.tables.schemas import Table
+from laggard.tables.schema.schemas import Table
 
 Schema = dict[str, Any]
 _FORMATS = {"timestamp": "date-time", "date": "date"}

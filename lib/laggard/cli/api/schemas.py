@@ -23,17 +23,17 @@ from laggard.cli.api.schema_parts import (
     ref,
     without,
 )
-from laggard.cli.evaluated import LEVELS
 from laggard.cli.explain.rows import (
     GROUP_COLUMNS,
     MEMBER_COLUMNS,
     PARTITION_COLUMNS,
     REBALANCE_COLUMNS,
 )
-from laggard.cli.status_rebalances import LAST
+from laggard.cli.status.evaluated import LEVELS
+from laggard.cli.status.rebalances import LAST
 from laggard.diagnosis.parameters import Policy
 from laggard.lag.burrow import VERDICTS
-from laggard.tables.schemas import (
+from laggard.tables.schema.schemas import (
     FINDINGS,
     GROUP_MEMBERS,
     GROUP_STATUS,

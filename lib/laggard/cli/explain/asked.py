@@ -9,9 +9,9 @@ from shlex import quote
 from laggard.cli.explain.now import lag_of
 from laggard.cli.explain.rows import Explained, read_group
 from laggard.cli.explain.since import read_past
-from laggard.cli.published import Row
-from laggard.cli.times import When
-from laggard.cli.words import listed, short
+from laggard.cli.status.published import Row
+from laggard.cli.text.times import When
+from laggard.cli.text.words import listed, short
 from laggard.errors import NOT_FOUND, LaggardError
 from laggard.escape import escape_label
 from laggard.rebalance.parameters import RebalanceParameters

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from laggard.cli.diagnosis_words import says, steps, verdict_sentence
 from laggard.cli.explain.headline import headline, leading
 from laggard.cli.explain.members import member_lines, time_lag_is_exact
 from laggard.cli.explain.rows import Explained
 from laggard.cli.explain.unknown import not_known
-from laggard.cli.published import Row
+from laggard.cli.status.published import Row
+from laggard.cli.text.diagnosis_words import says, steps, verdict_sentence
 
 
 def to_data(explained: Explained, most: int | None = None) -> dict[str, Any]:

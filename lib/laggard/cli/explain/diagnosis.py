@@ -9,7 +9,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 
-from laggard.cli.diagnosis_words import (
+from laggard.cli.explain.headline import has_trouble, is_overtaken, leading, overtaken, pointed_at
+from laggard.cli.explain.now import lag_of_topic
+from laggard.cli.explain.rows import Explained
+from laggard.cli.explain.shape import shape_lines
+from laggard.cli.status.evaluated import Diagnosis, is_behind
+from laggard.cli.status.published import Row
+from laggard.cli.text.diagnosis_words import (
     advice,
     avoid,
     checked,
@@ -23,13 +29,7 @@ from laggard.cli.diagnosis_words import (
     where,
     without_lag,
 )
-from laggard.cli.evaluated import Diagnosis, is_behind
-from laggard.cli.explain.headline import has_trouble, is_overtaken, leading, overtaken, pointed_at
-from laggard.cli.explain.now import lag_of_topic
-from laggard.cli.explain.rows import Explained
-from laggard.cli.explain.shape import shape_lines
-from laggard.cli.published import Row
-from laggard.cli.words import (
+from laggard.cli.text.words import (
     UNKNOWN,
     count,
     duration,

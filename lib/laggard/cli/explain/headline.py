@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from laggard.cli.diagnosis_words import VERDICT_CAUSES, clause, rule_of, says
-from laggard.cli.evaluated import Diagnosis, is_behind, is_left
 from laggard.cli.explain.now import LagNow, lag_of_topic
 from laggard.cli.explain.rows import Explained
-from laggard.cli.published import Row
-from laggard.cli.words import count, known, records, short
+from laggard.cli.status.evaluated import Diagnosis, is_behind, is_left
+from laggard.cli.status.published import Row
+from laggard.cli.text.diagnosis_words import VERDICT_CAUSES, clause, rule_of, says
+from laggard.cli.text.words import count, known, records, short
 from laggard.diagnosis.findings.tracks import GONE
 from laggard.diagnosis.rules.rule import META
 

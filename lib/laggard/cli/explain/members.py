@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from laggard.cli.explain.rows import Explained
-from laggard.cli.published import Row
+from laggard.cli.status.published import Row
 from laggard.lag.status import KNOWN_STATUSES
 
 Place = tuple[str, int]

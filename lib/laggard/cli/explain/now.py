@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from laggard.cli.explain.members import time_lag_is_exact
 from laggard.cli.explain.rows import Explained
-from laggard.cli.published import Row
-from laggard.cli.words import known_duration, records
+from laggard.cli.status.published import Row
+from laggard.cli.text.words import known_duration, records
 from laggard.lag.status import KNOWN_STATUSES
 
 

@@ -19,8 +19,8 @@ from laggard.cli.explain.rebalance import CAUSE_WORDS, events_and_cost
 from laggard.cli.explain.rows import Explained
 from laggard.cli.explain.since import since_section
 from laggard.cli.explain.unknown import not_known
-from laggard.cli.published import Row
-from laggard.cli.words import (
+from laggard.cli.status.published import Row
+from laggard.cli.text.words import (
     UNKNOWN,
     aligned,
     count,

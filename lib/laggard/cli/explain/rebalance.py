@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from decimal import ROUND_DOWN, Decimal
 
-from laggard.cli.published import Row
-from laggard.cli.words import (
+from laggard.cli.status.published import Row
+from laggard.cli.text.words import (
     NOTHING,
     UNKNOWN,
     count,
@@ -16,9 +16,9 @@ from laggard.cli.words import (
     short,
     short_duration,
 )
+from laggard.rebalance.analytics.posterior import claim_reason, two_best
+from laggard.rebalance.analytics.times import seconds_between
 from laggard.rebalance.parameters import DEFAULTS, RebalanceParameters
-from laggard.rebalance.posterior import claim_reason, two_best
-from laggard.rebalance.times import seconds_between
 
 CAUSE_WORDS = {
     "coordinator_failover": "another broker took over as coordinator, the members stayed the same",

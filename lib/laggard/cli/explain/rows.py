@@ -11,18 +11,18 @@ from shlex import quote
 
 from pyarrow.dataset import Expression, field
 
-from laggard.cli.evaluated import Diagnosis, read_diagnosis
 from laggard.cli.explain.then import group_of_then, group_then, partitions_then
-from laggard.cli.published import Row, published_batch, read_newest_of, read_where
-from laggard.cli.times import When
-from laggard.cli.words import UNKNOWN, listed
+from laggard.cli.status.evaluated import Diagnosis, read_diagnosis
+from laggard.cli.status.published import Row, published_batch, read_newest_of, read_where
+from laggard.cli.text.times import When
+from laggard.cli.text.words import UNKNOWN, listed
 from laggard.errors import NOT_FOUND, LaggardError
 from laggard.escape import escape_label
 from laggard.lag.status import KNOWN_STATUSES
 from laggard.rebalance.groups import generation_or_epoch
 from laggard.rebalance.parameters import DEFAULTS, RebalanceParameters
 from laggard.tables.published import Batch
-from laggard.tables.schemas import GROUP_MEMBERS, GROUP_STATUS, PARTITION_STATUS, REBALANCES
+from laggard.tables.schema.schemas import GROUP_MEMBERS, GROUP_STATUS, PARTITION_STATUS, REBALANCES
 
 GROUP_COLUMNS = (
     "group", "status", "group_type", "protocol_type", "group_state", "state_source", "state_since",

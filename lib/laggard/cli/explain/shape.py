@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from laggard.cli.evaluated import is_behind
 from laggard.cli.explain.headline import TRENDS
 from laggard.cli.explain.members import Place, no_reader, ranges, readers
 from laggard.cli.explain.now import lag_of_topic
 from laggard.cli.explain.rows import Explained
-from laggard.cli.published import Row
-from laggard.cli.words import UNKNOWN, aligned, known_duration, paragraph, percent, records, short
+from laggard.cli.status.evaluated import is_behind
+from laggard.cli.status.published import Row
+from laggard.cli.text.words import (
+    UNKNOWN,
+    aligned,
+    known_duration,
+    paragraph,
+    percent,
+    records,
+    short,
+)
 
 _SHAPES = {
     "spread": "spread: all partitions have their share of it",

@@ -7,12 +7,12 @@ from datetime import datetime
 
 from pyarrow.dataset import field
 
-from laggard.cli.diagnosis_words import says
-from laggard.cli.evaluated import names_group, newest_rows, read_rows_of_findings
 from laggard.cli.explain.diagnosis import title
 from laggard.cli.explain.rows import Explained
-from laggard.cli.published import Row
-from laggard.cli.words import moment, paragraph
+from laggard.cli.status.evaluated import names_group, newest_rows, read_rows_of_findings
+from laggard.cli.status.published import Row
+from laggard.cli.text.diagnosis_words import says
+from laggard.cli.text.words import moment, paragraph
 from laggard.errors import USAGE, LaggardError
 
 

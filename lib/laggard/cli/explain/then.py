@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.dataset import Expression, field
 
-from laggard.cli.published import Row, read_dates
-from laggard.cli.words import moment
+from laggard.cli.status.published import Row, read_dates
+from laggard.cli.text.words import moment
 from laggard.errors import NOT_FOUND, LaggardError
 from laggard.tables.published import Batch
 from laggard.tables.readers import open_table, read_known, table_uri
-from laggard.tables.schemas import GROUP_HISTORY, LAG_WINDOWS
+from laggard.tables.schema.schemas import GROUP_HISTORY, LAG_WINDOWS
 
 _BACK = timedelta(days=1)
 _TIME = pa.timestamp("us", tz="UTC")

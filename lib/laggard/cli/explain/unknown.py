@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
-from laggard.cli.diagnosis_words import VERDICT_CAUSES, missing, unchecked
-from laggard.cli.evaluated import Diagnosis, is_behind
 from laggard.cli.explain.headline import has_trouble, is_overtaken, leading
 from laggard.cli.explain.members import ranges
 from laggard.cli.explain.rows import Explained
-from laggard.cli.published import Row
-from laggard.cli.words import UNKNOWN, count, listed, moment
+from laggard.cli.status.evaluated import Diagnosis, is_behind
+from laggard.cli.status.published import Row
+from laggard.cli.text.diagnosis_words import VERDICT_CAUSES, missing, unchecked
+from laggard.cli.text.words import UNKNOWN, count, listed, moment
 from laggard.diagnosis.findings.tracks import LACKING
 from laggard.lag.status import KNOWN_STATUSES
 from laggard.rebalance.groups import generation_or_epoch

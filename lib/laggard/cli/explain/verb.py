@@ -9,13 +9,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from laggard.cli.api.client import add_options
-from laggard.cli.evaluated import FAIL_ON, exit_code
 from laggard.cli.explain.asked import Asked
 from laggard.cli.explain.data import to_data
 from laggard.cli.explain.page import page_lines
-from laggard.cli.published import warn_if_old
-from laggard.cli.terminal import waiting
-from laggard.cli.times import HELP, accept_spans, when
+from laggard.cli.status.evaluated import FAIL_ON, exit_code
+from laggard.cli.status.published import warn_if_old
+from laggard.cli.text.terminal import waiting
+from laggard.cli.text.times import HELP, accept_spans, when
 from laggard.errors import DAMAGED, LaggardError, first_line
 from laggard.escape import escape_label, finite, printable_json
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isfinite, isinf, isnan
 
-from laggard.cli.diagnosis_words import verdict_sentence
 from laggard.cli.plan.answer import Answer, not_known
 from laggard.cli.plan.outcome import Outcome, Share, Span
-from laggard.cli.words import (
+from laggard.cli.text.diagnosis_words import verdict_sentence
+from laggard.cli.text.words import (
     UNKNOWN,
     aligned,
     count,

@@ -12,9 +12,15 @@ import pyarrow.compute as pc
 from laggard.diagnosis.history.frames import Memory
 from laggard.diagnosis.signals.compute import signals_of
 from laggard.diagnosis.signals.group import Signals
-from laggard.stream.evaluating import lay_out
-from laggard.stream.reading import Options, closed_windows, events_of, known_at, read_history
-from laggard.stream.replay import memory_before
+from laggard.stream.evaluation.evaluating import lay_out
+from laggard.stream.evaluation.reading import (
+    Options,
+    closed_windows,
+    events_of,
+    known_at,
+    read_history,
+)
+from laggard.stream.evaluation.replay import memory_before
 
 
 @dataclass(frozen=True, slots=True)

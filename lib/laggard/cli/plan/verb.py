@@ -10,8 +10,8 @@ import re
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from laggard.cli.terminal import waiting
-from laggard.cli.times import HELP, accept_spans, when
+from laggard.cli.text.terminal import waiting
+from laggard.cli.text.times import HELP, accept_spans, when
 from laggard.errors import NOT_FOUND, OK, TEMPORARY, USAGE, LaggardError
 from laggard.escape import escape_label, finite, printable_json
 from laggard.rebalance.assignors import ASSIGNORS
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
     from laggard.cli.explain.verb import naming_odd_rows
     from laggard.cli.plan.answer import to_data
     from laggard.cli.plan.page import page_lines
-    from laggard.cli.published import warn_if_old
+    from laggard.cli.status.published import warn_if_old
 
     with naming_odd_rows(args.group):
         with waiting(is_quiet=args.quiet):
@@ -88,7 +88,7 @@ def _answer(args: argparse.Namespace, config: Config) -> Answer:
     from laggard.cli.plan.answer import answer
     from laggard.cli.plan.change import partition_count
     from laggard.cli.plan.recorded import read_recorded
-    from laggard.stream.reading import Options
+    from laggard.stream.evaluation.reading import Options
 
     root, seconds = config.job.tables, config.job.window_seconds
     asked = Asked(args.group, config.diagnosis.of_rebalances(), _REBALANCES, at=args.at)
@@ -189,7 +189,7 @@ def _check_assignor(assignor: str | None, group_type: str | None) -> None:
 
 
 def _not_evaluated(explained: Explained, window_seconds: int, *, is_past: bool) -> LaggardError:
-    from laggard.cli.words import short_duration
+    from laggard.cli.text.words import short_duration
 
     evaluated_to = explained.diagnosis.evaluated_to
     # the window that is open may have begun before the group was seen: the next one is whole

@@ -19,9 +19,9 @@ from laggard.diagnosis.history.frames import GroupFrame, Row
 from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals.rosters import Roster
 from laggard.diagnosis.signals.statistics import lower_median
-from laggard.rebalance.counters import RATIO_RANGE
+from laggard.rebalance.analytics.counters import RATIO_RANGE
+from laggard.rebalance.analytics.times import union_seconds
 from laggard.rebalance.parameters import DEFAULTS
-from laggard.rebalance.times import union_seconds
 
 Spans: TypeAlias = Sequence[tuple[datetime, datetime]]
 

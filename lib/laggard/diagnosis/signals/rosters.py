@@ -17,8 +17,8 @@ from datetime import datetime, timedelta, timezone
 from laggard.diagnosis.history.frames import GroupFrame, Row
 from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals.statistics import is_most
+from laggard.rebalance.analytics.posterior import Posterior, share_reasons
 from laggard.rebalance.parameters import DEFAULTS
-from laggard.rebalance.posterior import Posterior, share_reasons
 
 EVICTION_REASONS = ("poll_timeout", "session_expiry", "crash")
 RETURN_SECONDS = fixed(

@@ -13,16 +13,16 @@ import pyarrow.compute as pc
 from prometheus_client.core import Metric
 
 from laggard.escape import escape_label
-from laggard.exporter import compat_families as fam
-from laggard.exporter.families import Family
+from laggard.exporter.body import compat_families as fam
+from laggard.exporter.body.families import Family
+from laggard.exporter.body.samples import SnapshotCollector, Value, filled
 from laggard.exporter.fold import worst_verdict
-from laggard.exporter.samples import SnapshotCollector, Value, filled
 from laggard.exporter.snapshot import MEMBERSHIP, Row, Snapshot
 from laggard.lag.burrow import OK, REWOUND, SLOW, STALLED, STOPPED
-from laggard.rebalance.owners import find_owners
+from laggard.rebalance.membership.owners import find_owners
 from laggard.rebalance.topics import Topics
 from laggard.tables.arrow import arrow_schema
-from laggard.tables.schemas import GROUP_STATUS, PARTITION_STATUS
+from laggard.tables.schema.schemas import GROUP_STATUS, PARTITION_STATUS
 
 # values of the labels after the cluster, and of the series
 Valued: TypeAlias = Iterable[tuple[Sequence[str], Value]]

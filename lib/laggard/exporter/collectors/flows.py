@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from prometheus_client.core import Metric
 
 from laggard.diagnosis.parameters import Policy
-from laggard.exporter import families as fam
-from laggard.exporter.samples import Labels, SnapshotCollector, filled
+from laggard.exporter.body import families as fam
+from laggard.exporter.body.samples import Labels, SnapshotCollector, filled
 from laggard.exporter.snapshot import Row
 
 _COUNTERS = (

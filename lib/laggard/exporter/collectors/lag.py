@@ -9,9 +9,8 @@ from prometheus_client.core import Metric
 
 from laggard.diagnosis.parameters import Policy
 from laggard.escape import escape_label
-from laggard.exporter import families as fam
-from laggard.exporter.fold import worst_verdict
-from laggard.exporter.samples import (
+from laggard.exporter.body import families as fam
+from laggard.exporter.body.samples import (
     Labels,
     SnapshotCollector,
     Value,
@@ -19,6 +18,7 @@ from laggard.exporter.samples import (
     filled_histogram,
     filled_states,
 )
+from laggard.exporter.fold import worst_verdict
 from laggard.exporter.snapshot import Row
 from laggard.lag.status import STATUSES
 from laggard.names import matches

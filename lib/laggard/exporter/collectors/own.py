@@ -16,9 +16,9 @@ from prometheus_client.registry import Collector
 
 from laggard import __version__
 from laggard.escape import escape_label
-from laggard.exporter import families as fam
-from laggard.exporter.samples import filled
-from laggard.tables.schemas import TABLES
+from laggard.exporter.body import families as fam
+from laggard.exporter.body.samples import filled
+from laggard.tables.schema.schemas import TABLES
 from laggard.tables.sift import REASONS, SIFTED
 
 Failure: TypeAlias = Literal[

@@ -11,12 +11,12 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from laggard.escape import escape_label
-from laggard.exporter import families as fam
+from laggard.exporter.body import families as fam
+from laggard.exporter.body.samples import Labels, Value, filled, filled_states
 from laggard.exporter.collectors.state import known_state
-from laggard.exporter.samples import Labels, Value, filled, filled_states
 from laggard.exporter.snapshot import Snapshot
-from laggard.tables.batch_tables import APIS, GAP_REASONS, OUTCOMES, STAGES
 from laggard.tables.published import Batch
+from laggard.tables.schema.batch_tables import APIS, GAP_REASONS, OUTCOMES, STAGES
 from laggard.wire.errors import DEAD_LETTER_REASONS
 
 _BY_NAME: tuple[tuple[fam.Family, str, str, tuple[str, ...]], ...] = (

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from prometheus_client.core import Metric
 
 from laggard.escape import escape_label
-from laggard.exporter import families as fam
-from laggard.exporter.samples import SnapshotCollector, filled
+from laggard.exporter.body import families as fam
+from laggard.exporter.body.samples import SnapshotCollector, filled
 
 
 class PolicyCollector(SnapshotCollector):

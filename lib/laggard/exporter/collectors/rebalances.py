@@ -8,10 +8,10 @@ from itertools import accumulate
 from prometheus_client.core import Metric
 
 from laggard.escape import escape_label
-from laggard.exporter import families as fam
-from laggard.exporter.samples import SnapshotCollector, filled, filled_histogram
+from laggard.exporter.body import families as fam
+from laggard.exporter.body.samples import SnapshotCollector, filled, filled_histogram
 from laggard.exporter.snapshot import Row
-from laggard.rebalance.causes import CAUSES
+from laggard.rebalance.analytics.causes import CAUSES
 
 _SCALARS = (
     (fam.GROUP_GENERATIONS, "generations_total"),

@@ -7,8 +7,8 @@ from math import inf
 
 from prometheus_client.core import Metric
 
-from laggard.exporter import families as fam
-from laggard.exporter.samples import SnapshotCollector, Value, filled, filled_states
+from laggard.exporter.body import families as fam
+from laggard.exporter.body.samples import SnapshotCollector, Value, filled, filled_states
 
 _SCALARS = (
     (fam.GROUP_LAG_FLOOR, "floor_records"),

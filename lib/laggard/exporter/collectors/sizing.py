@@ -13,9 +13,9 @@ from prometheus_client.core import Metric
 from laggard.diagnosis.parameters import Policy
 from laggard.diagnosis.rules.registry import BLOCKS_SCALING
 from laggard.escape import escape_label
-from laggard.exporter import families as fam
+from laggard.exporter.body import families as fam
+from laggard.exporter.body.samples import Labels, SnapshotCollector, Value, filled, filled_states
 from laggard.exporter.desired import desired_consumers
-from laggard.exporter.samples import Labels, SnapshotCollector, Value, filled, filled_states
 from laggard.exporter.snapshot import Row, Snapshot
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from prometheus_client.core import Metric
 
 from laggard.escape import escape_label
-from laggard.exporter import families as fam
-from laggard.exporter.expiry import first_commits, offsets_expiry
-from laggard.exporter.samples import SnapshotCollector, filled, filled_states
+from laggard.exporter.body import families as fam
+from laggard.exporter.body.expiry import first_commits, offsets_expiry
+from laggard.exporter.body.samples import SnapshotCollector, filled, filled_states
 from laggard.exporter.snapshot import Row
 from laggard.rebalance.groups import generation_or_epoch
 

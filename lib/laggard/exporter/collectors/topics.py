@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from prometheus_client.core import Metric
 
-from laggard.exporter import families as fam
-from laggard.exporter.samples import SnapshotCollector, filled
+from laggard.exporter.body import families as fam
+from laggard.exporter.body.samples import SnapshotCollector, filled
 
 _SCALARS = (
     (fam.TOPIC_ARRIVAL, "arrival_rate"),

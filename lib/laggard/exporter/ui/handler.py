@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tornado.web import Finish, HTTPError
 
-from laggard.exporter.negotiate import wants_gzip
+from laggard.exporter.body.negotiate import wants_gzip
 from laggard.exporter.server import Handler
 from laggard.exporter.ui.files import UI, UI_PREFIX, ui_files
 

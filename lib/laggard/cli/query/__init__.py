@@ -1,0 +1,1 @@
+"""`laggard query`: SQL, named questions, ranges and notes on the answer."""

@@ -1,0 +1,1 @@
+"""`laggard report`: one HTML file."""

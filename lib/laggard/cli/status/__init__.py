@@ -1,0 +1,1 @@
+"""`laggard status`: groups as published and as evaluated, for other verbs too."""

@@ -1,0 +1,1 @@
+"""Numbers, times, names, tables and colours as the terminal shows them."""

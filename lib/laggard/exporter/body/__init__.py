@@ -1,0 +1,1 @@
+"""The body of a scrape: families, samples, formats, and the cap on its series."""

@@ -1,0 +1,1 @@
+"""Logical rebalances: cause, members, moved partitions, pauses and cost."""

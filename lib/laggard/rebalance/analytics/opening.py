@@ -1,0 +1,290 @@
+"""Logical rebalance from its first generation: values fixed at its begin, later additions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import chain
+
+from laggard.rebalance.analytics.pauses import PartitionPause, begin_pause
+from laggard.rebalance.analytics.state import OpenRebalance, RebalanceState, Standing
+from laggard.rebalance.analytics.times import (
+    find_start,
+    is_straggling,
+    longest_rebalance_timeout,
+    seconds_between,
+    sync_seconds,
+    was_waited_for,
+)
+from laggard.rebalance.assignors import TopicPartition
+from laggard.rebalance.facts import Commit, Generation, MemberFacts, PartitionFacts
+from laggard.rebalance.parameters import RebalanceParameters
+from laggard.rebalance.slots import compare_slots, name_slots, static_slots
+
+Partitions = Mapping[TopicPartition, PartitionFacts]
+
+
+def open_rebalance(
+    state: RebalanceState,
+    generation: Generation,
+    partitions: Partitions,
+    parameters: RebalanceParameters,
+) -> OpenRebalance:
+    """Return the rebalance that a generation begins."""
+    standing, previous_at = _standing(state, generation)
+    before = None if standing is None else standing.members
+    last_commits = _last_commits(
+        before or (), {place: facts.commit for place, facts in partitions.items()}
+    )
+    staying = last_commits.keys() & {member.member_id for member in generation.members}
+    start = find_start(
+        generation, before, previous_at, [last_commits[each] for each in staying], parameters
+    )
+    gaps = [
+        facts.commit_gap_p95_seconds
+        for facts in partitions.values()
+        if facts.commit_gap_p95_seconds is not None
+    ]
+    gap_p95 = max(gaps, default=None)
+    return OpenRebalance(
+        source_offset=generation.source_offset,
+        opened_at=generation.recorded_at,
+        last=generation,
+        generations=(generation.generation,),
+        before=standing,
+        start=start,
+        ended_at=generation.ended_at,
+        sync_seconds=sync_seconds(generation),
+        interrupted=0 if _is_first(generation) else _interrupted(generation),
+        live_read=generation.live_read,
+        is_complete=is_whole(generation, standing),
+        pauses=_begin_pauses(generation, standing, partitions),
+        commit_gap_p95_seconds=gap_p95,
+        straggler_slot=_straggler(
+            before or (), generation, start.join_seconds, gap_p95, last_commits, parameters
+        ),
+        flags=_flags(generation, is_skewed=start.high is None),
+    )
+
+
+def _standing(
+    state: RebalanceState, generation: Generation
+) -> tuple[Standing | None, datetime | None]:
+    """Find the roster to compare with, and the end of the rebalance behind it; None: unknown."""
+    standing = state.standing
+    if standing is not None and standing.generation_kind == generation.generation_kind:
+        return standing, standing.ended_at
+    if not _is_first(generation):
+        return None, None  # the slots of two protocols have nothing in common
+    empty = Standing(
+        generation.generation_kind, 0, (), None, generation.recorded_at, is_complete=True
+    )
+    return empty, None
+
+
+def _interrupted(generation: Generation) -> int | None:
+    """Count rounds before it that never got to an assignment, by the numbers that no record has."""
+    return None if generation.generation_gap is None else generation.generation_gap - 1
+
+
+def add_generation(
+    rebalance: OpenRebalance, generation: Generation, parameters: RebalanceParameters
+) -> OpenRebalance:
+    """Return the rebalance with one more generation.
+
+    Members that must rejoin do so at the end of the generation before.
+    """
+    before = rebalance.last.members
+    join = seconds_between(generation.state_timestamp, rebalance.ended_at)
+    last_commits = _last_commits(before, {pause.place: pause.newest for pause in rebalance.pauses})
+    straggler = rebalance.straggler_slot or _straggler(
+        before, generation, join, rebalance.commit_gap_p95_seconds, last_commits, parameters
+    )
+    gap = generation.generation_gap
+    flags = _flags(generation, is_skewed=generation.state_timestamp is None)
+    interrupted = None
+    if gap is not None and rebalance.interrupted is not None:
+        interrupted = rebalance.interrupted + gap - 1
+    return replace(
+        rebalance,
+        last=generation,
+        generations=(*rebalance.generations, generation.generation),
+        ended_at=generation.ended_at,
+        sync_seconds=_add_sync(rebalance, generation),
+        interrupted=interrupted,
+        live_read=rebalance.live_read and generation.live_read,
+        is_complete=is_whole(generation, rebalance.before),
+        pauses=tuple(
+            pause.going_on(
+                rebalance.ended_at if generation.rebalance_mode == "eager" else None,
+                generation.recorded_at,
+            )
+            for pause in rebalance.pauses
+        ),
+        straggler_slot=straggler,
+        flags=tuple(dict.fromkeys([*rebalance.flags, *flags])),
+        absent=tuple(sorted({*rebalance.absent, *_absent(rebalance)})),
+        has_guests=rebalance.has_guests or _has_guests(rebalance),
+    )
+
+
+def _has_guests(rebalance: OpenRebalance) -> bool:
+    """Return True if the newest generation has a member that was not there before the rebalance."""
+    if rebalance.before is None:
+        return False
+    last = rebalance.last
+    return bool(
+        compare_slots(rebalance.before.members, last.members, by_member_id=last.by_member_id).joined
+    )
+
+
+def _absent(rebalance: OpenRebalance) -> set[str]:
+    """Return static members that the newest generation lacks.
+
+    A member restarted in time is in all generations (KIP-345, KIP-848).
+    """
+    before = () if rebalance.before is None else rebalance.before.members
+    return static_slots(before) - static_slots(rebalance.last.members)
+
+
+def _is_first(generation: Generation) -> bool:
+    """Return True if no generation was recorded before: the first members get number 1."""
+    return generation.live_read and generation.generation == 1 and generation.generation_gap is None
+
+
+def _add_sync(rebalance: OpenRebalance, generation: Generation) -> float | None:
+    """Sync phases so far; a generation without members has none."""
+    if generation.kind == "empty":
+        return rebalance.sync_seconds
+    sync, begins_here = (
+        sync_seconds(generation),
+        rebalance.last.kind == "empty" and len(rebalance.generations) == 1,
+    )
+    if sync is None or begins_here:
+        return sync
+    return None if rebalance.sync_seconds is None else rebalance.sync_seconds + sync
+
+
+def is_whole(generation: Generation, before: Standing | None) -> bool:
+    """Return True if every partition that was taken from a member has a new owner.
+
+    Only a cooperative generation can leave that to the next one; a partition that nobody ever had
+    is another matter.
+    """
+    members = generation.members
+    if (
+        generation.rebalance_mode != "cooperative"
+        or not members
+        or any(each.assigned is None for each in members)
+    ):
+        return True
+    taken = _taken(members, () if before is None else before.members)
+    return not generation.partitions_unassigned if taken is None else _are_given(members, taken)
+
+
+def _taken(
+    members: Iterable[MemberFacts], before: Iterable[MemberFacts]
+) -> set[TopicPartition] | None:
+    """Return partitions that members are to revoke, or had before; None if nothing is known."""
+    taken = [*(each.pending_revocation for each in members), *(each.assigned for each in before)]
+    known = [places for places in taken if places is not None]
+    return {*chain.from_iterable(known)} if known else None
+
+
+def _are_given(members: Sequence[MemberFacts], places: set[TopicPartition]) -> bool:
+    """Return True if every partition has an owner, or is of a topic without a subscriber."""
+    wanted = {topic for each in members for topic in each.topics or ()}
+    given = {place for each in members for place in each.assigned or ()}
+    return all(place in given or place[0] not in wanted for place in places)
+
+
+def _begin_pauses(
+    generation: Generation, standing: Standing | None, partitions: Partitions
+) -> tuple[PartitionPause, ...]:
+    """Return pauses of partitions that were read and are not given up for good.
+
+    There are none for history and empty groups.
+    """
+    if not generation.live_read or standing is None or not standing.members:
+        return ()
+    places = {place for member in standing.members for place in member.assigned or ()}
+    if any(member.assigned is None for member in standing.members):
+        places |= partitions.keys()
+    none, still = PartitionFacts(), sorted(_wanted(places, generation))
+    return tuple(
+        begin_pause(place, partitions.get(place, none), generation.recorded_at) for place in still
+    )
+
+
+def _wanted(places: set[TopicPartition], generation: Generation) -> set[TopicPartition]:
+    """Keep partitions of subscribed topics; the others do not pause, they end."""
+    topics = [member.topics for member in generation.members]
+    if not topics or None in topics:
+        return places
+    wanted = {topic for each in topics for topic in each or ()}
+    return {place for place in places if place[0] in wanted}
+
+
+def _last_commits(
+    members: Iterable[MemberFacts], newest: Mapping[TopicPartition, Commit | None]
+) -> dict[str, datetime]:
+    """Return the time of each member's newest commit, if any.
+
+    `newest` has the newest commits of the partitions.
+    """
+    found = {}
+    for member in members:
+        commits = [newest.get(place) for place in member.assigned or ()]
+        if times := [commit.at for commit in commits if commit is not None]:
+            found[member.member_id] = max(times)
+    return found
+
+
+def _straggler(
+    before: Sequence[MemberFacts],
+    generation: Generation,
+    join_seconds: float | None,
+    gap_p95: float | None,
+    last_commits: Mapping[str, datetime],
+    parameters: RebalanceParameters,
+) -> str | None:
+    """Return the slot that the join phase waited for in vain.
+
+    Of several slots, return the one silent for longest.
+    """
+    if not generation.live_read or generation.generation_kind == "epoch":
+        return None
+    timeout = longest_rebalance_timeout(before)
+    if (
+        join_seconds is None
+        or timeout is None
+        or join_seconds < parameters.straggler_share * timeout
+    ):
+        return None
+    slot, since = _longest_silent(before, generation, last_commits)
+    silence = seconds_between(generation.state_timestamp, since)
+    is_found = is_straggling(join_seconds, timeout, gap_p95, parameters) or was_waited_for(
+        join_seconds, silence, timeout, gap_p95, parameters
+    )
+    return slot if is_found else None
+
+
+def _longest_silent(
+    before: Sequence[MemberFacts], generation: Generation, last_commits: Mapping[str, datetime]
+) -> tuple[str | None, datetime | None]:
+    """Return the slot of the longest-silent member that left, and its last commit, if any."""
+    slot_of = name_slots(before, by_member_id=False)
+    missing = set(compare_slots(before, generation.members, by_member_id=False).left)
+    never = datetime.min.replace(tzinfo=generation.recorded_at.tzinfo)
+    silent = [(last_commits.get(each.member_id, never), slot_of[each.member_id]) for each in before]
+    since, slot = min((each for each in silent if each[1] in missing), default=(never, None))
+    return slot, None if since == never else since
+
+
+def _flags(generation: Generation, *, is_skewed: bool) -> tuple[str, ...]:
+    flags = [] if generation.live_read else ["bootstrap"]
+    if is_skewed and generation.generation_kind == "classic" and generation.kind == "sync":
+        is_old = generation.record_version is not None and generation.record_version < 2
+        flags.append("old_record" if is_old else "skew")
+    return tuple(flags)

@@ -1,0 +1,231 @@
+"""Records of classic groups, folded singly: a generation, or a static member's return in one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from laggard.lag.arrays import to_moment
+from laggard.rebalance.facts import Generation, Identity, to_member
+from laggard.rebalance.membership.folded import Folded, Folding
+from laggard.rebalance.membership.group_facts import imbalance
+from laggard.rebalance.membership.history import History, Row, Step, assigned_places, distance
+from laggard.rebalance.parameters import DEFAULTS
+from laggard.rebalance.slots import SlotChanges, compare_slots, name_slots, slot_columns
+
+# group.initial.rebalance.delay.ms: an empty group waits so long for more members
+INITIAL_DELAY = timedelta(seconds=DEFAULTS.initial_delay_seconds)
+_OF_GENERATION = (
+    "state_timestamp", "generation_gap", "assignor", "rebalance_mode", "leader", "record_version",
+    "partitions_unassigned",
+)  # fmt: skip
+_AS_DESCRIBED = (
+    "kind", "generation", "protocol_type", "assignor", "rebalance_mode", "leader", "member_count",
+    "static_count",
+)  # fmt: skip
+_IDENTITY = ("member_id", "group_instance_id", "client_id", "client_host")
+
+
+def fold_classic(work: Folding, step: Step) -> None:
+    """Fold one described record (`describe_generation`)."""
+    record, found, history = step.record, step.found, step.history
+    place = history.place(work.group, "classic", record)
+    if found["kind"] == "tombstone":
+        _end(work, place, history)
+        return
+    state = work.begin("classic")
+    if _is_downgrade(state, found):
+        found["kind"] = "downgrade"
+    members = [Identity(*(row[name] for name in _IDENTITY)) for row in found["member_rows"]]
+    gap = distance(found["generation"], state.generation)
+    # same generation: no rebalance took place
+    is_replacement = gap == 0 and found["kind"] == "sync"
+    slot_of = name_slots(members, by_member_id=False)
+    row = place | _generation(state, found, members, slot_of, record, history)
+    # compaction removes records of the past
+    row["generation_gap"] = gap if history.tick.is_caught_up else None
+    replaced = _replaced(state.roster, members)
+    if is_replacement:
+        history.replacements.append(
+            place | _replacement(next(iter(replaced), None), found["member_rows"], slot_of)
+        )
+    else:
+        history.generations.append(row)
+    history.add_fact(work.group, record["source_offset"], _fact(row, found))
+    place |= {"generation": found["generation"], "status": found["status"]}
+    history.members += [
+        place
+        | row
+        | {"slot": slot_of[row["member_id"]], "replaced_member_id": replaced.get(row["member_id"])}
+        for row in found["member_rows"]
+    ]
+    work.generations_total += int(found["kind"] in ("sync", "empty") and not is_replacement)
+    state.generation, state.roster, state.record_timestamp = (
+        found["generation"],
+        members,
+        record["record_timestamp"],
+    )
+    state.was_type = state.was_number = None
+    work.classic = _facts(found)
+
+
+def _replacement(member_id: str | None, members: Sequence[Row], slot_of: Mapping[str, str]) -> Row:
+    """Return columns about a static member that took over from itself under a new member id."""
+    row: Row = next((each for each in members if each["member_id"] == member_id), {})
+    return {
+        "member_id": member_id,
+        "slot": slot_of.get(member_id or ""),
+        "held": row.get("assigned"),
+        "session_timeout_ms": row.get("session_timeout_ms"),
+    }
+
+
+def _end(work: Folding, place: Row, history: History) -> None:
+    state = work.state
+    if state.group_type not in (None, "classic"):
+        return  # it clears up after a group that has long gone on under another protocol
+    if state.was_type != "classic":
+        columns = {
+            "kind": "tombstone",
+            "group_type": "classic",
+            "status": "ok",
+            "live_read": history.tick.is_caught_up,
+        }
+        history.generations.append(place | columns)
+        history.add_fact(
+            work.group,
+            place["source_offset"],
+            _fact(place | columns | {"generation": state.generation or 0}),
+        )
+    if state.group_type is not None:
+        work.end(state.generation)
+
+
+def _fact(row: Mapping[str, Any], found: Mapping[str, Any] | None = None) -> Generation:
+    """Return a row of `generations` with its members, for the analytics."""
+    return Generation(
+        generation_kind="classic",
+        kind=row["kind"],
+        generation=row["generation"],
+        source_offset=row["source_offset"],
+        recorded_at=row["record_timestamp"],
+        live_read=row["live_read"],
+        members=tuple(to_member(each) for each in found["member_rows"]) if found else (),
+        **{name: row.get(name) for name in _OF_GENERATION},
+    )
+
+
+def _is_downgrade(state: Folded, found: Mapping[str, Any]) -> bool:
+    """Return True if this first classic generation follows a modern group's last epoch.
+
+    The last epoch of the group is the first generation of the classic one.
+    """
+    is_same = state.was_type not in (None, "classic") and state.was_number == found["generation"]
+    return is_same and bool(state.roster) and found["kind"] == "sync"
+
+
+def _generation(
+    state: Folded,
+    found: Mapping[str, Any],
+    members: list[Identity],
+    slot_of: Mapping[str, str],
+    record: Row,
+    history: History,
+) -> Row:
+    is_live = history.tick.is_caught_up
+    state_timestamp = to_moment(found["state_timestamp_ms"])
+    recorded = state.record_timestamp
+    is_skewed = state_timestamp is not None and recorded is not None and state_timestamp < recorded
+    if is_skewed:  # a coordinator that took over may state a time of long before the rebalance
+        state_timestamp = None
+    sync = None
+    if state_timestamp is not None:
+        sync = (record["record_timestamp"] - state_timestamp).total_seconds()
+    # a clock that was set back would give a negative duration: then it is not known
+    if found["kind"] != "sync" or (sync is not None and sync < 0):
+        sync = None
+    return {
+        **{name: found[name] for name in _AS_DESCRIBED},
+        "group_type": "classic",
+        "status": "partial" if is_skewed else found["status"],
+        "leader_slot": slot_of.get(found["leader"] or ""),
+        "started_low": _started_low(state, found, state_timestamp),
+        "state_timestamp": state_timestamp,
+        "sync_seconds": sync,
+        **slot_columns(_changes(state, found, members, is_live=is_live)),
+        "record_version": record["record_version"],
+        "live_read": is_live,
+        **_spread(found, history, is_live=is_live),
+    }
+
+
+def _changes(
+    state: Folded, found: Mapping[str, Any], members: list[Identity], *, is_live: bool
+) -> SlotChanges | None:
+    roster = [] if state.was_type is not None else state.roster
+    # slots of a modern group are named otherwise
+    if not is_live or roster is None or found["kind"] == "downgrade":
+        return None
+    return compare_slots(roster, members, by_member_id=False)
+
+
+def _started_low(
+    state: Folded, found: Mapping[str, Any], state_timestamp: datetime | None
+) -> datetime | None:
+    """Return the earliest possible start of the rebalance.
+
+    A join phase is no longer than its timeout.
+    """
+    if state_timestamp is None or found["kind"] != "sync":
+        return None
+    longest = max(
+        row["rebalance_timeout_ms"] or row["session_timeout_ms"] for row in found["member_rows"]
+    )
+    low = (
+        state_timestamp
+        - timedelta(milliseconds=max(0, longest))
+        - (INITIAL_DELAY if not state.roster else timedelta())
+    )
+    return low if state.record_timestamp is None else max(low, state.record_timestamp)
+
+
+def _spread(found: Mapping[str, Any], history: History, *, is_live: bool) -> Row:
+    """Count partitions with an owner, and without one by the poll; only live, as topics grow."""
+    if found["kind"] not in ("sync", "downgrade") or found["topics"] is None:
+        return {}
+    assigned = assigned_places(found["member_rows"])
+    unassigned = history.topics.unassigned(found["topics"], assigned) if is_live else None
+    return {"partitions_assigned": len(assigned), "partitions_unassigned": unassigned}
+
+
+def _replaced(before: list[Identity] | None, now: list[Identity]) -> dict[str, str]:
+    """Return a dict from new member id to the old one of the same instance id."""
+    old = {
+        each.group_instance_id: each.member_id
+        for each in before or ()
+        if each.group_instance_id is not None
+    }
+    return {
+        each.member_id: old[each.group_instance_id]
+        for each in now
+        if each.group_instance_id in old and old[each.group_instance_id] != each.member_id
+    }
+
+
+def _facts(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `group_status` columns of a classic group.
+
+    On loading, the broker tells Stable from Empty likewise.
+    """
+    names = ("protocol_type", "assignor", "rebalance_mode", "generation", "idle_members", "topics")
+    held = [row["assigned"] for row in found["member_rows"]]
+    record_state = "Stable" if found["member_count"] else "Empty"
+    return {
+        "group_type": "classic",
+        **{name: found[name] for name in names},
+        "members": found["member_count"],
+        "static_members": found["static_count"],
+        "assignment_imbalance": None if None in held else imbalance(map(len, held)),
+        "record_state": record_state,
+    }

@@ -1,0 +1,179 @@
+"""Groups as coordinators describe them, where the offsets topic is not read.
+
+That is with `cluster.source = "admin"`.
+
+A description is a state and no history: it has no generation number of a classic group, and does
+not say when a rebalance began. So nothing here makes rows of `generations`, `group_members` or
+`rebalances`.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from laggard.lag.tick import Tick
+from laggard.rebalance.facts import Identity
+from laggard.rebalance.membership.folded import Folded, Member
+from laggard.rebalance.membership.generations import describe_generation
+from laggard.rebalance.membership.group_facts import KEPT, imbalance
+from laggard.rebalance.membership.history import History
+from laggard.rebalance.membership.records import Known
+from laggard.rebalance.topics import Topics
+
+Row = Mapping[str, Any]
+_IDENTITY = ("member_id", "group_instance_id", "client_id", "client_host")
+_NOT_ASKED = {"session_timeout": None, "rebalance_timeout": -1}
+
+
+def describe_classic(answer: Row) -> dict[str, Any]:
+    """Describe one group of a DescribeGroups response (as a dict).
+
+    Its members have the blobs of the group's record, so they are read as those are; they are empty
+    unless the group is Stable, and then topics and assignments are unknown.
+    """
+    members = [
+        {**{name: member.get(name) for name in _IDENTITY}, **_NOT_ASKED}
+        | {
+            "subscription": member["member_metadata"] or b"",
+            "assignment": member["member_assignment"] or b"",
+        }
+        for member in answer["members"]
+    ]
+    found = describe_generation(
+        {
+            "protocol_type": answer["protocol_type"] or "",
+            "protocol": answer["protocol_data"] or None,
+            "generation": None,
+            "leader": None,
+            "current_state_timestamp": -1,
+            "members": members,
+        }
+    )
+    return {
+        "group_type": "classic",
+        "protocol_type": found["protocol_type"],
+        "assignor": found["assignor"],
+        "rebalance_mode": found["rebalance_mode"],
+        "topics": found["topics"],
+        "members": [
+            {name: row[name] for name in (*_IDENTITY, "assigned")} for row in found["member_rows"]
+        ],
+    }
+
+
+def describe_consumer(answer: Row) -> dict[str, Any]:
+    """Describe one group of a ConsumerGroupDescribe response (KIP-848)."""
+    members = answer["members"]
+    assignor = (answer["assignor_name"] or None) if members else None
+    topics = None
+    if not any(member["subscribed_topic_regex"] for member in members):
+        topics = sorted({name for each in members for name in each["subscribed_topic_names"]})
+    return {
+        "group_type": "consumer",
+        "protocol_type": "consumer",
+        "assignor": assignor,
+        "rebalance_mode": "incremental" if members else None,
+        "group_epoch": answer["group_epoch"],
+        "assignment_epoch": answer["assignment_epoch"],
+        "topics": topics,
+        "members": list(map(_describe_member, members)),
+    }
+
+
+def _describe_member(member: Row) -> dict[str, Any]:
+    return {
+        "member_id": member["member_id"],
+        "group_instance_id": member["instance_id"],
+        "client_id": member["client_id"],
+        "client_host": member["client_host"],
+        "assigned": [
+            {"topic": each["topic_name"], "partition": partition}
+            for each in member["assignment"]["topic_partitions"]
+            for partition in each["partitions"]
+        ],
+    }
+
+
+def take_descriptions(
+    known: Mapping[str, dict[str, Any]],
+    described: Mapping[str, str],
+    gone: Collection[str],
+    topics: Topics,
+    tick: Tick,
+) -> Known:
+    """Return groups after a poll.
+
+    `known`: columns `KEPT` so far. `described`: descriptions as JSON, by group.
+
+    A group that is not described stays as it was known; what is unchanged is not taken again.
+    """
+    facts = {group: dict(found) for group, found in known.items() if group not in gone}
+    folded: dict[str, dict[str, Any] | None] = {}
+    for group, text in described.items():
+        before, number = facts.get(group, {}), zlib.crc32(text.encode())
+        if before.get("group_record_offset") != number:
+            found = json.loads(text)
+            facts[group] = _facts(found, before) | {"group_record_offset": number}
+            folded[group] = _folded(found).to_row()
+    return Known(facts, folded, History(tick, topics))
+
+
+def _facts(found: Row, before: Row) -> dict[str, Any]:
+    # nobody ever joined: its offsets are all there is
+    if not found["members"] and not found["protocol_type"]:
+        return {**dict.fromkeys(KEPT), "is_held": False}
+    members, held = found["members"], [each["assigned"] for each in found["members"]]
+    balance: dict[str, Any] = {}
+    if None not in held and found["topics"] is not None:
+        balance = {
+            "idle_members": held.count([]),
+            "assignment_imbalance": imbalance(map(len, held)),
+        }
+    names = (
+        "group_type",
+        "protocol_type",
+        "assignor",
+        "rebalance_mode",
+        "group_epoch",
+        "assignment_epoch",
+    )
+    return {
+        **dict.fromkeys(KEPT),
+        **{name: found.get(name) for name in names},
+        "members": len(members),
+        "static_members": sum(each["group_instance_id"] is not None for each in members),
+        **balance,
+        # in a rebalance nothing is said of them: they stay what they were
+        "topics": before.get("topics") if found["topics"] is None and members else found["topics"],
+        "is_held": False,
+    }
+
+
+def _folded(found: Row) -> Folded:
+    """Return the group with its members and partitions; a topic's name stands for its id too."""
+    members = {
+        each["member_id"]: Member(
+            **{name: each[name] for name in _IDENTITY}, assigned=_by_topic(each["assigned"])
+        )
+        for each in found["members"]
+    }
+    names = {place["topic"] for each in found["members"] for place in each["assigned"] or ()}
+    return Folded(
+        group_type=found["group_type"],
+        assignment_epoch=found.get("assignment_epoch"),
+        members=members,
+        roster=[Identity(*(each[name] for name in _IDENTITY)) for each in found["members"]],
+        topic_names={name: name for name in names},
+    )
+
+
+def _by_topic(places: Iterable[Row] | None) -> list[dict[str, Any]] | None:
+    if places is None:
+        return None
+    by_topic: dict[str, list[int]] = {}
+    for place in places:
+        by_topic.setdefault(place["topic"], []).append(place["partition"])
+    return [{"source": topic, "partitions": partitions} for topic, partitions in by_topic.items()]

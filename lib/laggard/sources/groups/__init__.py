@@ -1,0 +1,1 @@
+"""Groups asked of their coordinators, and groups that ended unseen."""

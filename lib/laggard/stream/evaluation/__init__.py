@@ -1,0 +1,1 @@
+"""The second query: closed windows read, evaluated and written, live or again."""

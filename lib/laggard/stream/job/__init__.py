@@ -1,0 +1,1 @@
+"""The life of the job: start, query, batches, checkpoint, JVM, heartbeat, stop."""

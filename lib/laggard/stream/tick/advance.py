@@ -1,0 +1,230 @@
+"""One tick: what was known plus what a batch brought gives what is known now, and rows of history.
+
+A pure function of plain values: the stream, a replay over history and a test call the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laggard.config.policy import READ_COMMITTED, Policies
+from laggard.lag.flows import partition_outcomes
+from laggard.lag.isolation import readable_ends
+from laggard.lag.late import Probed, find_probes
+from laggard.lag.merged import Merged, forget_truncated, merge
+from laggard.lag.overtaken import at_window_end
+from laggard.lag.positions import ADVANCE_FAILED, advance_positions
+from laggard.lag.shifted import on_the_clock
+from laggard.lag.tick import Tick
+from laggard.lag.windows import close_windows, in_a_window
+from laggard.rebalance.analytics.absences import absence_seconds
+from laggard.rebalance.analytics.closing import rebalance_rows
+from laggard.rebalance.groups import Listing, group_rows, sum_partitions
+from laggard.rebalance.membership.described import take_descriptions
+from laggard.rebalance.membership.group_facts import KEPT
+from laggard.rebalance.membership.owners import find_owners
+from laggard.rebalance.membership.records import fold_records, touched_groups
+from laggard.rebalance.parameters import DEFAULTS, RebalanceParameters
+from laggard.rebalance.topics import Topics
+from laggard.sources.snapshot import PROBES
+from laggard.stream.tick import events
+from laggard.stream.tick.decoded import Batch
+from laggard.stream.tick.group_history import group_history
+from laggard.stream.tick.group_status import Changed, column_of, finish_group_status
+from laggard.stream.tick.skips import find_skips
+from laggard.tables.arrow import arrow_schema, to_arrow
+from laggard.tables.schema import schemas
+
+_OF_STATE = ("group_state", "state_source")
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """Answers of the brokers in the tick's poll."""
+
+    positions: pa.Table
+    listing: Listing
+    probes: pa.Table = field(default_factory=PROBES.empty_table)
+
+
+def advance(
+    partition_status: pa.Table,
+    group_status: pa.Table,
+    batch: Batch,
+    poll: Poll,
+    tick: Tick,
+    policies: Policies | None = None,
+    limits: RebalanceParameters = DEFAULTS,
+) -> dict[str, pa.Table]:
+    """Return rows per table; the status tables are complete, the others are rows to append."""
+    partition_status = forget_truncated(partition_status, tick)
+    ticked = partition_status  # windows end as their last tick left them
+    partition_status = on_the_clock(partition_status, tick.shift)
+    of_answers = ("error",) if tick.polls_commits else ()
+    kept = group_status.select(["group", *KEPT, *_OF_STATE, *of_answers]).to_pylist()
+    facts_before = {row["group"]: _without_truncated(row, tick) for row in kept}
+    folded_before = column_of(group_status, "folded", touched_groups(facts_before, batch.records))
+    topics = Topics(poll.positions, partition_status)
+    answers, listing = batch.answers, poll.listing
+    if tick.polls_commits:
+        known = take_descriptions(facts_before, answers.described, answers.gone, topics, tick)
+        answers = replace(answers, errors={**_lasting_errors(facts_before), **answers.errors})
+        listing = replace(listing, errors=answers.errors)
+    else:
+        newest_at = column_of(
+            group_status, "generation_at", [row["group"] for row in batch.records]
+        )
+        known = fold_records(facts_before, folded_before, batch.records, topics, tick, newest_at)
+    facts, history = known.facts, known.history
+    merged = merge(
+        partition_status,
+        batch.commits,
+        poll.positions,
+        _subscribed(facts),
+        batch.room,
+        batch.refused,
+    )
+    merged = _with_readable_ends(merged, policies, tick)
+    probed = _probed(merged.keys, poll, policies, tick)
+    partitions, changes = advance_positions(
+        merged,
+        tick,
+        arrow_schema(schemas.PARTITION_STATUS),
+        probed,
+        answers.errors,
+        answers.withheld,
+    )
+    living = partitions.filter(pc.invert(merged.is_retired))
+    sums = sum_partitions(living)
+    groups_now = group_rows(facts_before, facts, sums, listing, tick, batch.refused, merged.refused)
+    # between two polls members may have come and gone: their reading is no skip
+    empty = {} if tick.polls_commits else _empty(facts_before, batch.records)
+    skipped_to = find_skips(merged, partitions, empty, tick, limits)
+    # which of them an earlier tick has recorded is not known of offsets that were deleted since
+    rewinds = []
+    if not tick.rereads:
+        rewinds = events.new_rewinds(batch.rewinds, partition_status, partitions)
+    changed = Changed(
+        group_status=group_status,
+        partition_status=(partition_status, partitions),
+        batch=batch,
+        known=known,
+        rewinds=rewinds,
+        flows=changes["flows"],
+        gaps=changes["gaps"],
+        outcomes=partition_outcomes(partitions, pc.is_valid(skipped_to), tick),
+        polled_topics=poll.positions["topic"].unique(),
+        grown=events.grown_topics(merged, partition_status, facts_before)
+        if tick.has_history
+        else {},
+        limits=limits,
+    )
+    groups, closed = finish_group_status(to_arrow(schemas.GROUP_STATUS, groups_now), changed, tick)
+    ended = (
+        at_window_end(ticked, changes["overtaken"])
+        if tick.closes_windows
+        else merged.before.filter(merged.is_retired)
+    )
+    ended = in_a_window(ended)
+    owners = find_owners(ended, group_status, topics)
+    happened: list[dict[str, Any]] = []
+    away = absence_seconds(history.replacements, partition_status, batch.edges, limits)
+    if tick.has_history:  # what is first seen while reading the past is not an event of now
+        happened = [
+            *events.partition_events(
+                merged, partitions, {**changes, "skipped_to": skipped_to}, tick
+            ),
+            *events.life_events(facts_before, groups_now, answers.new, tick),
+            *events.change_events(group_status, groups, tick),
+            *events.growth_events(changed.grown, tick),
+            *events.record_events(changed.rewinds, history, away, tick),
+            *events.expiry_events(closed, tick),
+        ]
+    return {
+        "partition_status": living,
+        "group_status": groups,
+        "group_history": group_history(group_status, topics, tick),
+        "lag_windows": close_windows(ended, owners, tick, arrow_schema(schemas.LAG_WINDOWS)),
+        "generations": to_arrow(schemas.GENERATIONS, history.generations),
+        "group_members": to_arrow(schemas.GROUP_MEMBERS, history.members),
+        "rebalances": to_arrow(schemas.REBALANCES, rebalance_rows(closed, tick)),
+        "group_events": to_arrow(schemas.GROUP_EVENTS, happened),
+    }
+
+
+def _without_truncated(row: dict[str, Any], tick: Tick) -> dict[str, Any]:
+    """Return a group's columns.
+
+    If the offsets topic lost its newest record, the next one counts at any offset.
+    """
+    log_end, offset = (
+        dict(tick.truncated_partitions).get(row["offsets_partition"]),
+        row["group_record_offset"],
+    )
+    is_lost = log_end is not None and offset is not None and offset >= log_end
+    return row | {"group_record_offset": None} if is_lost else row
+
+
+def _with_readable_ends(merged: Merged, policies: Policies | None, tick: Tick) -> Merged:
+    """Add the readable ends of groups whose policy declares to read committed records only."""
+    if policies is None or not policies.reads_committed(tick.cluster):
+        return merged
+    of = {
+        name: policies.of(tick.cluster, name, tick.now)
+        for name in set(merged.keys["group"].to_pylist())
+    }
+    return readable_ends(
+        merged, {name for name, policy in of.items() if policy.isolation == READ_COMMITTED}
+    )
+
+
+def _lasting_errors(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return errors of the groups' newest answers.
+
+    They say why the groups are unknown until the next answer.
+    """
+    found = {group: row["error"] for group, row in groups.items()}
+    return {group: error for group, error in found.items() if error not in (None, ADVANCE_FAILED)}
+
+
+def _probed(keys: pa.Table, poll: Poll, policies: Policies | None, tick: Tick) -> Probed | None:
+    """Return each row's probe by its group's service level; planned maintenance suspends it."""
+    if policies is None or not poll.probes.num_rows:
+        return None
+    declared = {
+        name: policies.of(tick.cluster, name, tick.now) for name in set(keys["group"].to_pylist())
+    }
+    levels = {
+        name: 0.0 if each.in_maintenance else each.slo_time_lag_seconds
+        for name, each in declared.items()
+    }
+    return find_probes(keys, levels, poll.probes)
+
+
+def _empty(
+    groups: Mapping[str, Mapping[str, Any]], records: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return groups without members, with the time of the first of their records."""
+    first = {row["group"]: row["record_timestamp"] for row in reversed(records)}
+    return {group: first.get(group) for group, found in groups.items() if found.get("members") == 0}
+
+
+def _subscribed(facts: Mapping[str, Mapping[str, Any]]) -> pa.Table:
+    pairs = [
+        (group, topic)
+        for group, found in facts.items()
+        # it never commits: its progress is in another topic (KIP-932)
+        if found.get("group_type") != "share"
+        for topic in found.get("topics") or ()
+    ]
+    return pa.table(
+        {
+            "group": pa.array([pair[0] for pair in pairs], pa.string()),
+            "topic": pa.array([pair[1] for pair in pairs], pa.string()),
+        }
+    )

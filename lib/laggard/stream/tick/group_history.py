@@ -1,0 +1,105 @@
+"""Rows of `group_history`: each group as its last tick in a window left it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laggard.lag.arrays import TIMESTAMP, both, build, differ, repeat, seconds_between, when, where
+from laggard.lag.tick import Tick
+from laggard.rebalance.topics import Topics
+from laggard.tables.arrow import arrow_schema
+from laggard.tables.schema.schemas import GROUP_HISTORY
+
+SECONDS = pa.map_(pa.string(), pa.float64())
+_COUNTS = pa.map_(pa.string(), pa.int32())
+_Pairs = list[tuple[str, float]]
+
+
+def add_state_seconds(prior: pa.Table, tick: Tick) -> pa.Array:
+    """Return the column window_state_seconds: how long each state has lasted in the window so far.
+
+    `prior`: rows of `group_status` at the tick before. A state lasts from the tick that saw it to
+    the next one; what came before the window before, or while catching up, was not seen.
+    """
+    start = repeat(tick.window_start, TIMESTAMP, prior.num_rows)
+    follows = pc.greater_equal(
+        prior["sampled_at"], repeat(tick.window_start - tick.window, TIMESTAMP, prior.num_rows)
+    )
+    is_seen = both(follows, differ(prior["status"], "stale"), pa.scalar(tick.is_caught_up))
+    continues = pc.greater_equal(prior["sampled_at"], start)
+    now = repeat(tick.now, TIMESTAMP, prior.num_rows)
+    seconds = seconds_between(now, when(continues, prior["sampled_at"], start))
+    columns = (
+        where(continues, prior["window_state_seconds"]),
+        prior["group_state"],
+        where(is_seen, seconds),
+    )
+    return pa.array(
+        [_added(*each) for each in zip(*(each.to_pylist() for each in columns), strict=True)],
+        SECONDS,
+    )
+
+
+def group_history(groups: pa.Table, topics: Topics, tick: Tick) -> pa.Table:
+    """Return rows for the ended window, from `group_status` at its last tick.
+
+    There are none for a group not read live.
+    """
+    groups = groups.filter(
+        both(differ(groups["status"], "stale"), pc.is_valid(groups["watched_since"]))
+    )
+    schema = arrow_schema(GROUP_HISTORY)
+    if not tick.closes_windows or not groups.num_rows:
+        return schema.empty_table()
+    window_us = tick.window_seconds * 1_000_000
+    sampled_us = pc.cast(groups["sampled_at"], pa.int64()).to_numpy()
+    start_us = sampled_us // window_us * window_us
+    start, end = (
+        pa.array(each.astype(np.int64), TIMESTAMP) for each in (start_us, start_us + window_us)
+    )
+    rest = (start_us + window_us - sampled_us) / 1e6
+    lasted = zip(
+        groups["window_state_seconds"].to_pylist(),
+        groups["group_state"].to_pylist(),
+        rest,
+        strict=True,
+    )
+    columns: dict[str, Any] = {name: groups[name] for name in groups.column_names} | {
+        "date": pc.cast(start, pa.date32()),
+        "window_start": start,
+        "window_end": end,
+        "batch_id": repeat(tick.batch_id, pa.int64(), groups.num_rows),
+        **_places(groups),
+        "state_seconds": pa.array([_added(*each) for each in lasted], SECONDS),
+        "topic_partitions": pa.array(
+            [_partitions(each, topics) for each in groups["topics"].to_pylist()], _COUNTS
+        ),
+    }
+    return build(schema, columns)
+
+
+def _places(groups: pa.Table) -> dict[str, pa.ChunkedArray]:
+    """Return the record times of the newest generation's rows.
+
+    They come from its records if an older job wrote the group.
+    """
+    paths = (["epoch", "record_timestamp"], ["record_timestamp"])
+    folded = [pc.struct_field(groups["folded"], path) for path in paths]
+    return {name: pc.coalesce(groups[name], *folded) for name in ("generation_at", "roster_at")}
+
+
+def _added(before: _Pairs | None, state: str | None, seconds: float | None) -> _Pairs:
+    found = dict(before or ())
+    if state is not None and seconds is not None:
+        found[state] = found.get(state, 0.0) + float(seconds)
+    return sorted(found.items())
+
+
+def _partitions(wanted: list[str] | None, topics: Topics) -> list[tuple[str, int]] | None:
+    known: Mapping[str, int] = topics.partitions
+    return None if wanted is None else [(topic, known[topic]) for topic in wanted if topic in known]
