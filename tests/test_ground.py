@@ -15,6 +15,7 @@ ROOT = Path(__file__).parent.parent
 SKIPPED = "import pytest\n\ndef test_with_a_tool():\n    pytest.skip('no such tool')\n"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("in_ci", "code", "said"), [("", 0, "1 skipped"), ("true", 1, "1 failed")])
 def test_a_skip_is_a_failure_in_ci_only(tmp_path: Path, in_ci: str, code: int, said: str) -> None:
     (tmp_path / "test_one.py").write_text(SKIPPED)

@@ -46,6 +46,7 @@ def test_a_group_may_have_members_and_no_partition(life: Life) -> None:
     assert audit.tallies["I6"].checked > 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("batches", [1, pytest.param(2, marks=pytest.mark.full)])
 def test_a_group_may_be_in_quarantine(
     batches: int, life: Life, monkeypatch: pytest.MonkeyPatch
@@ -74,6 +75,7 @@ def test_a_group_may_be_in_quarantine(
     assert broken(audited(Path(life.root))) == {}
 
 
+@pytest.mark.full
 def test_rows_of_batches_may_end_before_those_of_windows(tmp_path: Path) -> None:
     """With `windows_days` above `batches_days`, the gap rows go before the windows that they
     explain.
@@ -88,6 +90,7 @@ def test_rows_of_batches_may_end_before_those_of_windows(tmp_path: Path) -> None
     assert audit.totals.gaps_known_since == min(row["polled_at"] for row in life.rows("batches"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("column", ["produced", pytest.param("consumed", marks=pytest.mark.full)])
 def test_what_moved_while_nobody_watched_is_not_known(column: str, life: Life) -> None:
     for seconds in [10] * 5 + [100] + [10] * 3:

@@ -116,6 +116,7 @@ def csv_of(root: Path, **streams: Any) -> None:
     )
 
 
+@pytest.mark.full
 def test_csv_keeps_every_byte_in_a_file_and_escapes_on_a_terminal(
     root: Path, tmp_path: Path
 ) -> None:

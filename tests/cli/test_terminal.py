@@ -106,6 +106,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f'job.tables="{root}"'
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_watch_fits_the_screen_follows_its_size_and_gives_it_back(
     tables: str, number: signal.Signals
@@ -130,6 +131,7 @@ def test_a_watch_fits_the_screen_follows_its_size_and_gives_it_back(
         assert "Traceback" not in shown.printed
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("words", "env", "is_colored"),
     [((), {}, True), (("--no-color",), {}, False), ((), {"NO_COLOR": "1"}, False)],
@@ -168,6 +170,7 @@ def test_a_reader_that_has_gone_leaves_the_error(tables: str, words: tuple[str, 
     assert "Broken" not in done.stderr
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("words", [(), ("--json",)])
 def test_a_full_disk_is_named(tables: str, words: tuple[str, ...]) -> None:

@@ -85,6 +85,7 @@ def test_the_image_for_spark_operators_is_the_jobs_with_an_entry_point() -> None
     assert "!jobs" in (ROOT / ".dockerignore").read_text().splitlines()
 
 
+@pytest.mark.full
 def test_compose_holds_to_the_schema_of_the_compose_specification() -> None:
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
     done = subprocess.run(

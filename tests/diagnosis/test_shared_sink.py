@@ -37,6 +37,7 @@ def test_members_that_do_less_than_they_did_all_day_are_down_as_long_as_they_do(
     assert set(causes) == {"capacity_down"}
 
 
+@pytest.mark.full
 def test_of_three_groups_that_slow_down_together_what_they_share_is_the_cause(
     evaluation: Evaluation,
 ) -> None:

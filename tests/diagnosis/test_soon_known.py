@@ -38,6 +38,7 @@ def codes(group: Fluid, first: int = 12) -> dict[str, int]:
     }
 
 
+@pytest.mark.examples
 def test_a_slow_member_is_compared_with_those_that_have_as_much_to_do() -> None:
     """Most members have one partition, a few two: the slow one is among these."""
     for seed in range(GROUPS):
@@ -156,6 +157,7 @@ def test_what_was_reset_while_nobody_owned_it_was_no_turn_of_its_owner() -> None
     assert turns(540.0, reset=True) == ["repeating", "", ""]
 
 
+@pytest.mark.examples
 def test_a_backlog_after_an_outage_of_all_members_shows_soon_what_they_can_do() -> None:
     late = []
     for seed in range(GROUPS):
@@ -176,6 +178,7 @@ def test_a_backlog_after_an_outage_of_all_members_shows_soon_what_they_can_do() 
     assert max(late) <= 3, late  # 5 and more before
 
 
+@pytest.mark.examples
 def test_what_only_slow_members_can_do_is_not_the_capacity_of_a_member() -> None:
     """Up to half of the members do a tenth to a third of what they could before; the others are
     never busy.
@@ -217,6 +220,7 @@ def test_an_unknown_capacity_names_what_it_lacks(slow_one: dict[str, float], lac
     assert {"capacity_known", "busy_windows_needed"} & found.numbers.keys() == {lacks}
 
 
+@pytest.mark.examples
 def test_a_member_that_is_busy_as_it_has_more_to_read_shows_the_capacity_of_all() -> None:
     for seed in range(GROUPS):
         chance = random.Random(f"only one has much to read {seed}")
@@ -295,6 +299,7 @@ def test_stalled_partitions_decide_though_most_of_what_they_have_is_deleted() ->
     assert scale_verdict(signals, {}, size(signals)).code == "NO_STALLED"  # NOT_NEEDED before
 
 
+@pytest.mark.examples
 def test_a_shortage_is_found_within_five_minutes_where_commits_are_frequent() -> None:
     for seed in range(GROUPS):
         chance = random.Random(f"sudden {seed}")
@@ -305,6 +310,7 @@ def test_a_shortage_is_found_within_five_minutes_where_commits_are_frequent() ->
         assert opened <= BEGIN + 5, seed  # 6 to 8 before
 
 
+@pytest.mark.examples
 def test_a_hot_partition_that_wanders_is_no_shortage() -> None:
     for seed in range(GROUPS):
         chance = random.Random(f"wanders {seed}")

@@ -366,6 +366,7 @@ def test_somebody_reads_every_documented_key() -> None:
     assert sorted(named - _read_attributes()) == []
 
 
+@pytest.mark.full
 def test_no_module_has_a_copy_of_a_default() -> None:
     """Constants of cli/, exporter/, rebalance/ and stream/ that have the name and the value of a
     threshold.

@@ -12,8 +12,9 @@ import pytest
 
 from diagnosis.fluid import Fluid, evaluate
 from laggard.diagnosis.signals.rates import newest_level
+from patience import examples
 
-GROUPS, BEGIN = 10, 20
+GROUPS, BEGIN = examples(12), 20
 Drawn = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], float]
 
 
@@ -34,6 +35,7 @@ def drawn(chance: random.Random, members: int, each: int, minutes: int) -> Drawn
     return arrival, np.full((members, minutes), capacity), capacity
 
 
+@pytest.mark.examples
 def test_the_verdict_on_a_shortage_does_not_wait_for_the_capacity_of_each_member() -> None:
     unknown = []
     for seed in range(GROUPS):
@@ -47,6 +49,7 @@ def test_the_verdict_on_a_shortage_does_not_wait_for_the_capacity_of_each_member
     assert sum(unknown) <= GROUPS, unknown  # 40 before rates of all members counted together
 
 
+@pytest.mark.examples
 def test_a_backlog_that_drains_in_time_does_so_with_a_member_for_each_partition_too() -> None:
     wrong = []
     for seed in range(GROUPS):
@@ -59,6 +62,7 @@ def test_a_backlog_that_drains_in_time_does_so_with_a_member_for_each_partition_
     assert sum(wrong) == 0, wrong  # 25: it said NO_IDLE while the lag fell
 
 
+@pytest.mark.examples
 def test_lag_of_a_partition_that_stands_shows_no_capacity() -> None:
     for seed in range(GROUPS):
         chance = random.Random(f"paused {seed}")

@@ -336,6 +336,7 @@ def test_the_process_says_where_it_serves_and_ends_with_0_on_sigterm(tmp_path: P
         assert (answer.status, process.wait(LIMIT_SECONDS)) == (200, 0)
 
 
+@pytest.mark.full
 def test_once_prints_one_body(tmp_path: Path) -> None:
     write_batch(tmp_path, partitions=[partition_row("g", "t", 0)])
     with exporter_process(repr((str(tmp_path),)), "once=True") as process:
@@ -344,6 +345,7 @@ def test_once_prints_one_body(tmp_path: Path) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.full
 def test_a_place_that_is_taken_is_an_error_with_a_remedy(port: int, tmp_path: Path) -> None:
     with exporter_process(repr((str(tmp_path),)), f"listen='127.0.0.1:{port}'") as process:
         _, error = process.communicate(timeout=LIMIT_SECONDS)

@@ -319,6 +319,7 @@ def test_requests_beyond_the_rate_limit_get_429_but_health_does_not(
     assert stats.requests["/metrics", "429"] == 2
 
 
+@pytest.mark.full
 def test_guesses_beyond_the_limit_get_429_and_do_not_stop_a_known_client(
     pki: Path, published: Published
 ) -> None:
@@ -475,6 +476,7 @@ def test_a_flood_of_guesses_does_not_hold_up_the_end(pki: Path, tmp_path: Path) 
         print(f"ended after {time.perf_counter() - began:.2f} s")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("text", ["nothing: 1\n", None])
 def test_a_process_with_a_file_that_does_not_do_says_so_and_ends(
     tmp_path: Path, text: str | None

@@ -218,6 +218,7 @@ ANY = (
 )
 
 
+@pytest.mark.full
 @pytest.mark.examples
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.lists(ANY, max_size=4), min_size=1, max_size=8))

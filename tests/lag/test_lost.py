@@ -138,6 +138,7 @@ def test_a_streams_application_that_becomes_faster_loses_nothing_that_it_deletes
     assert None not in [row["consumed"] for row in log.windows][1:]
 
 
+@pytest.mark.full
 def test_a_reset_to_the_end_loses_what_was_deleted() -> None:
     log = Log()
     log.reads(17)  # to 17,000 of 25,500
@@ -183,6 +184,7 @@ def test_the_first_jump_of_a_reader_of_unknown_pace_is_unknown_though_it_reaches
     assert row["consume_rate"] is None
 
 
+@pytest.mark.full
 def test_a_restart_in_the_middle_of_a_window_changes_nothing(tmp_path: Path) -> None:
     """A job that begins again has the tables and nothing else, and Spark gives their rows in any
     order.

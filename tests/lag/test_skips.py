@@ -93,6 +93,7 @@ def test_a_position_that_is_only_repeated_is_a_stop(stopped: int) -> None:
     assert reader.skips == []
 
 
+@pytest.mark.full
 def test_a_catch_up_over_several_ticks_is_no_skip() -> None:
     reader = Reader()
     reader.reads(6)
@@ -208,6 +209,7 @@ def test_a_topic_that_was_recreated_is_no_skip() -> None:
     assert reader.skips == []
 
 
+@pytest.mark.full
 def test_skips_are_counted_per_topic_and_a_group_without_any_has_0() -> None:
     reader = Reader()
     for number in range(1, 40):

@@ -109,6 +109,7 @@ def test_windows_are_what_a_naive_count_of_the_ticks_gives(steps: list[Step]) ->
     assert len(windows(job)) == len(expected)
 
 
+@pytest.mark.full
 @pytest.mark.examples
 @settings(max_examples=examples(40))
 @given(

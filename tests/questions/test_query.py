@@ -102,6 +102,7 @@ def test_a_dash_is_standard_output(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.full
 def test_parquet_goes_to_a_pipe_and_not_to_a_terminal(root: Path, tmp_path: Path) -> None:
     words = ["--format", "parquet", "-o", "-", "select 1 as a"]
     command = [sys.executable, "-m", "laggard", "--set", f"job.tables={root}", "query", *words]

@@ -62,6 +62,7 @@ def test_one_cut_at_any_place_changes_nothing(life: Sequence[Record]) -> None:
         assert in_the_end(job) == at_the_end
 
 
+@pytest.mark.full
 @all_cuts
 def test_every_prefix_in_one_tick_is_as_a_tick_for_each_record(life: Sequence[Record]) -> None:
     single = folded()
@@ -85,6 +86,7 @@ def test_any_cuts_of_any_prefix_change_nothing(
     assert outcome(folded(*(piece for piece in pieces if piece))) == outcome(folded(part))
 
 
+@pytest.mark.full
 @lives
 @settings(max_examples=10)
 @given(data=st.data())

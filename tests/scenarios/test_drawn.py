@@ -406,6 +406,7 @@ def test_a_few_clusters_are_diagnosed_better_than_by_always_saying_no(few: list[
     assert from_line(to_line(scores[0])) == scores[0]
 
 
+@pytest.mark.full
 def test_the_section_takes_the_place_of_the_one_before_and_survives_another_page(
     few: list[Drawn],
 ) -> None:

@@ -24,6 +24,7 @@ def catching_up() -> tuple[Recorded, list[dict[str, Any]]]:
     return recorded, diagnose(recorded).windows
 
 
+@pytest.mark.full
 def test_a_backlog_half_gone_is_forecast_within_a_quarter_and_time_lag_within_two_polls() -> None:
     found = forecasts(*catching_up())
     assert [ratio == pytest.approx(1, abs=0.25) for ratio in found.drains] == [True]

@@ -110,6 +110,7 @@ def test_verdicts_are_counted_in_whole_windows_of_their_time() -> None:
     assert (found.verdicts_right, found.verdicts, found.wrong_verdicts) == (9, 10, {"YES": 1})
 
 
+@pytest.mark.full
 def test_more_members_help_in_a_shortage_and_not_with_a_hot_partition() -> None:
     short = 95.0
     shortage = envelope_later(SCENARIOS["SC01"], 1, short, 12) / envelope_later(

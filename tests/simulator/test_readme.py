@@ -28,6 +28,7 @@ def test_every_file_exists() -> None:
     ] == []
 
 
+@pytest.mark.full
 def test_the_example_prints_causes_of_rebalances(capsys: pytest.CaptureFixture[str]) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     exec(example, {})  # noqa: S102 - it is ours

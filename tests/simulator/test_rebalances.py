@@ -82,6 +82,7 @@ def test_of_the_short_pauses_of_a_storm_the_greater_part_is_seen() -> None:
         assert seconds / 2 < (pause.seconds or 0) < seconds + 5
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "workload", ["two_groups_failover", "modern_events", "subscription_change"]
 )

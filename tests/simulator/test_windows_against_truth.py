@@ -88,7 +88,10 @@ def owners_by_record(simulation: Simulation) -> dict[tuple[int, int], dict[tuple
     return owners
 
 
-@pytest.mark.parametrize("workload", ["rolling_deploy", "static_restart", "scale_in", "crash"])
+@pytest.mark.examples
+@pytest.mark.parametrize(
+    "workload", some(["rolling_deploy", "static_restart", "scale_in", "crash"])
+)
 def test_the_owner_is_who_the_newest_generation_gave_the_partition(workload: str) -> None:
     simulation = recall(workload, 1)
     polls = sorted(each.at_ms for each in simulation.polls)

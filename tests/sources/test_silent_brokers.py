@@ -89,6 +89,7 @@ def answered(snapshot: Snapshot) -> set[int]:
     return of_topic
 
 
+@pytest.mark.full
 def test_a_silent_broker_is_waited_for_once(cluster: StubCluster, limit: float) -> None:
     with closing(
         Polls(cluster, limit, window_seconds=1, metadata_seconds=0, slo_seconds=(60.0, 600.0))

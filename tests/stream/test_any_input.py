@@ -191,6 +191,7 @@ def _keys(number: int) -> Iterable[tuple[str, st.SearchStrategy[Any]]]:
     return [(name, made_up.values_of(kind)) for name, kind in layout.items()]
 
 
+@pytest.mark.full
 @pytest.mark.examples
 @settings(
     max_examples=examples(80),

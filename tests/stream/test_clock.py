@@ -105,6 +105,7 @@ TICKS = st.lists(
 )
 
 
+@pytest.mark.full
 @settings(max_examples=7, deadline=None)
 @example([(10.0, 0.0, "")] * 10 + [(10.0, -300.0, "")] + [(10.0, 0.0, "")] * 45)
 @example([(10.0, 0.0, "")] * 7 + [(10.0, 0.0, "late")] + [(10.0, 0.0, "")] * 12)
@@ -127,6 +128,7 @@ def test_time_never_goes_back_and_no_window_is_doubled(
         assert all(row["arrival_rate"] is None or row["arrival_rate"] >= 0 for row in rows.values())
 
 
+@pytest.mark.full
 @settings(max_examples=7, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from([10.0, 10.0, 10.0, 180.0]), STEPS), min_size=10, max_size=30)

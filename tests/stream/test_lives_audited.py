@@ -144,7 +144,8 @@ def test_whatever_happens_no_row_is_wrong(seed: int, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("cut", [1, 2, 5])
+@pytest.mark.examples
+@pytest.mark.parametrize("cut", some([1, 2, 5]))
 def test_a_history_that_is_read_again_is_neither_written_nor_counted_again(
     cut: int, tmp_path: Path
 ) -> None:
@@ -177,6 +178,7 @@ def test_a_topic_that_is_recreated_is_one_event_each_time(tmp_path: Path) -> Non
     assert len(events) == len({row["event_id"] for row in events}) == 1
 
 
+@pytest.mark.full
 def test_windows_that_a_backlog_cost_are_a_gap(tmp_path: Path) -> None:
     job, log_end = Job(tmp_path, window_seconds=60, now=START), 1000
     for number in range(30):
@@ -204,6 +206,7 @@ def test_a_group_that_ended_unseen_is_deleted_in_its_history_too(tmp_path: Path)
     ]
 
 
+@pytest.mark.full
 def test_counters_of_topics_that_are_no_more_end(tmp_path: Path) -> None:
     job, ends = Job(tmp_path, now=START), [end(1000, start=0)]
     for number in range(8):

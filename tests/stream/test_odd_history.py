@@ -139,6 +139,7 @@ def emptied(table: str) -> Change:
     return lambda name, rows: [] if name == table else rows
 
 
+@pytest.mark.full
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.sampled_from(CHANGES), min_size=1, max_size=4))
 def test_odd_values_of_one_group_change_nothing_of_the_others(

@@ -280,6 +280,7 @@ def test_a_persistent_failure_is_one_event_and_two_runs_a_tick(job: Job) -> None
     assert events_of(job, "g077") == ["quarantined"]
 
 
+@pytest.mark.full
 def test_when_very_many_groups_fail_the_runs_are_bounded(job: Job) -> None:
     groups = [f"g{number:03}" for number in range(300)]
     job.poisoned = set(groups[::2])

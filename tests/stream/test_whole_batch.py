@@ -205,6 +205,7 @@ def test_a_commit_of_the_far_future_costs_no_series(tmp_path: Path) -> None:
     assert lags == {"far", *OTHERS}
 
 
+@pytest.mark.full
 @pytest.mark.examples
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")  # it would hide what failed
 @settings(

@@ -345,6 +345,7 @@ def test_files_are_packed_by_size_and_large_ones_stay(
     assert plan(root, NAME, open_table(root, NAME), LATER) == {}
 
 
+@pytest.mark.full
 def test_the_job_for_maintenance_compacts_and_is_refused_while_another_process_writes_to_the_disk(
     root: str,
 ) -> None:

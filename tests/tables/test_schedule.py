@@ -131,6 +131,7 @@ def test_status_tables_are_cleaned_hourly_by_processes_that_live_for_minutes(
     assert cleaned == [70, 140]
 
 
+@pytest.mark.full
 def test_commits_go_on_while_days_are_compacted(root: str, new: type) -> None:
     writer = Writer(root, "one")
     yesterday = AT_THREE - 6 * HOUR
