@@ -17,7 +17,6 @@ from laggard.diagnosis.engine import evaluate_group  # noqa: F401
 from laggard.diagnosis.parameters import FIXED, Parameters
 from laggard.diagnosis.rules.registry import RULES
 from laggard.diagnosis.rules.rule import Rule
-from laggard.exporter import desired  # noqa: F401 -- declares thresholds
 from laggard.exporter.body.compat_families import COMPAT
 from laggard.exporter.body.families import FAMILIES, LEVELS, Family
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache
+from hashlib import sha256
 from math import inf
 from typing import Any, TypeVar
 
@@ -157,6 +159,22 @@ class Parameters:
 
 
 _DEFAULTS = Parameters()  # the same keys of [diagnosis]
+_HASHES = 2**31  # `findings.rule_version` is a 32-bit integer, and not negative
+
+
+@cache
+def thresholds_hash(parameters: Parameters) -> int:
+    """Hash names and values of all thresholds, those in `parameters` and the fixed ones.
+
+    The result is the same on every platform, once the engine is imported.
+    """
+    values = asdict(parameters) | {name: each.value for name, each in FIXED.items()}
+    return hash_of(sorted((name, float(value)) for name, value in values.items()))
+
+
+def hash_of(declared: object) -> int:
+    """Hash the representation of a value to 31 bits."""
+    return int.from_bytes(sha256(repr(declared).encode()).digest()[:4], "big") % _HASHES
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,8 @@ from collections.abc import Sequence
 from itertools import chain
 
 from laggard.diagnosis.history.frames import LEFT, Row
-from laggard.diagnosis.parameters import Policy, fixed
-
-SCALE_IN_SECONDS = fixed(
-    "scale_in_seconds", 3600, "s in which fewer members would do, before one less is wanted"
-)
-_SCALE_IN_UTILISATION = fixed(
-    "scale_in_utilisation", 0.4, "of the capacity: at most so much arrives meanwhile"
-)
+from laggard.diagnosis.parameters import Policy
+from laggard.diagnosis.verdict.sizing import SCALE_IN_SECONDS, SCALE_IN_UTILISATION
 
 
 def desired_consumers(
@@ -97,6 +91,4 @@ def _fewer_would_do(rows: Sequence[Row], members: int) -> bool:
     bound, capacity = group["members_lower_bound"], group["capacity"]
     if group["members"] != members or bound is None or capacity is None or None in arrivals:
         return False
-    return bool(
-        bound <= members - 1 and sum(arrivals) <= _SCALE_IN_UTILISATION * members * capacity
-    )
+    return bool(bound <= members - 1 and sum(arrivals) <= SCALE_IN_UTILISATION * members * capacity)

@@ -23,7 +23,7 @@ from laggard.diagnosis.findings.rows import CLOSED, OPENED
 from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.diagnosis.rules.rule import INFO, PAGE, WARN
-from laggard.exporter.desired import SCALE_IN_SECONDS
+from laggard.diagnosis.verdict.sizing import SCALE_IN_SECONDS
 from laggard.tables.freshness import MAX_WINDOWS_BEHIND
 from laggard.tables.readers import open_table, read_known, read_newest, table_uri
 from laggard.tables.schema.schemas import FINDING_STATE, FINDINGS, GROUP_WINDOWS

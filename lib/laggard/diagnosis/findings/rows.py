@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 
 from laggard.diagnosis.findings.ranking import NOTHING_SHARED, Open, roles
 from laggard.diagnosis.findings.tracks import Step
 from laggard.diagnosis.history.frames import Row, Track, digest
-from laggard.diagnosis.parameters import Parameters, fixed
-from laggard.diagnosis.rules.reach import params_of, version_of
+from laggard.diagnosis.parameters import Parameters, fixed, hash_of, thresholds_hash
 from laggard.diagnosis.rules.rule import Observation, Rule
 
 OPENED, UPDATED, CLOSED = "opened", "updated", "closed"
@@ -164,8 +163,34 @@ def _row(
         "guards": dict(seen.guards),
         "falsifier": rule.falsifier,
         "coordinator": evaluation.coordinator,
-        "params": dict(params_of(rule, evaluation.parameters)),
+        "params": params_of(rule, evaluation.parameters),
     }
+
+
+def params_of(rule: Rule, parameters: Parameters) -> dict[str, float]:
+    """Return the thresholds that a rule names, with their values, and the hash of all."""
+    params = {name: float(getattr(parameters, name)) for name in rule.thresholds}
+    params["open_after"] = float(rule.open_after or parameters.open_after)
+    params["close_after"] = float(rule.close_after or parameters.close_after)
+    params["abstain_after"] = float(parameters.abstain_after)
+    params["thresholds_hash"] = float(thresholds_hash(parameters))
+    return params
+
+
+def version_of(rule: Rule, parameters: Parameters) -> int:
+    """Hash a rule's declaration without its prose, and all thresholds."""
+    declared = (
+        rule.number,
+        rule.code,
+        rule.kind,
+        [asdict(each) for each in rule.inhibits],
+        rule.groups,
+        rule.rank,
+        rule.blocks_scaling,
+        rule.version,
+        params_of(rule, parameters),
+    )
+    return hash_of(declared)
 
 
 def _episode_id(evaluation: Evaluation, role: str) -> str | None:

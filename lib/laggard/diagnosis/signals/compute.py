@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +12,6 @@ from laggard.diagnosis.history.frames import Floats, GroupFrame, Memory, Row, To
 from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals import significance, stall, trend
 from laggard.diagnosis.signals.attribution import attribute
-from laggard.diagnosis.signals.deploys import find_deploys, find_scale_events, vetoing_deploy
 from laggard.diagnosis.signals.effects import newest_scale_out
 from laggard.diagnosis.signals.forecast import PARTIAL_SHARE, breach_seconds, losses, partial_share
 from laggard.diagnosis.signals.group import (
@@ -25,11 +24,7 @@ from laggard.diagnosis.signals.group import (
 )
 from laggard.diagnosis.signals.members import lasting_capacity, member_signals, typical_capacity
 from laggard.diagnosis.signals.rates import newest_level, positions, rolling_mean
-from laggard.diagnosis.signals.rebalances import logical_rebalances
 from laggard.diagnosis.signals.rosters import (
-    find_crash_loops,
-    find_evictions,
-    find_series,
     longest_seconds,
 )
 from laggard.diagnosis.signals.statistics import known_sum, lower_median
@@ -347,62 +342,3 @@ def _flags(frame: GroupFrame, topics: list[TopicSignals]) -> set[str]:
     if topics and all(each.trend.name == "abstain" for each in topics):
         found.add("sparse")
     return found
-
-
-_LEFT = (significance.lag_left, significance.floors, trend.newest_at_commits, "rate_windows")
-_MATERIAL = (significance.material, *_LEFT[:-1], trend.partition_trends, "rate_windows")
-_SHAPE = (
-    significance.raw_shape,
-    significance.persist,
-    significance.unseen,
-    trend.newest_at_commits,
-)
-# what computes a signal, by its name: functions, and thresholds that are not in one of its own
-COMPUTED_BY: Mapping[str, tuple[Callable[..., object] | str, ...]] = {
-    # of a group
-    "members": (member_signals,),
-    "capacity": (member_signals, positions, typical_capacity, lasting_capacity),
-    "best_capacity": (member_signals, positions),
-    "is_material": (*_MATERIAL, _is_material),
-    "material_lag": _MATERIAL,
-    "sub_cause": (_sub_cause,),
-    "flags": (_flags,),
-    "left_topics": (is_left,),
-    "losses": (losses,),
-    "breach_seconds": (breach_seconds,),
-    "lag_causes": (attribute,),
-    "scaled": (newest_scale_out,),
-    # of its members' records
-    "logical_rebalances": (logical_rebalances,),
-    "deploys": (find_deploys, logical_rebalances),
-    "deploy": (vetoing_deploy, find_deploys, logical_rebalances),
-    "crash_loops": (find_crash_loops,),
-    "looped": (find_crash_loops,),
-    "evictions_by_reason": (find_evictions,),
-    "series": (find_series,),
-    "scale_events": (find_scale_events, find_deploys, logical_rebalances, find_evictions),
-    # of a topic
-    "envelope": (significance.unseen, trend.newest_at_commits),
-    "arrival": ("rate_windows",),
-    "arriving": ("rate_windows", "arrival_up_ratio"),
-    "positions": (positions,),
-    "consume": (positions, "rate_windows"),
-    "floor": (significance.floors, "rate_windows"),
-    "least": _LEFT,
-    "least_floor": _LEFT,
-    "is_stalled": (stall.stalls,),
-    "stall_kind": (stall.stalls,),
-    "shape": _SHAPE,
-    "arrival_shape": (significance.raw_shape, "rate_windows"),
-    "growth_shape": (significance.raw_shape, trend.partition_slopes),
-    "trend": (trend.topic_trend, significance.unseen, "rate_windows"),
-    "trends": (trend.partition_trends, "rate_windows"),
-    "in_step": (trend.in_step, trend.partition_slopes),
-    "slope_iqr": (trend.partition_slopes,),
-    # of a member
-    "seen": (member_signals, positions),
-    "least_arrival": (member_signals,),
-    "is_busy": (member_signals,),
-    "waits": (member_signals,),
-    "material": _MATERIAL,
-}

@@ -21,6 +21,13 @@ _SIZE_WINDOWS = fixed(
 _STAY_UTILISATION = fixed(
     "stay_utilisation", 0.95, "share of its capacity that a member may need at the published size"
 )
+# by these the exporter wants one member less, of sizes that are published
+SCALE_IN_SECONDS = fixed(
+    "scale_in_seconds", 3600, "s in which fewer members would do, before one less is wanted"
+)
+SCALE_IN_UTILISATION = fixed(
+    "scale_in_utilisation", 0.4, "of the capacity: at most so much arrives meanwhile"
+)
 _TINY = 1e-9  # what sums of rates may be off
 
 

@@ -236,7 +236,7 @@ FINDINGS = Table(
         Column(
             "rule_version",
             "int",
-            "hash of the rule's declaration and thresholds: changes with either",
+            "hash of the rule's declaration and all thresholds: changes with either",
         ),
         Column("code", "string", "what was found, see docs/diagnosis.md"),
         Column("class", "string", "meta, symptom, cause, hygiene or event"),
@@ -266,7 +266,7 @@ FINDINGS = Table(
         Column(
             "params",
             "map<string,double>",
-            "all thresholds that the rule could reach, fixed and tunable",
+            "thresholds that the rule names, and `thresholds_hash` over all thresholds in force",
         ),
     ),
     time_column="at",
