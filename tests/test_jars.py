@@ -258,8 +258,23 @@ def test_a_mirror_may_be_any_host_or_a_folder(address: str) -> None:
     assert download.check_base(address, "X") == address.rstrip("/")
 
 
-def test_the_public_repository_is_the_one_that_ivy_knows() -> None:
-    assert re.fullmatch(r"https://[a-z0-9.]+/maven2", ivy.public_repository())
+def test_the_public_repository_is_the_one_of_ivys_own_settings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("LAGGARD_JARS_MIRROR", raising=False)
+    assert re.fullmatch(r"https://[a-z0-9.]+/maven2", jars.repository())
+
+
+def test_an_ivy_whose_settings_name_no_repository_asks_for_a_mirror(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("LAGGARD_JARS_MIRROR", raising=False)
+    monkeypatch.setattr(ivy, "_PUBLIC_ROOT", "renamed")
+
+    with pytest.raises(LaggardError, match="LAGGARD_JARS_MIRROR is no address") as caught:
+        jars.repository()
+
+    assert caught.value.exit_code == CONFIGURATION
 
 
 def test_an_unwritable_place_is_named_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:

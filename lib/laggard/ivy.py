@@ -17,21 +17,17 @@ from laggard.errors import CONFIGURATION, UNREACHABLE, LaggardError
 CONFS = ("spark", "s3", "broker")
 OLDEST_JAVA = 17
 RESOLVE_LIMIT_SECONDS = 1800
-_RESOLVER = "org/apache/ivy/plugins/resolver/IBiblioResolver.class"
+# what Ivy itself takes jars from, unless its user has other settings
+_SETTINGS = "org/apache/ivy/core/settings/repository.properties"
+_PUBLIC_ROOT = "ivy.ibiblio.default.artifact.root"
 
 
 def public_repository() -> str:
-    """Return the address of the public Maven repository, as Ivy has it among its constants."""
+    """Return the address of the public Maven repository, "" if Ivy's settings have none."""
     with ZipFile(_ivy_jar()) as jar:
-        found = re.search(rb"https://[\w./-]+/maven2(?=/)", jar.read(_RESOLVER))
-    if found is None:
-        raise LaggardError(
-            "the Ivy inside pyspark names no public repository",
-            cause=f"{_ivy_jar()}: no address in {_RESOLVER}",
-            fix="export LAGGARD_JARS_MIRROR=https://HOST/PATH",
-            exit_code=CONFIGURATION,
-        )
-    return found[0].decode()
+        lines = jar.read(_SETTINGS).decode().splitlines()
+    settings = dict(line.split(" = ", 1) for line in lines if " = " in line)
+    return settings.get(_PUBLIC_ROOT, "")
 
 
 def resolve(into: Path) -> list[str]:

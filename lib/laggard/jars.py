@@ -88,8 +88,7 @@ def _adopt(base: Path, conf: str) -> bool:
 
 def repository() -> str:
     """Return the address of the jars: $LAGGARD_JARS_MIRROR, else the public Maven repository."""
-    chosen = os.environ.get(MIRROR)
-    return check_base(chosen, MIRROR) if chosen else public_repository()
+    return check_base(os.environ.get(MIRROR) or public_repository(), MIRROR)
 
 
 def _download(confs: Sequence[str], base: Path) -> None:
