@@ -4,14 +4,18 @@ number has its unit.
 
 from __future__ import annotations
 
+import ast
 import math
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from laggard.cli.text.diagnosis_words import (
     CLAUSES,
+    GUARDS,
     advice,
     avoid,
     clause,
@@ -21,10 +25,18 @@ from laggard.cli.text.diagnosis_words import (
     spoken,
     verdict_sentence,
 )
+from laggard.diagnosis import rules
 from laggard.diagnosis.rules.registry import RULES
 from laggard.diagnosis.verdict.reasons import VERDICTS
 
 Row = dict[str, Any]
+RULE_FILES = [
+    file
+    for file in sorted(Path(rules.__path__[0]).glob("*.py"))
+    if file.name != "rule.py"  # which declares what follows
+]
+RESULTS = {"PASS", "FAIL", "UNKNOWN"}
+CHECKS = {"guard", "passes", "no_deploy", "no_maintenance"}  # functions that give a result
 
 
 def window(verdict: str, members: int | None = 3, desired: int | None = 3, **numbers: float) -> Row:
@@ -313,3 +325,48 @@ def test_no_text_of_a_rule_has_the_name_of_a_column_in_place_of_words(rule: Any)
     assert named <= NUMBERS | {"hot_standby"}  # a key that is typed as it is
     assert len(rule.falsifier.split()) > 2
     assert not [text for text in avoid({"code": rule.code}, {}) if "avoid" in text.lower()]
+
+
+def guard_calls(tree: ast.AST) -> Iterator[ast.Call]:
+    """Yield calls of functions that give the result of a guard."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in CHECKS:
+            yield node
+
+
+def keys_of(tree: ast.AST) -> dict[ast.Call, str]:
+    """Return the key that each of these calls has in a dict."""
+    calls = set(guard_calls(tree))
+    items = [
+        (key, value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Dict)
+        for key, value in zip(node.keys, node.values, strict=True)
+    ]
+    return {
+        value: key.value
+        for key, value in items
+        if isinstance(value, ast.Call) and value in calls and isinstance(key, ast.Constant)
+    }
+
+
+def test_a_guard_checks_something_and_its_key_has_one_sense_and_words() -> None:
+    senses: dict[str, set[str]] = {}
+    odd = []
+    for file in RULE_FILES:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        keys = keys_of(tree)
+        for call in guard_calls(tree):
+            text = ast.unparse(call)
+            senses.setdefault(keys.get(call, "without a key"), set()).add(text)
+            if all(isinstance(value, ast.Constant) for value in call.args):
+                odd.append(f"{file.name}:{call.lineno}: {text} is constant")
+        odd += [
+            f"{file.name}:{node.lineno}: {node.id} without a check"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Name) and node.id in RESULTS
+        ]
+    odd += [f"{key}: {sorted(checks)}" for key, checks in senses.items() if len(checks) > 1]
+    assert odd == []
+    assert senses.keys() == GUARDS.keys()
+    assert all(re.fullmatch("[a-z]+(_[a-z]+)*", key) for key in GUARDS)

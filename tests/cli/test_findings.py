@@ -37,7 +37,7 @@ def finding(
         "confidence": 0.72,
         "evidence": {"frozen_seconds": 1200.0, "committed_offset": 4711.0, "lag_ratio": 0.25,
         "repeat_commits": 3.0},
-        "evidence_text": {"owner": "c1"}, "guards": {"deploy": "pass"},
+        "evidence_text": {"owner": "c1"}, "guards": {"no_deploy": "pass"},
         "falsifier": "the offset moves",
     } | values  # fmt: skip
 

@@ -370,14 +370,14 @@ def test_numbers_of_records_have_one_form(root: Path, capsys: pytest.CaptureFixt
 def test_a_finding_lists_its_guards_and_what_would_prove_it_wrong(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    guards = {"one_batch": "pass", "period_follows_arrivals": "unknown"}
+    guards = {"no_catch_up": "pass", "independent_of_arrivals": "unknown"}
     text = page(
         root,
         capsys,
         {"scale_verdict": "NO_STALLED"},
         finding_row("PARTITION_UNOWNED", "checkout", guards=guards),
     )
-    assert "Checked: one batch. Not checked, as not known: period follows arrivals." in text
+    assert "Checked: no catch-up. Not checked, as not known: the commit interval" in text
     assert "Wrong if a generation assigns it." in text
 
 

@@ -99,12 +99,12 @@ def test_gaps_that_shrink_when_more_arrives_are_work() -> None:
         [500_000 / rate] * round(60_000 * rate / 500_000) for rate in [50.0] * 30 + [100.0] * 30
     ]
     (found,) = evaluate(gaps, [50.0] * 30 + [100.0] * 30)
-    assert (found.state, found.guards["period_follows_arrivals"]) == ("fails", FAIL)
+    assert (found.state, found.guards["independent_of_arrivals"]) == ("fails", FAIL)
 
 
 def test_the_same_gaps_at_all_rates_are_surer_than_at_one() -> None:
     (sure,), (unsure,) = evaluate(every(5000), DAY_AND_NIGHT), evaluate(every(5000), STEADY)
-    assert (sure.guards["period_follows_arrivals"], unsure.guards["period_follows_arrivals"]) == (
+    assert (sure.guards["independent_of_arrivals"], unsure.guards["independent_of_arrivals"]) == (
         PASS,
         UNKNOWN,
     )
@@ -113,7 +113,7 @@ def test_the_same_gaps_at_all_rates_are_surer_than_at_one() -> None:
 
 def test_without_time_to_spare_even_gaps_may_be_even_work() -> None:
     (found,) = evaluate(every(5000), STEADY, lag=5000.0)
-    assert (found.state, found.guards["rhythm_of_work"]) == ("fails", FAIL)
+    assert (found.state, found.guards["not_back_to_back"]) == ("fails", FAIL)
     (clocked,) = evaluate(every(5000), DAY_AND_NIGHT, lag=5000.0)
     assert clocked.state == "holds"
 

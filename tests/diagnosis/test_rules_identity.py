@@ -80,7 +80,7 @@ def test_partitions_that_are_stalled_and_too_few_gaps_say_nothing_of_batches() -
 
 def test_commits_rarer_than_any_poll_come_from_a_timer() -> None:
     (found,) = tight(600, 300)
-    assert (found.state, found.guards) == ("fails", {"timer_commits": "fail"})
+    assert (found.state, found.guards) == ("fails", {"no_timer_commits": "fail"})
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(45, []), (44, ["static"]), (30, ["static"])])
@@ -182,7 +182,7 @@ def test_three_restarts_under_new_ids_are_unstable_ids() -> None:
 
 def test_names_that_somebody_changed_are_a_migration() -> None:
     assert [each.guards for each in unstable("orders-0", "orders-1", "orders-2")] == [
-        {"renamed_once": "fail"}
+        {"not_renamed_once": "fail"}
     ]
 
 

@@ -154,7 +154,7 @@ def test_a_deploy_is_a_warning_against_an_objective_or_far_above_the_floor() -> 
 
 
 def test_arrivals_that_rise_with_the_deploy_explain_the_lag() -> None:
-    assert spike(arrival=150.0)[0].guards == {"arrivals": "fail"}
+    assert spike(arrival=150.0)[0].guards == {"steady_arrivals": "fail"}
     assert spike(arrival=149.0)[0].state == "holds"
 
 

@@ -154,7 +154,7 @@ def test_silence_begins_with_the_newest_rebalance(minutes: float, state: str) ->
     topic = topic_signals([50_000.0], history={"commits": commits, "committed": 100.0})
     rebalance = GENERATION | {"record_timestamp": moment(minutes)}
     (found,) = commits_stopped.check(signals_of(topic, generations=[rebalance]))
-    assert found.guards["no rebalance since"] == state
+    assert found.guards["no_rebalance_since"] == state
 
 
 def moment(minutes: float) -> datetime:

@@ -27,6 +27,7 @@ from laggard.diagnosis.parameters import (
     thresholds_hash,
 )
 from laggard.diagnosis.rules.registry import BY_CODE, RULES
+from laggard.rebalance.analytics.posterior import claim_reason
 from laggard.rebalance.parameters import RebalanceParameters
 
 DIAGNOSIS = Path(laggard.diagnosis.__file__).parent

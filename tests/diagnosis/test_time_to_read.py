@@ -19,7 +19,7 @@ from laggard.diagnosis.rules.stalls import partition_stalled, poison_pill_suspec
 from laggard.diagnosis.signals import stall
 from laggard.diagnosis.signals.group import TopicSignals
 
-READ = "its owner had time to read"
+READ = "owner_had_time"
 THIRD = PARTITIONS // 3
 
 
@@ -78,7 +78,7 @@ def test_while_a_group_hands_partitions_over_nobody_has_them() -> None:
     )
     life = Life().generation(10, A, B, C)
 
-    assert fails(life, topic, state="Reconciling") == ["no rebalance is running"]
+    assert fails(life, topic, state="Reconciling") == ["no_rebalance_running"]
     assert fails(life, topic) == []
 
 

@@ -66,7 +66,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "topic": "orders", "partitions": [2], "rule": "D6", "rule_version": 1, "class": "cause",
         "scope": "partition",
         "started_at": NOW - 9 * MINUTE, "opened_at": NOW - 5 * MINUTE, "evidence": {"share": 0.8},
-        "evidence_text": {"owner": "c2"}, "guards": {"deploy": "pass"},
+        "evidence_text": {"owner": "c2"}, "guards": {"no_deploy": "pass"},
         "falsifier": "the rates are equal",
     }  # fmt: skip
     lagging = {
@@ -261,7 +261,7 @@ def test_a_group_has_its_partitions_with_owner_and_history(asker: Asker) -> None
         "time_lag_is_exact": [False, True],
     }  # fmt: skip
     assert found["findings"][0]["words"] == {
-        "where": "orders 2", "evidence": "share 80.0 %, owner c2", "checked": ["deploy"],
+        "where": "orders 2", "evidence": "share 80.0 %, owner c2", "checked": ["no deploy"],
         "unchecked": [],
         "wrong_if": "the rates are equal",
     }  # fmt: skip

@@ -95,7 +95,8 @@ def write_tables(root: Path, more: int = 0, hostile: str = HOSTILE) -> None:
         "topic": "orders", "partitions": [HOT], "rule": "D6", "rule_version": 1, "class": "cause",
         "scope": "partition",
         "started_at": NOW - 40 * MINUTE, "opened_at": NOW - 35 * MINUTE, "evidence": {"share": 0.8},
-        "evidence_text": {"owner": "c2"}, "guards": {"deploy": "pass", "retention": "unknown"},
+        "evidence_text": {"owner": "c2"},
+        "guards": {"no_deploy": "pass", "log_start_jumps": "unknown"},
         "falsifier": "the rates are equal",
     }  # fmt: skip
     write_evaluated(

@@ -80,11 +80,45 @@ _SPOKEN = {
     "n_eff_partitions": "effective partitions",
     "slope_iqr": "spread of the slope",
     "owners_put_out": "evicted owners",
-    "rhythm_of_work": "commits follow the work",
     "gini": "inequality",
     "explained": "share of the lag",
     "rho": "share of effective partitions",
     "mtbr": "mean time between rebalances",
+}
+# what was checked to be so, by the guards of the rules
+GUARDS = {
+    "coordinator_settled": "the coordinator has not changed lately",
+    "draining": "the lag is below the backlog",
+    "few_failovers": "most rebalances are no failover of the coordinator",
+    "few_partitions_stalled": "fewer than 30 % of the partitions stalled since then",
+    "few_rebalances": "little time is spent in rebalances",
+    "group_at_rest": "no generation began lately",
+    "has_committed": "it has committed before",
+    "independent_of_arrivals": "the commit interval does not follow the arrivals",
+    "log_start_jumps": "the log start was seen to jump three times",
+    "longer_than_a_batch": "the join phase was longer than a batch",
+    "no_autoscaler": "not made by an autoscaler",
+    "no_catch_up": "no catch-up",
+    "no_commits": "nobody commits",
+    "no_deploy": "no deploy",
+    "no_hot_standby": "no hot_standby declared",
+    "no_maintenance": "no maintenance declared",
+    "no_rebalance_running": "no rebalance is running",
+    "no_rebalance_since": "no rebalance since",
+    "no_timer_commits": "commits are not made by a timer",
+    "not_back_to_back": "commits are not those of batches back to back",
+    "not_draining": "the lag does not drain",
+    "not_poll_timeout": "not evicted by the poll timeout",
+    "not_renamed_once": "the instance ids were not just renamed",
+    "not_scaling_under_range": "more moves than scaling under the range assignor makes",
+    "not_the_others": "most departures are its own",
+    "others_moved_on": "others of the group have moved on",
+    "owner_had_time": "its owner had time to read",
+    "owner_stays": "its owner does not start again and again",
+    "same_host": "most were not replaced on another host",
+    "same_subscription": "all members subscribe to the same topics",
+    "several_members": "not only members in a crash loop",
+    "steady_arrivals": "arrivals did not rise",
 }
 _GERUNDS = {"adding": "add", "changing": "change", "mixing": "mix", "scaling": "scale"}
 _HELD = (
@@ -267,7 +301,7 @@ def without_lag(evidence: Mapping[str, float]) -> dict[str, float]:
 
 
 def checked(row: Row) -> list[str]:
-    """Return the guards of a finding that passed."""
+    """Return what the guards of a finding have found to be so."""
     return _guards(row, "pass")
 
 
@@ -277,7 +311,8 @@ def unchecked(row: Row) -> list[str]:
 
 
 def _guards(row: Row, state: str) -> list[str]:
-    return sorted(spoken(name) for name, each in row["guards"].items() if each == state)
+    names = [name for name, result in row["guards"].items() if result == state]
+    return sorted(GUARDS.get(name) or spoken(name) for name in names)
 
 
 def where(row: Row) -> str:

@@ -21,6 +21,7 @@ from laggard.diagnosis.rules.rule import (
     has_assignments,
     known,
     no_deploy,
+    no_maintenance,
 )
 from laggard.diagnosis.signals.group import Membership, Signals
 from laggard.diagnosis.signals.hot import share, skewed_places
@@ -224,7 +225,7 @@ def ping_pong(signals: Signals) -> Iterator[Observation]:
         evidence_text={
             "partitions": ", ".join(f"{topic}-{number}" for topic, number in found.partitions[:20])
         },
-        guards={"deploy": no_deploy(signals)},
+        guards={"no_deploy": no_deploy(signals), "no_maintenance": no_maintenance(signals)},
     )
 
 
@@ -343,7 +344,7 @@ def non_sticky_moves(signals: Signals) -> Iterator[Observation]:
         WARN if found.is_stateful else INFO,
         evidence=known(numbers),
         evidence_text={"assignor": found.assignor},
-        guards={"scaling_under_range": guard(found.assignor == "range" and is_one_way)},
+        guards={"not_scaling_under_range": guard(found.assignor == "range" and is_one_way)},
     )
 
 

@@ -15,14 +15,13 @@ from laggard.diagnosis.rules.rule import (
     INFO,
     LAG_CAUSE,
     MISSING,
-    PASS,
-    UNKNOWN,
     Observation,
     Rule,
     assignor,
     guard,
     happened,
     known,
+    no_deploy,
     outranks,
     share_of_lag,
 )
@@ -126,21 +125,21 @@ def capacity_shortage(signals: Signals) -> list[Observation]:
             "sub_cause": signals.sub_cause,
             "in_step": in_step,
         },
-        guards=_guards(signals, is_open=is_open),
+        guards={} if is_open else _guards(signals),
         explained=share_of_lag(signals, known_sum(topic.lag[topic.is_material])),
     )
     return [found]
 
 
-def _guards(signals: Signals, *, is_open: bool) -> dict[str, str]:
-    """Return what must not be so when a shortage opens; what is open lasts through it."""
+def _guards(signals: Signals) -> dict[str, str]:
+    """Return what is checked before a shortage opens; what is open lasts through it."""
     is_known = not isnan(signals.time_in_rebalance)
     return {
-        "no_deploy": guard(signals.deploy is not None and not is_open),
+        "no_deploy": no_deploy(signals),
         "no_catch_up": guard(
-            happened(signals, CATCHING_UP, signals.parameters.trend_short_seconds) and not is_open
+            happened(signals, CATCHING_UP, signals.parameters.trend_short_seconds)
         ),
-        "group_at_rest": guard(not is_open and _has_changed(signals) if is_known else None),
+        "group_at_rest": guard(_has_changed(signals) if is_known else None),
     }
 
 
@@ -304,9 +303,7 @@ def capacity_burst(signals: Signals) -> list[Observation]:
         return []
     base = baseline_arrival(signals, topic)
     if isnan(base):
-        return [
-            Observation("CAPACITY_BURST", INFO, guards={"baseline_known": UNKNOWN}, abstains=True)
-        ]
+        return [Observation("CAPACITY_BURST", INFO, abstains=True)]
     arrivals = topic.frame["arrival"].sum(axis=0)
     above = np.flatnonzero(arrivals >= BURST_RATIO * base)
     seconds = len(above) * signals.frame.window_seconds
@@ -326,7 +323,6 @@ def capacity_burst(signals: Signals) -> list[Observation]:
         severity=INFO,
         evidence=known(evidence),
         evidence_text={"topic": topic.frame.topic},
-        guards={"baseline_known": PASS},
         explained=share_of_lag(signals, known_sum(topic.lag[topic.is_material])),
     )
     return [found]

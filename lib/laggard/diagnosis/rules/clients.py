@@ -16,7 +16,6 @@ from laggard.diagnosis.rules.rule import (
     HYGIENE,
     INFO,
     MISSING,
-    UNKNOWN,
     Observation,
     Rule,
     assignor,
@@ -163,10 +162,9 @@ def autocommit_pattern(signals: Signals) -> Iterator[Observation]:
                 "gaps": float(count),
             },
             guards={
-                "period_follows_arrivals": passes(is_independent),
+                "independent_of_arrivals": passes(is_independent),
                 # without time to spare, batches of one size end as evenly as a clock ticks
-                "rhythm_of_work": guard(is_independent is None and signals.is_material),
-                "manual_commits_by_a_timer": UNKNOWN,
+                "not_back_to_back": guard(is_independent is None and signals.is_material),
             },
         )
 
@@ -324,7 +322,7 @@ def _tight_poll_interval(signals: Signals) -> Iterator[Observation]:
             "rebalance_timeout_seconds": timeout,
             "ratio": gap / timeout,
         }
-        yield _tight("poll_interval", numbers, {"timer_commits": passes(is_of_polls)})
+        yield _tight("poll_interval", numbers, {"no_timer_commits": passes(is_of_polls)})
 
 
 def _tight_session(signals: Signals) -> Iterator[Observation]:

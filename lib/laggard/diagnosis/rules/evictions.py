@@ -15,6 +15,7 @@ from laggard.diagnosis.rules.rule import (
     has_members,
     known,
     no_deploy,
+    no_maintenance,
     outranks,
     passes,
     suppresses,
@@ -77,7 +78,7 @@ def poll_timeout_eviction(signals: Signals) -> Iterator[Observation]:
             "POLL_TIMEOUT_EVICTION",
             evidence=known({"rebalance_timeout_seconds": timeout} | _numbers(found)),
             evidence_text=_who(signals, found),
-            guards={"deploy": guard(signals.policy.in_maintenance)},
+            guards={"no_maintenance": no_maintenance(signals)},
             is_falsified=_is_contradicted(signals, found, "poll_timeout"),
         )
 
@@ -129,7 +130,8 @@ def session_eviction(signals: Signals) -> Iterator[Observation]:
         evidence=known({"session_timeout_seconds": min(sessions, default=None)} | _numbers(found)),
         evidence_text=_who(signals, found),
         guards={
-            "deploy": no_deploy(signals),
+            "no_deploy": no_deploy(signals),
+            "no_maintenance": no_maintenance(signals),
             # pods that are killed restart on other hosts
             "same_host": guard(is_most(elsewhere, len(found))),
             "several_members": guard(places <= signals.membership.looped),
@@ -193,8 +195,9 @@ def crash_loop(signals: Signals) -> Iterator[Observation]:
             subject=each.home,
             evidence={"departures": float(departures)} | numbers,
             guards={
-                "deploy": no_deploy(signals),
-                "poll_interval": guard(
+                "no_deploy": no_deploy(signals),
+                "no_maintenance": no_maintenance(signals),
+                "not_poll_timeout": guard(
                     bool(each.places & late) or _lives_a_poll_interval(signals, each)
                 ),
                 # what evicts all members in turn evicts one of them twice in a row now and then

@@ -24,6 +24,7 @@ from laggard.diagnosis.rules.rule import (
     has_assignments,
     has_members,
     known,
+    no_deploy,
     outranks,
     suppresses,
 )
@@ -77,7 +78,7 @@ def subscription_divergent(signals: Signals) -> Iterator[Observation]:
             INFO,
             evidence={"differ_seconds": seconds, "subscriptions": float(len(sets))},
             evidence_text={"topics": " | ".join(sets)},
-            guards={"deploy": guard(signals.deploy is not None)},
+            guards={"no_deploy": no_deploy(signals)},
         )
 
 
@@ -210,7 +211,7 @@ def static_id_unstable(signals: Signals) -> Iterator[Observation]:
                 "unread_seconds": sum(sessions),
             },
             evidence_text={"ids": ", ".join(f"{each.old} → {each.new}" for each in found[-10:])},
-            guards={"renamed_once": guard(all(each.is_renamed for each in found))},
+            guards={"not_renamed_once": guard(all(each.is_renamed for each in found))},
         )
 
 

@@ -10,13 +10,12 @@ from laggard.diagnosis.rules.rule import (
     INFO,
     MIN_MATURED_RECORDS,
     PAGE,
-    PASS,
     SYMPTOM,
-    UNKNOWN,
     WARN,
     Observation,
     Rule,
     is_compacted,
+    passes,
 )
 from laggard.diagnosis.signals import forecast
 from laggard.diagnosis.signals.forecast import FEW_JUMPS
@@ -187,7 +186,7 @@ def data_loss_forecast(signals: Signals) -> list[Observation]:
                 topic=each.frame.topic,
                 confidence=confidence,
                 evidence={"loss_seconds": loss.seconds, "partition": float(loss.partition)},
-                guards={"log start seen to jump three times": PASS if is_precise else UNKNOWN},
+                guards={"log_start_jumps": passes(is_precise or None)},
             )
         )
     return found

@@ -22,6 +22,7 @@ from laggard.diagnosis.rules.rule import (
     has_members,
     known,
     no_deploy,
+    no_maintenance,
     outranks,
     passes,
     suppresses,
@@ -120,9 +121,10 @@ def rebalance_storm(signals: Signals) -> Iterator[Observation]:
         ),
         evidence_text=text,
         guards={
-            "deploy": no_deploy(signals),
-            "autoscaler": guard(bool(signals.policy.max_consumers) and set(causes) <= _SCALING),
-            "coordinator": guard(is_most(failovers, max(1, storm.rebalances))),
+            "no_deploy": no_deploy(signals),
+            "no_maintenance": no_maintenance(signals),
+            "no_autoscaler": guard(bool(signals.policy.max_consumers) and set(causes) <= _SCALING),
+            "few_failovers": guard(is_most(failovers, max(1, storm.rebalances))),
         },
     )
 
@@ -195,7 +197,7 @@ def rebalance_incomplete(signals: Signals) -> Iterator[Observation]:
             "REBALANCE_INCOMPLETE",
             evidence=known(numbers),
             evidence_text={"group_state": signals.state},
-            guards={"deploy": no_deploy(signals)},
+            guards={"no_deploy": no_deploy(signals), "no_maintenance": no_maintenance(signals)},
         )
 
 
@@ -238,7 +240,10 @@ def rebalance_straggler(signals: Signals) -> Iterator[Observation]:
             subject=slot,
             evidence={"join_seconds": seconds, "healthy_join_seconds": healthy},
             evidence_text={"rebalance_id": rebalance_id},
-            guards={"one_batch": passes(seconds > healthy), "coordinator": passes(is_settled)},
+            guards={
+                "longer_than_a_batch": passes(seconds > healthy),
+                "coordinator_settled": passes(is_settled),
+            },
         )
 
 

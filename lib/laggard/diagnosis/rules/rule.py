@@ -58,7 +58,7 @@ class Observation:
     # numbers, with the unit in the name
     evidence: Mapping[str, float] = field(default_factory=dict)
     evidence_text: Mapping[str, str] = field(default_factory=dict)
-    # name -> pass, fail or unknown; a fail vetoes
+    # by what was checked to be so: pass, fail or unknown; a fail vetoes
     guards: Mapping[str, str] = field(default_factory=dict)
     # share of the group's significant lag that this explains, 0 if it names none
     explained: float = 0.0
@@ -200,8 +200,13 @@ def guard(is_bad: bool | None) -> str:  # noqa: FBT001 -- it is what is evaluate
 
 
 def no_deploy(signals: Signals) -> str:
-    """Return the result of the guard against rolling deploys and declared maintenance."""
-    return passes(signals.deploy is None and not signals.policy.in_maintenance)
+    """Return the result of the guard against rolling deploys."""
+    return guard(signals.deploy is not None)
+
+
+def no_maintenance(signals: Signals) -> str:
+    """Return the result of the guard against declared maintenance."""
+    return guard(signals.policy.in_maintenance)
 
 
 def happened(signals: Signals, kinds: frozenset[str], seconds: float) -> bool:

@@ -25,6 +25,7 @@ from laggard.diagnosis.rules.rule import (
     has_assignments,
     has_members,
     known,
+    no_deploy,
     outranks,
     passes,
     suppresses,
@@ -110,15 +111,14 @@ def deploy_lag_spike(signals: Signals) -> Iterator[Observation]:
     )
     if cost.is_spike and not is_over:
         is_known = not math.isnan(cost.arrival_ratio)
+        is_steady = cost.arrival_ratio < _DEPLOY_ARRIVAL_RATIO
         severity = WARN if _is_costly(signals, cost) else INFO
         yield Observation(
             "DEPLOY_LAG_SPIKE",
             severity,
             evidence=_cost_evidence(signals, deploy, cost),
             evidence_text={"state": deploy.state, "rebalance_mode": deploy.mode},
-            guards={
-                "arrivals": passes(cost.arrival_ratio < _DEPLOY_ARRIVAL_RATIO if is_known else None)
-            },
+            guards={"steady_arrivals": passes(is_steady if is_known else None)},
         )
 
 
@@ -209,7 +209,7 @@ def scale_out_futile(signals: Signals) -> Iterator[Observation]:
         }
         is_draining = None if signals.worst is None else signals.worst.trend.name == "draining"
         yield Observation(
-            "SCALE_OUT_FUTILE", evidence=known(numbers), guards={"draining": guard(is_draining)}
+            "SCALE_OUT_FUTILE", evidence=known(numbers), guards={"not_draining": guard(is_draining)}
         )
 
 
@@ -286,7 +286,7 @@ def scale_oscillation(signals: Signals) -> Iterator[Observation]:
                 }
             ),
             evidence_text={"times": ", ".join(times)},
-            guards={"deploy": guard(signals.deploy is not None)},
+            guards={"no_deploy": no_deploy(signals)},
         )
 
 
@@ -354,5 +354,5 @@ def overprovisioned_idle(signals: Signals) -> Iterator[Observation]:
             "OVERPROVISIONED_IDLE",
             INFO,
             evidence={"replica_hours": total, "idle_replica_hours": idle, "busy_share": share},
-            guards={"hot_standby": guard(signals.policy.hot_standby)},
+            guards={"no_hot_standby": guard(signals.policy.hot_standby)},
         )

@@ -12,10 +12,8 @@ from laggard.diagnosis.history.frames import TopicFrame, Track
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.rule import (
     CAUSE,
-    FAIL,
     HOLDS,
     PAGE,
-    PASS,
     WARN,
     Observation,
     Rule,
@@ -23,6 +21,7 @@ from laggard.diagnosis.rules.rule import (
     guard,
     known,
     outranks,
+    passes,
     share_of_lag,
     suppresses,
 )
@@ -298,15 +297,16 @@ def _guards(signals: Signals, places: list[tuple[TopicSignals, int]], kind: str)
 
     An owner that repeats its commit is alive, but may have had no time to read.
     """
-    may_be_silent = kind != "repeating"
-    held_up = {
-        "no rebalance is running": may_be_silent and signals.state not in SETTLED,
-        "its owner had time to read": not _had_time(signals, places, kind),
-        "its owner does not start again and again": _dies(signals, places),
-        "others of the group have moved on": may_be_silent
-        and not _have_others_moved(signals, places),
+    of_owner = {
+        "owner_had_time": passes(_had_time(signals, places, kind)),
+        "owner_stays": guard(_dies(signals, places)),
     }
-    return {name: guard(is_so) for name, is_so in held_up.items()}
+    if kind == "repeating":
+        return of_owner
+    return of_owner | {
+        "no_rebalance_running": passes(signals.state in SETTLED),
+        "others_moved_on": passes(_have_others_moved(signals, places)),
+    }
 
 
 def _had_time(signals: Signals, places: list[tuple[TopicSignals, int]], kind: str) -> bool:
@@ -509,8 +509,8 @@ def _suspected(signals: Signals) -> list[Observation]:
                 )
             },
             guards={
-                "fewer than 30 % of the partitions stand since then": (
-                    PASS if found.share < POISON_SHARE or found.share * total <= 1 else FAIL
+                "few_partitions_stalled": passes(
+                    found.share < POISON_SHARE or found.share * total <= 1
                 )
             },
             explained=share_of_lag(signals, lag),

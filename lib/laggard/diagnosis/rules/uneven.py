@@ -15,12 +15,12 @@ from laggard.diagnosis.rules.rule import (
     LAG_CAUSE,
     MISSING,
     SLOW,
-    UNKNOWN,
     Observation,
     Rule,
     guard,
     is_compacted,
     known,
+    no_deploy,
     outranks,
     share_of_lag,
     suppresses,
@@ -171,7 +171,6 @@ def _hot(
             "owners": ", ".join(owner.slot for owner in owners),
             "sample": f"keys of {keys}",
         },
-        guards={"not_new": guard(False)},
         explained=_of_group(signals, [cause]) if cause else 0.0,
     )
 
@@ -205,9 +204,8 @@ def costly_partition(signals: Signals) -> list[Observation]:
     found = []
     ratio = signals.time_in_rebalance
     guards = {
-        "no_fetch_limit": UNKNOWN,
-        "no_deploy": guard(signals.deploy is not None),
-        "group_at_rest": guard(None if isnan(ratio) else ratio >= signals.parameters.storm_ratio),
+        "no_deploy": no_deploy(signals),
+        "few_rebalances": guard(None if isnan(ratio) else ratio >= signals.parameters.storm_ratio),
     }
     for cause in _causes(signals, COSTLY):
         topic = next(each for each in signals.topics if each.frame.topic == cause.topic)
@@ -319,7 +317,6 @@ def _slow(signals: Signals, code: str, label: str) -> list[Observation]:
         slowness = first.slowness
         if slowness is None:
             continue
-        guards = {"no_deploy": guard(signals.deploy is not None), "load_is_balanced": guard(False)}
         evidence = {
             "explained_ratio": first.fit.explained,
             "purity_ratio": first.fit.purity,
@@ -341,7 +338,7 @@ def _slow(signals: Signals, code: str, label: str) -> list[Observation]:
                 confidence=CONFIDENCE * factor,
                 evidence=known(evidence),
                 evidence_text=text,
-                guards=guards,
+                guards={"no_deploy": no_deploy(signals)},
                 explained=_of_group(signals, mine),
             )
         )
@@ -405,7 +402,6 @@ def broker_correlated(signals: Signals) -> list[Observation]:
                 confidence=ONE_GROUP_CONFIDENCE * _doubt(first),
                 evidence=known(evidence),
                 evidence_text={"partitions": "; ".join(map(_named, mine))},
-                guards={"seen_in_two_groups": UNKNOWN},
                 explained=_of_group(signals, mine),
             )
         )

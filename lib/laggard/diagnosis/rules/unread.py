@@ -14,8 +14,6 @@ from laggard.diagnosis.rules.rule import (
     HYGIENE,
     INFO,
     LAG_CAUSE,
-    PASS,
-    UNKNOWN,
     WARN,
     Observation,
     Rule,
@@ -58,7 +56,8 @@ def empty_with_lag(signals: Signals) -> Iterator[Observation]:
     if signals.state not in EMPTY or not _is_behind(signals) or not _has_no_members(signals):
         return
     # where commits are not counted, an offset that moved on says that somebody commits
-    by, is_counted = ("commits", PASS) if _counts_commits(signals) else ("consumed", UNKNOWN)
+    is_counted = _counts_commits(signals)
+    by = "commits" if is_counted else "consumed"
     # commits may be further apart than ten minutes
     if is_read_by_others(signals) or _sum_newest(signals, by, signals.parameters.quiet_seconds) > 0:
         return
@@ -68,7 +67,7 @@ def empty_with_lag(signals: Signals) -> Iterator[Observation]:
         INFO if signals.policy.scale_to_zero or arrival == 0 else WARN,
         evidence={"lag_records": signals.lag, "arrival_rate": arrival},
         evidence_text={"empty_since": str(signals.frame.fact.get("empty_since") or "unknown")},
-        guards={"nobody commits": is_counted},
+        guards={"no_commits": passes(is_counted or None)},
         explained=1.0,
     )
 
@@ -118,8 +117,8 @@ def commits_stopped(signals: Signals) -> Iterator[Observation]:
             "members": float(signals.member_count),
         },
         guards={
-            "it has committed before": passes(has_committed),
-            "no rebalance since": guard(_has_rebalanced(signals, span)),
+            "has_committed": passes(has_committed),
+            "no_rebalance_since": guard(_has_rebalanced(signals, span)),
         },
         explained=1.0,
     )
