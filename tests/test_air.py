@@ -9,51 +9,43 @@ import pytest
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("lib", "jobs", "tests", "bench", "conf", "docker", "docs")
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+STATEMENTS = (ast.stmt, ast.ExceptHandler, ast.match_case)
 
 
 def crowded(source: str) -> list[str]:
     """Name each statement that does too much at once, with its line."""
-    return [
-        f"{node.lineno}: {fault}"
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case)
-        for fault in _faults(list(_own(node)))
-    ]
+    return [f"{line}: {fault}" for line, fault in sorted(_faults(ast.parse(source), 1, []))]
 
 
-def _own(statement: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of a statement, those of the statements inside it left out."""
-    for node in ast.iter_child_nodes(statement):
-        if not isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):
-            yield node
-            yield from _own(node)
-
-
-def _faults(nodes: list[ast.AST]) -> Iterator[str]:
-    if sum(isinstance(node, ast.IfExp) for node in nodes) > 1:
-        yield "more than one conditional expression"
-    for node in nodes:
-        if isinstance(node, COMPREHENSIONS):
-            fors = sum(isinstance(inner, ast.comprehension) for inner in ast.walk(node))
+def _faults(node: ast.AST, line: int, conditions: list[ast.IfExp]) -> Iterator[tuple[int, str]]:
+    """Yield faults below a node; `conditions` are those of its statement that were met before."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, STATEMENTS):
+            yield from _faults(child, getattr(child, "lineno", line), [])
+            continue
+        if isinstance(child, ast.IfExp):
+            conditions.append(child)
+            if len(conditions) == 2:
+                yield line, "more than one conditional expression"
+        if isinstance(child, COMPREHENSIONS):
+            fors = sum(isinstance(inner, ast.comprehension) for inner in ast.walk(child))
             if fors > 2:
-                yield f"{fors} `for` in a comprehension"
-        if isinstance(node, ast.Call) and _spans_lines(node):
-            arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
-            loops = [each for each in arguments if isinstance(each, COMPREHENSIONS)]
-            if len(arguments) > 1 and any(_spans_lines(loop) for loop in loops):
-                yield "a comprehension of several lines among the arguments of a call"
+                yield line, f"{fors} `for` in a comprehension"
+        if isinstance(child, ast.Call) and _has_a_loop_beside_arguments(child):
+            yield line, "a comprehension of several lines among the arguments of a call"
+        yield from _faults(child, line, conditions)
 
 
-def _spans_lines(node: ast.expr) -> bool:
-    return node.end_lineno != node.lineno
+def _has_a_loop_beside_arguments(call: ast.Call) -> bool:
+    arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+    loops = [each for each in arguments if isinstance(each, COMPREHENSIONS)]
+    return len(arguments) > 1 and any(loop.end_lineno != loop.lineno for loop in loops)
 
 
 def test_no_statement_does_too_much_at_once() -> None:
     files = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
-    found = [
-        f"{path.relative_to(ROOT)}:{fault}" for path in files for fault in crowded(path.read_text())
-    ]
-    assert found == []
+    found = {str(path.relative_to(ROOT)): crowded(path.read_text()) for path in files}
+    assert {path: faults for path, faults in found.items() if faults} == {}
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,7 @@ from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.diagnosis.verdict.reasons import VERDICTS
 from laggard.errors import INTERRUPTED
 from laggard.exporter.body.families import SHAPES
-from laggard.tables.delta import create_tables
-from tables.fixtures import batch_row, group_row, partition_row, write_batch, write_rows
+from tables.fixtures import batch_row, group_row, make_root, partition_row, write_batch, write_rows
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -237,7 +236,7 @@ def test_the_query_is_answered(folder: Path) -> None:
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_its_queries_answer_on_real_tables(tmp_path: Path, query: str) -> None:
-    create_tables(str(tmp_path))
+    make_root(tmp_path)
     at = datetime.now(timezone.utc) - timedelta(minutes=5)
     key = {"date": at.date(), "cluster": "c", "group": "checkout", "batch_id": 1, "status": "ok"}
     member = {"generation": 2, "member_id": "m", "assigned": [{"topic": "orders", "partition": 0}]}

@@ -19,12 +19,11 @@ from typing import Any
 import pyarrow as pa
 
 from laggard.tables.arrow import arrow_schema
-from laggard.tables.delta import create_tables
 from laggard.tables.schema.schemas import TABLES
 from scenarios.catalogue import SCENARIOS
 from scenarios.diagnosed import diagnose
 from scenarios.runs import Recorder, declared, record, simulate
-from tables.fixtures import PUBLISHED, batch_row, write_arrow, write_rows
+from tables.fixtures import PUBLISHED, batch_row, make_root, write_arrow, write_rows
 
 SEED = 3
 KEPT_TICKS = 10  # are written one after the other while Prometheus scrapes, so that counters rise
@@ -102,7 +101,7 @@ class SimulatedRoot:
     def __post_init__(self) -> None:
         self.slo = self.seen.slo
         self._moved_ms = (round(time.time()) - 5) * 1000 - self.seen.ticks[-1][1]
-        create_tables(str(self.folder))
+        make_root(self.folder)
         if self.is_evaluated:
             self._write("findings", self.seen.findings)
             self._write("group_windows", self.seen.windows)

@@ -18,9 +18,9 @@ from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.stream.evaluation.diagnose import Diagnosis
 from laggard.stream.evaluation.reading import Options, find_closed
 from laggard.tables.arrow import to_arrow
-from laggard.tables.delta import Writer, create_tables
+from laggard.tables.delta import Writer
 from laggard.tables.schema.schemas import GROUP_STATUS, PARTITION_STATUS, TABLES
-from tables.fixtures import batch_row, write_arrow, write_rows
+from tables.fixtures import batch_row, make_root, write_arrow, write_rows
 
 MINUTE = timedelta(minutes=1)
 OPTIONS = Options("prod", 60, Parameters(), lambda *_: Policy())
@@ -65,7 +65,7 @@ def record(
 
     All members joined at one time; `of_members` are columns of all of them.
     """
-    create_tables(str(root))
+    make_root(root)
     lag = [_written(row) for each in groups for row in each.lag_rows]
     dated = {"generation_at": joined_at, "roster_at": joined_at}
     facts = [_with_lag(_written(row), lag) | dated for each in groups for row in each.fact_rows]

@@ -12,11 +12,11 @@ from cli.declared import document_of
 from laggard.cli.main import PROSE, main
 from laggard.cli.parser import VERBS
 from laggard.errors import CONFIGURATION, NOT_FOUND, OK, TEMPORARY, UNREACHABLE, USAGE
-from laggard.tables.delta import create_tables
 from tables.fixtures import (
     NOW,
     finding_row,
     group_row,
+    make_root,
     partition_row,
     window_row,
     write_batch,
@@ -33,7 +33,7 @@ INFINITE = {
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("tables")
-    create_tables(str(folder))
+    make_root(folder)
     write_batch(folder, at=NOW, partitions=[partition_row("g", "t", 0)], groups=[group_row("g")])
     write_evaluated(
         folder,

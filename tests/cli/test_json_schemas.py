@@ -39,12 +39,11 @@ from laggard.cli.api import client
 from laggard.cli.main import main
 from laggard.exporter import api as api_module
 from laggard.stream.job.heartbeat import Heartbeat
-from laggard.tables.delta import create_tables
 from laggard.tables.published import newest_batch
 from laggard.tables.schema.schemas import TABLES
 from laggard.wire.decode import decode, to_json
 from laggard.wire.schemas import RECORD_TYPES
-from tables.fixtures import batch_row, group_row, write_rows
+from tables.fixtures import batch_row, group_row, make_root, write_rows
 
 SCHEMAS = schemas()
 RECORDS = strict(SCHEMAS["decode"]["$defs"])
@@ -194,7 +193,7 @@ def served(root: Path, polled_at: datetime) -> Iterator[int]:
 def collect_recorded(collect: Collector, root: Path) -> None:
     """`checkout` rebalanced at a cost, `other` has no known lag; the rules have not evaluated."""
     unknown = group_row("other", lag=None, lag_known=None, max_time_lag_seconds=None, members=None)
-    create_tables(str(root))
+    make_root(root)
     group_rows.write(root, group_status=[group_rows.group(), unknown])
     for group in ("checkout", "other"):
         collect("explain", root, "explain", group)

@@ -25,9 +25,9 @@ from laggard.cli.main import main
 from laggard.errors import DAMAGED, INTERNAL, NOT_FOUND, OK
 from laggard.tables.arrow import arrow_schema, to_arrow
 from laggard.tables.data_files import DataFile
-from laggard.tables.delta import Writer, create_tables
+from laggard.tables.delta import Writer
 from laggard.tables.schema.schemas import TABLES
-from tables.fixtures import batch_row, write_rows
+from tables.fixtures import batch_row, make_root, write_rows
 from tables.odd import odd_arrays
 
 WINDOWS = 13
@@ -154,7 +154,7 @@ def write(root: Path, tables: Tables, polled_at: datetime) -> Path:
     """Publish the tables as one batch, in files without statistics: delta-rs' writer ends the
     process over some.
     """
-    create_tables(str(root))
+    make_root(root)
     writer = Writer(str(root), "odd")
     versions = {}
     for name, rows in tables.items():

@@ -25,14 +25,13 @@ from laggard.exporter.collectors.shape import ShapeCollector
 from laggard.exporter.collectors.sizing import SizingCollector
 from laggard.exporter.evaluated import EvaluatedReader
 from laggard.tables.arrow import to_arrow
-from laggard.tables.delta import create_tables
 from laggard.tables.schema import schemas
 from scenarios.catalogue import SCENARIOS
 from scenarios.diagnosed import diagnose
 from scenarios.drawn import draw_cluster
 from scenarios.drawn_runs import Workload, scenario
 from scenarios.runs import Recorder, declared, place_of, record, simulate
-from tables.fixtures import batch_row, write_arrow, write_rows
+from tables.fixtures import batch_row, make_root, write_arrow, write_rows
 
 MOMENTS = 6
 DRAWN = "drawn at random"
@@ -58,7 +57,7 @@ def written(root: Path, name: str, seed: int) -> list[str]:
     job = Recorder(policies=declared([run.labels]))
     (recorded,) = record([run], job)
     evaluated = diagnose(recorded)
-    create_tables(str(root))
+    make_root(root)
     versions = {}
     for table in _WRITTEN:
         versions[table] = write_arrow(root, table, recorded.tables[table])

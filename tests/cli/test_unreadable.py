@@ -19,9 +19,8 @@ from laggard.config import Config
 from laggard.config.sections import Job
 from laggard.doctor.result import Check, exit_code, run_checks
 from laggard.errors import CONFIGURATION, DAMAGED, NOT_FOUND
-from laggard.tables.delta import create_tables
 from laggard.tables.schema.schemas import TABLES
-from tables.fixtures import NOW, group_row, partition_row, write_batch, write_rows
+from tables.fixtures import NOW, group_row, make_root, partition_row, write_batch, write_rows
 
 NOBODY = 65534
 VERBS = {
@@ -74,7 +73,7 @@ def healthy_tables() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         tables = Path(folder, "tables")
-        create_tables(str(tables))
+        make_root(tables)
         write_batch(
             tables, at=NOW, partitions=[partition_row("g", "t", 0)], groups=[group_row("g")]
         )

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from laggard.tables.delta import create_tables
 from laggard.tables.schema.schemas import TABLES
+from tables.fixtures import make_root
 from tables_page import PAGE, VIEWS_PAGE, page, unit, views_page
 
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -50,7 +50,7 @@ def test_numbers_carry_their_unit() -> None:
 
 
 def test_delta_carries_the_same_texts(tmp_path: Path) -> None:
-    create_tables(str(tmp_path))
+    make_root(tmp_path)
     for name, table in TABLES.items():
         delta = DeltaTable(str(tmp_path / name))
         assert delta.metadata().description == table.comment

@@ -11,16 +11,16 @@ from typing import Any
 
 from laggard.cli.query.verb import run_question
 from laggard.tables.arrow import to_arrow
-from laggard.tables.delta import Writer, create_tables
+from laggard.tables.delta import Writer
 from laggard.tables.schema.schemas import TABLES
-from tables.fixtures import CLUSTER, NOW, batch_row
+from tables.fixtures import CLUSTER, NOW, batch_row, make_root
 
 Row = dict[str, Any]
 
 
 def write_tables(root: Path, tables: Mapping[str, Iterable[Row]]) -> None:
     """Create every table, write the rows given, and publish them at NOW."""
-    create_tables(str(root))
+    make_root(root)
     writer = Writer(str(root), "test")
     for name, rows in tables.items():
         writer.write(TABLES[name], to_arrow(TABLES[name], [dict(row) for row in rows]), 1)

@@ -26,12 +26,13 @@ from laggard.stream.job.identity import Identity, find_state, identity_path, to_
 from laggard.stream.job.repair import Repair, plan_repair
 from laggard.stream.job.starting import prepare, put_aside
 from laggard.tables.arrow import to_arrow
-from laggard.tables.delta import Writer, create_tables
+from laggard.tables.delta import Writer
 from laggard.tables.published import newest_batch
 from laggard.tables.readers import open_table
 from laggard.tables.schema import schemas
 from stream.simulation import NOON
 from stream.test_identity import check_is_renewed
+from tables.fixtures import make_root
 
 OFFSETS = (
     'v1\n{"batchWatermarkMs":0,"conf":{}}\n{"poll_id": 3}\n{"__consumer_offsets":{"0":7,"1":9}}'
@@ -125,7 +126,7 @@ def test_a_checkpoint_whose_old_files_were_dropped_is_whole(checkpoint: Path) ->
 def job(tmp_path: Path, checkpoint: Path) -> Job:
     """Tables at batch 110 of the checkpoint's 111, with rows of that one unpublished."""
     job = Job(tables=str(tmp_path / "tables"), checkpoint=str(checkpoint))
-    create_tables(job.tables)
+    make_root(job.tables)
     writer = Writer(job.tables, "c1")
     for number in (109, 110, 111):
         event = {
@@ -356,7 +357,7 @@ def test_of_an_older_version_that_published_nothing_nothing_is_left(
     tmp_path: Path, checkpoint: Path
 ) -> None:
     job = Job(tables=str(tmp_path / "tables"), checkpoint=str(checkpoint))
-    create_tables(job.tables)
+    make_root(job.tables)
     event = {"date": NOON.date(), "cluster": "c", "group": "g", "event_at": NOON, "batch_id": 0}
     Writer(job.tables, "c1").write(schemas.GROUP_EVENTS, to_arrow(schemas.GROUP_EVENTS, [event]), 0)
     older = asdict(Identity("cluster", "topic id", job.tables, job.window_seconds, "c1"))

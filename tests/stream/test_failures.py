@@ -17,7 +17,7 @@ from laggard.stream.job import query
 from laggard.stream.job.query import Job
 from laggard.stream.job.starting import INTERNAL_TRIES
 from laggard.stream.tick.offsets_topic_events import RebuildError
-from laggard.tables.delta import create_tables
+from tables.fixtures import make_root
 
 
 class PySparkError(Exception):
@@ -141,7 +141,7 @@ def test_the_diagnosis_never_stops_the_job_whatever_fails_in_it(
     config: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     loaded = load_config(str(config), [], {})
-    create_tables(loaded.job.tables)
+    make_root(loaded.job.tables)
     nothing = session_with_jvm(None)
     diagnosis = DiagnoseQuery(nothing, loaded, "c1")
     for _ in range(5):
@@ -164,7 +164,7 @@ def test_the_diagnosis_names_a_jvm_that_ended_in_its_call_without_a_traceback(
     config: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     loaded = load_config(str(config), [], {})
-    create_tables(loaded.job.tables)
+    make_root(loaded.job.tables)
     diagnosis = DiagnoseQuery(session_with_jvm(-9), loaded, "c1")
 
     def fail() -> None:

@@ -14,7 +14,7 @@ from laggard.errors import INTERRUPTED, OK, LaggardError
 from laggard.stream.evaluation.diagnose import DiagnoseQuery
 from laggard.stream.job.gate import Gate
 from laggard.stream.job.query import Job
-from laggard.tables.delta import create_tables
+from tables.fixtures import make_root
 
 LIMIT = 20.0
 
@@ -72,7 +72,7 @@ def test_a_batch_that_begins_while_the_diagnosis_is_ended_does_not_hold_up_the_e
 
 
 def test_the_diagnosis_begins_no_window_once_the_job_is_being_stopped(config: Config) -> None:
-    create_tables(config.job.tables)
+    make_root(config.job.tables)
     nothing: Any = None
     stopping = Event()
     found = DiagnoseQuery(nothing, config, "c1", stopping)._diagnosis()

@@ -25,11 +25,11 @@ from laggard.stream.job.identity import (
 )
 from laggard.stream.job.starting import prepare
 from laggard.tables.arrow import to_arrow
-from laggard.tables.delta import Writer, create_tables
+from laggard.tables.delta import Writer
 from laggard.tables.published import TICK, newest_batch
 from laggard.tables.schema.schemas import BATCHES
 from patience import some
-from tables.fixtures import NOW
+from tables.fixtures import NOW, make_root
 
 WANTED = Identity("cluster", "topic id", "/tables", 60)
 TOPIC = OffsetsTopic("cluster", "topic id", 2)
@@ -393,7 +393,7 @@ def test_an_identity_file_of_another_version_is_refused_by_name() -> None:
 def test_an_identity_file_that_is_empty_or_cut_off_is_damage_with_a_remedy(
     tmp_path: Path, text: str
 ) -> None:
-    create_tables(str(tmp_path / "tables"))
+    make_root(tmp_path / "tables")
     checkpoint = tmp_path / "checkpoint"
     (checkpoint / "offsets").mkdir(parents=True)
     (checkpoint / "offsets" / "0").write_text("v1\n")
@@ -406,7 +406,7 @@ def test_an_identity_file_that_is_empty_or_cut_off_is_damage_with_a_remedy(
 
 
 def test_an_empty_identity_file_does_not_hinder_a_first_start(tmp_path: Path) -> None:
-    create_tables(str(tmp_path / "tables"))
+    make_root(tmp_path / "tables")
     checkpoint = str(tmp_path / "checkpoint")
     Path(identity_path(checkpoint)).write_text("")
     assert check_start(find_state(str(tmp_path / "tables"), checkpoint), WANTED).checkpoint_id

@@ -20,12 +20,11 @@ from diagnosis.fluid import NOON
 from laggard.stream.evaluation.reading import Window, events_of, known_at, read_history
 from laggard.stream.evaluation.replay import memory_before, replay
 from laggard.tables.arrow import to_arrow
-from laggard.tables.delta import create_tables
 from laggard.tables.readers import TableUnreadable
 from laggard.tables.schema.schemas import FINDINGS
 from stream.simulation import NOON as START
 from stream.simulation import Record, Simulation, commit, end, generation, group_tombstone
-from tables.fixtures import write_rows
+from tables.fixtures import make_root, write_rows
 
 Row = dict[str, Any]
 DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
@@ -73,7 +72,7 @@ class Recorded:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        create_tables(str(root))
+        make_root(root)
 
     def generation(
         self, group: str, number: int, at: datetime, *, batch: int = 1, members: int = 2

@@ -23,14 +23,14 @@ from laggard.tables.data_files import read_files, write_files
 from laggard.tables.delta import Writer, create_tables
 from laggard.tables.readers import table_uri
 from laggard.tables.schema import schemas
-from tables.fixtures import NOW
+from tables.fixtures import NOW, make_root
 
 LATE = datetime(2026, 11, 20, 23, 59, 59, 999_500, tzinfo=timezone.utc)
 
 
 @pytest.fixture
 def writer(tmp_path: Path) -> Writer:
-    create_tables(str(tmp_path))
+    make_root(tmp_path)
     return Writer(str(tmp_path), "one")
 
 

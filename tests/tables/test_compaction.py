@@ -31,7 +31,7 @@ from laggard.tables.maintenance import Retention, maintain
 from laggard.tables.readers import open_table, table_uri
 from laggard.tables.schema.schemas import GROUP_EVENTS
 from laggard.tables.unpublished import remove_unpublished
-from tables.fixtures import NOW
+from tables.fixtures import NOW, make_root
 
 NAME = GROUP_EVENTS.name
 LATER = "9999-01-01"
@@ -130,7 +130,7 @@ def removal_of_unpublished_rows(root: str) -> None:
 
 
 def remove_unpublished_events(root: str) -> list[str]:
-    create_tables(root)
+    make_root(root)
     return remove_unpublished(root, 2, None)
 
 
@@ -160,7 +160,7 @@ def test_of_two_that_replace_the_same_files_one_is_refused(
 def test_the_removal_of_unpublished_rows_that_meets_a_compaction_is_repeated(
     root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create_tables(root)
+    make_root(root)
     load, others = unpublished.load_table, [other_compaction]
 
     def then_others(uri: str) -> DeltaTable:
@@ -231,7 +231,7 @@ def test_a_row_group_ends_at_its_size(root: str, monkeypatch: pytest.MonkeyPatch
 def test_a_file_that_cannot_be_merged_leaves_nothing_and_stops_no_other_date(
     root: str, damage: Callable[[Path], object]
 ) -> None:
-    create_tables(root)
+    make_root(root)
     append(root, 4, days=1)
     append(root, 5, days=1)
     damage(data_files(root)[3])
@@ -349,7 +349,7 @@ def test_files_are_packed_by_size_and_large_ones_stay(
 def test_the_job_for_maintenance_compacts_and_is_refused_while_another_process_writes_to_the_disk(
     root: str,
 ) -> None:
-    create_tables(root)
+    make_root(root)
     days = (datetime.now(timezone.utc) - NOW).days - 2  # the job has the machine's clock
     for number in range(4, 7):
         append(root, number, days)

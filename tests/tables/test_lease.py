@@ -27,6 +27,7 @@ from laggard.tables.readers import open_table
 from laggard.tables.schema import schemas
 from laggard.tables.unpublished import remove_unpublished
 from stream.simulation import NOON
+from tables.fixtures import make_root
 
 ROOT = "s3://bucket/tables"
 EVENTS = schemas.GROUP_EVENTS
@@ -226,7 +227,7 @@ def test_two_that_start_at_once_do_not_both_get_it(held: list[Lease]) -> None:
 
 @pytest.fixture
 def root(tmp_path: Path) -> str:
-    create_tables(str(tmp_path))
+    make_root(tmp_path)
     return str(tmp_path)
 
 

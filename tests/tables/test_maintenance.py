@@ -18,12 +18,12 @@ from deltalake import DeltaTable
 
 from laggard.stream.job.session import start_session
 from laggard.tables.arrow import to_arrow
-from laggard.tables.delta import Writer, create_tables
+from laggard.tables.delta import Writer
 from laggard.tables.maintenance import Retention, maintain
 from laggard.tables.readers import table_uri
 from laggard.tables.schema import schemas
 from set_clock import Clock
-from tables.fixtures import NOW
+from tables.fixtures import NOW, make_root
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +54,7 @@ def event(writer: Writer, batch_id: int, at: datetime) -> None:
 @pytest.mark.full
 def test_a_day_of_care(tmp_path: Path, spark: SparkSession) -> None:
     root = str(tmp_path / "of é #1?+%")
-    create_tables(root)
+    make_root(root)
     writer = Writer(root, "one")
     recent = [NOW - timedelta(days=1, minutes=minute) for minute in range(8)]
     for number, at in enumerate([NOW - timedelta(days=KEPT_DAYS + 1), *recent]):
@@ -101,7 +101,7 @@ def test_a_file_just_written_is_kept_though_the_clock_was_set_forward(tmp_path: 
     machine's clock.
     """
     root, clock = str(tmp_path / "tables"), Clock(tmp_path)
-    create_tables(root)
+    make_root(root)
     Writer(root, "one").write(
         schemas.PARTITION_STATUS, to_arrow(schemas.PARTITION_STATUS, [{"group": "g"}]), 0
     )

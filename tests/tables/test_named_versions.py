@@ -13,12 +13,12 @@ import pytest
 from deltalake import DeltaTable
 
 from laggard.tables.arrow import to_arrow
-from laggard.tables.delta import Writer, create_tables
+from laggard.tables.delta import Writer
 from laggard.tables.maintenance import Outcome, Retention, maintain, read_done
 from laggard.tables.published import newest_batch
 from laggard.tables.readers import read_table, table_uri
 from laggard.tables.schema import schemas
-from tables.fixtures import NOW
+from tables.fixtures import NOW, make_root
 
 # what nobody names is removed now
 AT_ONCE = Retention(30, 30, 30, 30, status_files_hours=0, vacuum_hours=0)
@@ -75,7 +75,7 @@ def named_partitions(root: Path) -> list[int]:
 def test_the_named_version_outlives_a_kill_between_two_commits_and_a_long_pause(
     tmp_path: Path,
 ) -> None:
-    create_tables(str(tmp_path))
+    make_root(tmp_path)
     writer = Writer(str(tmp_path), "one")
     for batch_id in range(4):
         write_tick(writer, batch_id, YESTERDAY + timedelta(seconds=10 * batch_id))
@@ -94,7 +94,7 @@ def test_the_named_version_outlives_a_kill_between_two_commits_and_a_long_pause(
 def test_an_append_table_stays_readable_at_the_version_before_its_compaction(
     tmp_path: Path,
 ) -> None:
-    create_tables(str(tmp_path))
+    make_root(tmp_path)
     writer = Writer(str(tmp_path), "one")
     for batch_id in range(4):
         write_tick(writer, batch_id, YESTERDAY + timedelta(seconds=10 * batch_id))
@@ -105,7 +105,7 @@ def test_an_append_table_stays_readable_at_the_version_before_its_compaction(
 
 
 def test_the_log_of_a_version_is_kept_while_it_is_named(tmp_path: Path) -> None:
-    create_tables(str(tmp_path))
+    make_root(tmp_path)
     for name in ("partition_status", "group_events"):
         DeltaTable(table_uri(str(tmp_path), name)).alter.set_table_properties(
             {"delta.checkpointInterval": "5"}
@@ -122,7 +122,7 @@ def test_the_log_of_a_version_is_kept_while_it_is_named(tmp_path: Path) -> None:
 
 
 def test_the_log_is_short_once_nothing_in_it_is_named(tmp_path: Path) -> None:
-    create_tables(str(tmp_path))
+    make_root(tmp_path)
     DeltaTable(table_uri(str(tmp_path), "batches")).alter.set_table_properties(
         {"delta.checkpointInterval": "5"}
     )
@@ -136,7 +136,7 @@ def test_the_log_is_short_once_nothing_in_it_is_named(tmp_path: Path) -> None:
 
 
 def test_files_of_the_day_at_hand_are_compacted_where_each_tick_adds_one(tmp_path: Path) -> None:
-    create_tables(str(tmp_path))
+    make_root(tmp_path)
     writer = Writer(str(tmp_path), "one")
     for batch_id in range(3):
         write_tick(writer, batch_id, NOW)
@@ -151,7 +151,7 @@ def test_files_of_the_day_at_hand_are_compacted_where_each_tick_adds_one(tmp_pat
 
 @pytest.mark.parametrize("bad", ["lag_windows", "partition_status", "batches"])
 def test_a_damaged_table_stops_only_itself(tmp_path: Path, bad: str) -> None:
-    create_tables(str(tmp_path))
+    make_root(tmp_path)
     write_tick(Writer(str(tmp_path), "one"), 0, YESTERDAY)
     for entry in Path(tmp_path, bad, "_delta_log").glob("*.json"):
         entry.write_text("{")

@@ -24,12 +24,12 @@ from laggard.config import Config
 from laggard.config.sections import Job
 from laggard.tables import compaction, maintenance, schedule
 from laggard.tables.arrow import to_arrow
-from laggard.tables.delta import Writer, create_tables
+from laggard.tables.delta import Writer
 from laggard.tables.maintenance import Retention, read_done, write_done
 from laggard.tables.readers import table_uri
 from laggard.tables.schedule import Schedule
 from laggard.tables.schema import schemas
-from tables.fixtures import NOW
+from tables.fixtures import NOW, make_root
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 AT_THREE = NOW.replace(hour=3)
@@ -42,7 +42,7 @@ RETENTION = Retention(30, 30, 30, 30, status_files_hours=1, vacuum_hours=168)
 def root(tmp_path: Path) -> str:
     """Tables that were all maintained at three in the morning, in a folder with an odd name."""
     root = str(tmp_path / "tables of é #1")
-    create_tables(root)
+    make_root(root)
     write_done(root, dict.fromkeys(schemas.TABLES, AT_THREE))
     return root
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from hashlib import sha256
 from math import inf
@@ -168,7 +168,9 @@ def thresholds_hash(parameters: Parameters) -> int:
 
     The result is the same on every platform, once the engine is imported.
     """
-    values = asdict(parameters) | {name: each.value for name, each in FIXED.items()}
+    # the section [diagnosis] has other keys as well
+    values = {each.name: getattr(parameters, each.name) for each in fields(Parameters)}
+    values |= {name: each.value for name, each in FIXED.items()}
     return hash_of(sorted((name, float(value)) for name, value in values.items()))
 
 
