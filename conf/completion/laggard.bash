@@ -8,7 +8,7 @@
 _shtab_laggard_subparsers=(demo run export status explain plan findings diagnose query report audit doctor config decode)
 
 _shtab_laggard_demo_option_strings=(-h --help --scenario --seconds --work --keep --listen --config --set --json --no-color -q --quiet -v --verbose)
-_shtab_laggard_run_option_strings=(-h --help --once --dry-run --check --config --set --json --no-color -q --quiet -v --verbose)
+_shtab_laggard_run_option_strings=(-h --help --once --check --config --set --json --no-color -q --quiet -v --verbose)
 _shtab_laggard_export_option_strings=(-h --help --listen --tables --web.config.file --check --print --config --set --json --no-color -q --quiet -v --verbose)
 _shtab_laggard_status_option_strings=(-h --help --watch --group --sort --rebalances --limit --fail-on --cluster --url --ca-file --cert-file --key-file --user --password-file --config --set --json --no-color -q --quiet -v --verbose)
 _shtab_laggard_explain_option_strings=(-h --help --limit --topic --since --at --fail-on --cluster --url --ca-file --cert-file --key-file --user --password-file --config --set --json --no-color -q --quiet -v --verbose)
@@ -95,7 +95,6 @@ _shtab_laggard_demo___verbose_nargs=0
 _shtab_laggard_run__h_nargs=0
 _shtab_laggard_run___help_nargs=0
 _shtab_laggard_run___once_nargs=0
-_shtab_laggard_run___dry_run_nargs=0
 _shtab_laggard_run___json_nargs=0
 _shtab_laggard_run___no_color_nargs=0
 _shtab_laggard_run__q_nargs=0

@@ -286,7 +286,6 @@ _shtab_laggard_report_defaults_added=0
 _shtab_laggard_run_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--once[read what is there now, publish it, and end\; with 75 if the cluster does not answer for two minutes]"
-  "--dry-run[write nothing\: check what the job needs, and say which tables and checkpoint its start would make]"
   "--check[run nothing\: look at job.heartbeat_file, exit with 0 if the job makes progress (and published), else 1]:check:(live ready)"
   "--config[configuration (else \$LAGGARD_CONFIG, .\/laggard.toml, \/etc\/laggard\/laggard.toml)]:FILE:_files"
   "*--set[one key\; wins over file and environment]:A.B=C:"

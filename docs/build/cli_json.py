@@ -164,9 +164,6 @@ DOCUMENTS: Mapping[str, Document] = {
         "laggard audit --json", AUDIT, "true: all that was asked for holds (exit code 0)"
     ),
     "doctor": Document("laggard doctor --json", CHECKS, "true: nothing is wrong (exit code 0)"),
-    "run-dry-run": Document(
-        "laggard run --dry-run --json", CHECKS, "true: no check failed (exit code 0)"
-    ),
     "run-check": Document(
         "laggard run --check live --json", PROBE, "true: the job makes progress (exit code 0)"
     ),

@@ -98,7 +98,6 @@ CHECKS = said(
                     "remedy": 'what to do; "" if all is well',
                     "is_ahead": "true: no fault, it has not happened yet",
                 },
-                but=["run_code"],
             )
             | {"level": said(TEXT | {"enum": [*doctor.LEVELS]}, "result")}
         )

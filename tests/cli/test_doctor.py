@@ -578,9 +578,11 @@ def test_the_page_names_faults_folds_the_rest_and_sums_up() -> None:
         Result("warn", "memory", "0.1 GB available", "add memory"),
         Result("warn", "newest batch", "nothing is published yet", "laggard run", is_ahead=True),
         Result("fail", "brokers", "none answered", "start one"),
+        Result("ok", "next start", "makes 16 of 16 tables in data"),
         Result("ok", "jars", "all there"),
     ]
     assert [*report_lines(results), summary(results)] == [
+        "ok    next start: makes 16 of 16 tables in data",
         "fail  brokers: none answered",
         "      fix: start one",
         "warn  memory: 0.1 GB available",
@@ -588,7 +590,13 @@ def test_the_page_names_faults_folds_the_rest_and_sums_up() -> None:
         "later batches: no table at data/batches; newest batch: nothing is published yet",
         "      fix: laggard run",
         "ok    java, jars",
-        "1 failure, 1 warning, 2 not yet, 2 ok: laggard cannot run here yet; begin with brokers",
+        "1 failure, 1 warning, 2 not yet, 3 ok: laggard cannot run here yet; begin with brokers",
+    ]
+    assert [line.split(":")[0] for line in report_lines(results[4:], with_all=True)] == [
+        "ok    next start",
+        "fail  brokers",
+        "      fix",
+        "ok    jars",
     ]
     assert summary(results[:2]) == "0 failures, 0 warnings, 1 not yet, 1 ok: laggard can run here"
 

@@ -59,7 +59,6 @@ ANSWERS = [  # with the name of the schema in docs/cli-json
     (["config", "policy", "g"], OK, "config-policy"),
     (["decode"], OK, "decode"),
     (["doctor"], None, "doctor"),
-    (["run", "--dry-run"], None, "run-dry-run"),
     (["run", "--check", "live", "--set", "job.heartbeat_file=none"], 1, "run-check"),
     (["export", "--check", "--listen", "127.0.0.1:1"], 1, "export-check"),
 ]

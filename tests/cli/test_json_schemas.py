@@ -235,7 +235,6 @@ def collect_configured(collect: Collector, folder: Path) -> None:
     collect("config-policy", folder, "config", "policy", "fraud")
     collect("config-policy", folder, "config", "policy", "calm")
     collect("doctor", folder, "doctor")
-    collect("run-dry-run", folder, "run", "--dry-run")
     beat = folder / "beat.json"
     for setting in ("job.heartbeat_file=none", f"job.heartbeat_file={beat}"):
         collect("run-check", folder, "run", "--check", "ready", "--set", setting)

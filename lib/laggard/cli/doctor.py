@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from laggard.doctor.result import Check, Result
 
 RUNS = ("laggard can run here", "laggard cannot run here yet")  # without a failure, and with one
-# nothing that a start needs
-_NOT_OF_JOB = ("exporter.listen", "exporter.tables", "newest batch", "maintenance")
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -71,7 +70,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
     results = run_checks(served(args) if args.url else checks(config, with_trial=args.trial))
     code = exit_code(results)
     verdicts = ("the exporter serves", "the exporter does not serve all") if args.url else RUNS
-    show(results, args, is_ok=code == OK, with_all=args.all, verdicts=verdicts)
+    show(results, args, is_ok=code == OK, verdicts=verdicts)
     return code
 
 
@@ -82,42 +81,18 @@ def served(args: argparse.Namespace) -> Iterator[tuple[str, Check]]:
     yield CHECK, partial(check_exporter, Remote(args).ask)
 
 
-def dry_run(args: argparse.Namespace, config: Config) -> int:
-    """Check the job's needs and print what its start would make.
-
-    Return the exit code of the first failure.
-    """
-    from laggard.doctor.result import run_checks, run_code
-    from laggard.doctor.start import CHECK
-
-    results = run_checks(each for each in checks(config) if each[0] not in _NOT_OF_JOB)
-    code = run_code(results)
-    show(results, args, is_ok=code == OK, shown=(CHECK,))
-    return code
-
-
 def show(
     results: Sequence[Result],
     args: argparse.Namespace,
     *,
     is_ok: bool,
-    with_all: bool = False,
-    shown: Container[str] = (),
-    verdicts: tuple[str, str] = RUNS,
+    verdicts: tuple[str, str],
 ) -> None:
     """Print the report, or the same as data."""
-    from laggard.doctor.result import to_data
-
     if args.json:
-        print(
-            printable_json({"v": 1, "ok": is_ok, "data": [to_data(result) for result in results]})
-        )
+        print(printable_json({"v": 1, "ok": is_ok, "data": [asdict(result) for result in results]}))
         return
-    lines = (
-        [line for result in results for line in _lines(result)]
-        if with_all
-        else report_lines(results, shown)
-    )
+    lines = report_lines(results, with_all=args.all)
     style = terminal.STYLES.get
     terminal.show_lines(
         [*lines, summary(results, verdicts)],
@@ -156,6 +131,7 @@ def _repair(config: Config, *, is_agreed: bool) -> int:
 def checks(config: Config, *, with_trial: bool = False) -> Iterator[tuple[str, Check]]:
     """Yield every check with its name, in the order of the report."""
     from laggard.doctor import principal, runtime, tables
+    from laggard.doctor.result import NEXT_START
     from laggard.tables.lock import local_path
     from laggard.tables.schema.schemas import TABLES
 
@@ -188,7 +164,7 @@ def checks(config: Config, *, with_trial: bool = False) -> Iterator[tuple[str, C
             source[0]: source[1],
             "rights": rights.check_rights,
             clock.CHECK: clock.check_clock,
-            start.CHECK: start.check_next_start,
+            NEXT_START: start.check_next_start,
             **({"trial query": trial.check_trial} if with_trial and not is_admin else {}),
         }.items():
             yield name, partial(cluster.if_reached, asked, name, check)
@@ -202,18 +178,23 @@ def checks(config: Config, *, with_trial: bool = False) -> Iterator[tuple[str, C
     yield "maintenance", partial(tables.check_maintained, config)
 
 
-def report_lines(results: Sequence[Result], shown: Container[str] = ()) -> list[str]:
-    """Return failures and warnings one by one, passed checks by name, pending checks in one line.
+def report_lines(results: Sequence[Result], *, with_all: bool = False) -> list[str]:
+    """Return what the next start makes, failures and warnings one by one.
 
-    Of checks that are `shown` also the fact, first of all.
+    Below them pending checks in one line, and passed checks by name; or each check `with_all`.
     """
-    of_kind: dict[str, list[Result]] = {"shown": [], "fail": [], "warn": [], "ok": [], "ahead": []}
+    from laggard.doctor.result import NEXT_START
+
+    of_kind: dict[str, list[Result]] = {"next": [], "fail": [], "warn": [], "ok": [], "ahead": []}
     for result in results:
-        level = "shown" if result.level == "ok" and result.check in shown else result.level
+        level = "next" if (result.level, result.check) == ("ok", NEXT_START) else result.level
         of_kind["ahead" if result.is_ahead else level].append(result)
+    if with_all:
+        rest = (result for result in results if result not in of_kind["next"])
+        return [*chain.from_iterable(map(_lines, chain(of_kind["next"], rest)))]
     lines = [
         *chain.from_iterable(
-            _lines(each) for kind in ("shown", "fail", "warn") for each in of_kind[kind]
+            _lines(each) for kind in ("next", "fail", "warn") for each in of_kind[kind]
         )
     ]
     ahead, good = of_kind["ahead"], [result.check for result in of_kind["ok"]]

@@ -15,11 +15,8 @@ from laggard.config import Config, load_config
 from laggard.errors import INTERNAL, INTERRUPTED, OK, TEMPORARY, USAGE, LaggardError
 from laggard.escape import printable, printable_json, printable_lines
 
-PROSE = (
-    "demo",
-    "run",
-    "export",
-)  # no answer, so none in JSON; but for run and export with --check, and run with --dry-run
+# no answer, so none in JSON; but for run and export with --check
+PROSE = ("demo", "run", "export")
 OWN_CONFIG = ("config", "decode", "demo")  # these must work when the configuration does not
 
 
@@ -111,11 +108,7 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     args = build_parser(verb).parse_all(words or ["--help"])
     if verb is None:
         raise LaggardError("no verb is given", fix="laggard --help", exit_code=USAGE)
-    if (
-        args.json
-        and verb in PROSE
-        and not (getattr(args, "check", None) or getattr(args, "dry_run", False))
-    ):
+    if args.json and verb in PROSE and not getattr(args, "check", None):
         raise LaggardError(
             f"laggard {verb} has no answer in JSON",
             cause="it runs until it is stopped",

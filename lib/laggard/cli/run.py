@@ -32,11 +32,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "two minutes"
     )
     ways.add_argument("--once", action="store_true", help=text)
-    text = (
-        "write nothing: check what the job needs, and say which tables and checkpoint its start "
-        "would make"
-    )
-    ways.add_argument("--dry-run", action="store_true", help=text)
     ways.add_argument(
         "--check",
         choices=("live", "ready"),
@@ -46,11 +41,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
-    """Run the job until stopped, look at the running job, or check the effect of a start."""
-    if args.dry_run:
-        from laggard.cli.doctor import dry_run
-
-        return dry_run(args, config)
+    """Run the job until stopped, or look at the running job."""
     if args.check:
         return _check(config, ready=args.check == "ready", is_json=args.json)
     return run_job(config, once=args.once)

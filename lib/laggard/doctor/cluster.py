@@ -15,7 +15,6 @@ from laggard import files
 from laggard.config.sections import KAFKAS_OWN
 from laggard.doctor.principal import allow, principal_of
 from laggard.doctor.result import Result
-from laggard.errors import DENIED, REFUSED, UNREACHABLE
 from laggard.sources.brokers import EARLIEST, LATEST, READ_COMMITTED, Answer, Brokers, error_name
 from laggard.stream.job.identity import identity_path
 from laggard.tables.published import newest_batch
@@ -64,7 +63,6 @@ class Cluster:
                 "brokers",
                 f"no address can be connected to: {named}",
                 remedy,
-                run_code=UNREACHABLE,
             )
             return
         if unreachable:
@@ -92,7 +90,6 @@ class Cluster:
                 "cluster id",
                 f"{cluster_id}, but {path} says {stored}",
                 remedy,
-                run_code=REFUSED,
             )
 
 
@@ -171,7 +168,6 @@ def check_listeners(cluster: Cluster) -> Iterable[Result]:
         "advertised listeners",
         f"no connection to broker {named}",
         remedy,
-        run_code=UNREACHABLE,
     )
 
 
@@ -196,7 +192,6 @@ def check_source(cluster: Cluster) -> Iterable[Result]:
             "offsets topic leaders",
             fact,
             "start the brokers that hold them",
-            run_code=UNREACHABLE,
         )
     yield from _check_ends(cluster, by_leader)
 
@@ -215,7 +210,6 @@ def _check_ends(cluster: Cluster, by_leader: dict[int, list[tuple[str, int]]]) -
             "offsets topic ends",
             fact,
             "look at the logs of the brokers that lead them; ask again",
-            run_code=UNREACHABLE,
         )
     if not by_leader:
         return
@@ -237,7 +231,7 @@ def evaluate_topic_error(config: Config, problem: str) -> Result:
         command = allow(config, "Describe", "Read", resource=("--topic", name))
         fact = f"{name}: Describe is denied to {principal_of(config.cluster.security)} ({problem})"
         fact += '; a cluster that hides it is watched with cluster.source = "admin"'
-        return Result("fail", "offsets topic", fact, command, run_code=DENIED)
+        return Result("fail", "offsets topic", fact, command)
     if problem == TOPIC_MISSING and name == KAFKAS_OWN:
         fact = f"{name} does not exist yet: no group of this cluster has ever committed"
         remedy = "commit with any group: Kafka creates it then; laggard run waits"
@@ -250,7 +244,6 @@ def evaluate_topic_error(config: Config, problem: str) -> Result:
         "offsets topic",
         f"{name}: {problem}",
         "look at the log of the controller; ask again",
-        run_code=UNREACHABLE,
     )
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from laggard.doctor.principal import allow
 from laggard.doctor.result import Result
-from laggard.errors import DENIED, UNREACHABLE
 from laggard.names import NameFilter
 from laggard.sources.groups.coordinators import GROUP_DENIED, Asked, Coordinators
 
@@ -41,7 +40,6 @@ def check_coordinators(cluster: Cluster) -> Iterable[Result]:
             CHECK,
             fact,
             "look at the logs of these brokers; ask again",
-            run_code=UNREACHABLE,
         )
     rows = [row for row in asked.answers.to_pylist() if row["is_asked"]]
     failed = Counter(map(itemgetter("error"), rows))
@@ -50,7 +48,7 @@ def check_coordinators(cluster: Cluster) -> Iterable[Result]:
         level, remedy = "warn", "look at the logs of the brokers; ask again"
         if error == GROUP_DENIED:
             level, remedy = "fail", allow(cluster.config, "Describe", resource=("--group", "*"))
-        yield Result(level, CHECK, f"offsets of {groups} groups: {error}", remedy, run_code=DENIED)
+        yield Result(level, CHECK, f"offsets of {groups} groups: {error}", remedy)
     late = asked.pending - failed.total() + failed[GROUP_DENIED]
     if late > 0 and not asked.unlisted:
         fact = (

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from kafka.protocol.admin import DescribeClusterRequest, DescribeGroupsRequest
 from kafka.protocol.consumer import FetchRequest
 
-from laggard import errors
 from laggard.doctor.principal import allow, principal_of
 from laggard.doctor.result import Result
 from laggard.names import NameFilter
@@ -67,7 +66,7 @@ def evaluate_read(config: Config, error: str | None) -> Result:
     if error not in DENIED:
         return _unknown(f"Read {name}", error)
     command = allow(config, "Describe", "Read", resource=("--topic", name))
-    return _refused("fail", f"Read {name}", _denied(config, error), command)
+    return Result("fail", f"Read {name}", _denied(config, error), command)
 
 
 def evaluate_sparks_groups(config: Config, error: str | None) -> Result:
@@ -81,7 +80,7 @@ def evaluate_sparks_groups(config: Config, error: str | None) -> Result:
     if error not in DENIED:
         return _unknown(check, error)
     resource = ("--group", SPARKS_GROUPS, "--resource-pattern-type", "prefixed")
-    return _refused(
+    return Result(
         "fail", check, _denied(config, error), allow(config, "Describe", resource=resource)
     )
 
@@ -98,7 +97,7 @@ def evaluate_topics(config: Config, error: str | None, visible: int) -> Result:
         )
     command = allow(config, "Describe", resource=("--topic", "*"))
     if not visible:
-        return _refused("fail", check, f"{_denied(config, error)}; {fact}", command)
+        return Result("fail", check, f"{_denied(config, error)}; {fact}", command)
     if "*" in config.cluster.topics:
         return Result(
             "warn",
@@ -129,7 +128,7 @@ def evaluate_groups(
     command = allow(config, "Describe", resource=("--group", "*"))
     if config.cluster.is_admin:
         level = "warn" if visible else "fail"
-        return _refused(
+        return Result(
             level,
             check,
             f"{_denied(config, error)}; {fact}, others are hidden and have no rows",
@@ -199,10 +198,6 @@ def _try_cluster(cluster: Cluster) -> str | None:
 
 def _denied(config: Config, error: str | None) -> str:
     return f"denied to {principal_of(config.cluster.security)} ({error})"
-
-
-def _refused(level: str, check: str, fact: str, command: str) -> Result:
-    return Result(level, check, fact, command, run_code=errors.DENIED)
 
 
 def _unknown(check: str, error: str) -> Result:

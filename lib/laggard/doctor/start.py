@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from laggard.doctor.result import Result
+from laggard.doctor.result import NEXT_START, Result
 from laggard.errors import DAMAGED, REFUSED, LaggardError
 from laggard.sources.readiness import NotReadyYet, find_source
 from laggard.stream.job.checkpoint import check_checkpoint
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from laggard.doctor.cluster import Cluster
     from laggard.sources.readiness import OffsetsTopic
 
-CHECK = "next start"
 _LOOKS = 3  # a job that runs may publish between two files that are read here
 
 
@@ -35,7 +34,7 @@ def check_next_start(cluster: Cluster) -> Iterable[Result]:
         facts.append("waits for the offsets topic")  # whose own line says why
     else:
         facts.append(_look(job, topic))
-    yield Result("ok", CHECK, "; ".join(facts))
+    yield Result("ok", NEXT_START, "; ".join(facts))
 
 
 def _look(job: Job, topic: OffsetsTopic) -> str:

@@ -80,9 +80,7 @@ def _check_bucket(key: str, root: str) -> Iterable[Result]:
         list_names(root)
     except (LaggardError, OSError) as error:
         failure = classify(error)
-        yield Result(
-            "fail", f"job.{key}", failure.sentence, failure.fix, run_code=failure.exit_code
-        )
+        yield Result("fail", f"job.{key}", failure.sentence, failure.fix)
     else:
         yield Result(
             "ok",
