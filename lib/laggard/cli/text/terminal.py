@@ -1,7 +1,4 @@
-"""Output on a terminal, with rich if installed: colour by severity, fitting width, live screen.
-
-A pipe gets plain text and never comes here; nor does a terminal without rich.
-"""
+"""Output on a terminal: colour by severity, fitting width, live screen; a pipe gets plain text."""
 
 from __future__ import annotations
 
@@ -29,20 +26,15 @@ STYLES = {
 }  # fmt: skip
 _COLORED = ("HEALTH", "SEVERITY")  # their words choose the color, of the next column too
 _LOOK_SECONDS = 0.2  # between two looks at the size
-_CLEAR, _NEW_LINE = "\x1b[H\x1b[J", "\r\x1b[K"
+_NEW_LINE = "\r\x1b[K"
 
 
 def console(*, no_color: bool) -> Console | None:
-    """Return the terminal; None if the output is no terminal, or without rich.
-
-    In that case the output is plain text.
-    """
+    """Return the terminal; None if the output is none, or a dumb one: it gets plain text."""
     if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         return None
-    try:
-        from rich.console import Console
-    except ImportError:
-        return None
+    from rich.console import Console
+
     return Console(highlight=False, markup=False, emoji=False, no_color=no_color or None)
 
 
@@ -72,9 +64,7 @@ def watch(read: Callable[[], Table], seconds: float, *, no_color: bool) -> None:
     terminal = console(no_color=no_color)
     if terminal is None:
         while True:
-            page = "\n".join(read().lines())
-            sys.stdout.write((_CLEAR if sys.stdout.isatty() else "") + page + "\n")
-            sys.stdout.flush()
+            print("\n".join(read().lines()), flush=True)
             time.sleep(seconds)
     from rich.live import Live
     from rich.text import Text
@@ -149,17 +139,12 @@ def progress(steps: Iterable[T], total: int, unit: str, *, no_color: bool) -> It
 
     A terminal shows the number, the speed, and the remaining time.
     """
-    try:
-        from rich import progress as shown
-        from rich.console import Console
-    except ImportError:
-        yield from steps
-        return
+    from rich import progress as shown
+    from rich.console import Console
+    from rich.text import Text
 
     class Rate(shown.ProgressColumn):
         def render(self, task: Any) -> Text:
-            from rich.text import Text
-
             return Text("" if task.speed is None else f"{task.speed:,.1f} {unit}/s")
 
     to = Console(stderr=True, no_color=no_color or None)
