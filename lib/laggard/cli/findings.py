@@ -85,10 +85,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Print the findings; the exit code tells of open ones only when asked to."""
-    if args.url:
-        from laggard.cli.api import remote
-
-        return remote.findings(args)
     batch = published_batch(config.job.tables)
     warn_if_old(batch, config)
     window = timedelta(seconds=config.job.window_seconds)

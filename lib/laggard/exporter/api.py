@@ -57,9 +57,6 @@ class Answer:
         return f'W/"{self.batches}-{digest}"' if self.batches else f'W/"{digest}"'
 
 
-Answers = Callable[[Question], Answer]
-
-
 class Busy(Exception):  # noqa: N818 - a fact, answered with 429
     """As many questions are under way as may be."""
 
@@ -71,7 +68,9 @@ class Late(Exception):  # noqa: N818 - a fact, answered with 503
 class Api:
     """API that keeps the serving loop free: threads do slow work, and every wait ends."""
 
-    def __init__(self, answers: Answers, cors_origins: Sequence[str] = ()) -> None:
+    def __init__(
+        self, answers: Callable[[Question], Answer], cors_origins: Sequence[str] = ()
+    ) -> None:
         self.cors_origins = frozenset(cors_origins)
         self._answers = answers
         self._pool = ThreadPoolExecutor(_THREADS, "api")

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from laggard.diagnosis.parameters import Policy
 
 if TYPE_CHECKING:
     from laggard.config.sections import Metrics
-    from laggard.exporter.api import Answers
 
 PolicyOf: TypeAlias = Callable[[str, str, datetime], Policy]  # cluster, group, time
+
+
+class Answers(Protocol):
+    """Function from a `Question` to the API to its `Answer`; both are of exporter.api."""
+
+    def __call__(self, question: Any, /) -> Any: ...
 
 
 def no_policy(_cluster: str, _group: str, _at: datetime) -> Policy:

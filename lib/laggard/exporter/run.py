@@ -20,6 +20,7 @@ from tornado.iostream import IOStream
 from tornado.netutil import bind_sockets
 
 from laggard.errors import CONFIGURATION, INTERRUPTED, OK, LaggardError
+from laggard.exporter.app import application
 from laggard.exporter.body.render import TEXT
 from laggard.exporter.collectors.own import SelfStats
 from laggard.exporter.options import ExporterOptions
@@ -164,7 +165,7 @@ class LimitedServer(HTTPServer):
         self._site = site
         self._streams = site.streams
         super().initialize(
-            site.application(),
+            application(site),
             idle_connection_timeout=site.header_seconds,
             body_timeout=site.header_seconds,
             max_header_size=MAX_READ_HEADER_BYTES,

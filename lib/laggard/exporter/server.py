@@ -5,22 +5,22 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tornado.httputil import HTTPHeaders
 from tornado.iostream import IOStream, StreamClosedError
-from tornado.web import Application, Finish, HTTPError, RequestHandler, stream_request_body
+from tornado.web import Finish, HTTPError, RequestHandler, stream_request_body
 
 from laggard import __version__
 from laggard.escape import escape_label
-from laggard.exporter.api import API_ANSWERS, API_PREFIX, Api
+from laggard.exporter.api import API_ANSWERS, Api
 from laggard.exporter.body.negotiate import choose_format, wants_gzip
 from laggard.exporter.collectors.own import SelfStats
 from laggard.exporter.options import ExporterOptions
 from laggard.exporter.published import Published
-from laggard.exporter.ui.files import UI, UI_ANSWERS, UI_PREFIX
+from laggard.exporter.ui.files import UI, UI_ANSWERS
 from laggard.exporter.web.access import Web
 
 if TYPE_CHECKING:
@@ -267,31 +267,15 @@ class Site:
                 return
             await asyncio.sleep(_DRAIN_STEP_SECONDS)
 
-    def application(self) -> Application:
-        shared = {"site": self}
-        handlers: dict[str, type[Handler]] = {
-            "/metrics": _Metrics,
-            "/": _Landing,
-            "/-/healthy": _Healthy,
-            "/healthz": _Healthy,
-            "/-/ready": _Ready,
-            "/readyz": _Ready,
-        }
-        if self.api:
-            from laggard.exporter.api_http import ApiHandler
 
-            handlers[f"{API_PREFIX}.*"] = ApiHandler
-        if self.has_ui:
-            from laggard.exporter.ui.handler import UiHandler
-
-            handlers[UI] = handlers[f"{UI_PREFIX}.*"] = UiHandler
-        return Application(
-            [(path, handler, shared) for path, handler in handlers.items()],
-            default_handler_class=Handler,
-            default_handler_args=shared,
-            log_function=lambda _: None,
-            site=self,
-        )
+HANDLERS: Mapping[str, type[Handler]] = {
+    "/metrics": _Metrics,
+    "/": _Landing,
+    "/-/healthy": _Healthy,
+    "/healthz": _Healthy,
+    "/-/ready": _Ready,
+    "/readyz": _Ready,
+}
 
 
 def _refuse_large(headers: HTTPHeaders) -> None:

@@ -1,13 +1,13 @@
-"""Pages of the verbs from an exporter's answers: the same as from the tables."""
+"""The verbs with `--url`: their pages from an exporter's answers, the same as from the tables."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from laggard.cli.api.client import Document, Remote, in_path
 from laggard.cli.api.document import name_of
@@ -15,19 +15,22 @@ from laggard.cli.api.questions import MAX_REBALANCES
 from laggard.cli.findings import Found, finding_lines, refuse_unknown_code, to_data
 from laggard.cli.status import rebalances as status_rebalances
 from laggard.cli.status.evaluated import Health, counted, exit_code
-from laggard.cli.status.published import Row, refuse_empty
+from laggard.cli.status.published import Page, Row, refuse_empty
 from laggard.cli.status.rebalances import RebalanceLine
-from laggard.cli.status.verb import GroupLine, Page, table_of
+from laggard.cli.status.verb import GroupLine, show, table_of
 from laggard.cli.text.words import UNKNOWN, count, moment
 from laggard.escape import escape_label, finite, printable_json, printable_lines
 from laggard.tables.schema.schemas import FINDINGS
+
+if TYPE_CHECKING:
+    from laggard.config import Config
 
 _TIMES = [column.name for column in FINDINGS.columns if column.type == "timestamp"]
 _REBALANCE_TIMES = ("last_rebalance_at", "rebalancing_since")
 _ADDED = {"says", "advice", "avoid", "alert", "runbook", "group_bytes", "cluster_bytes"}
 
 
-def explain(args: argparse.Namespace) -> int:
+def explain(args: argparse.Namespace, _config: Config) -> int:
     """Print the page of one group, or its data."""
     remote = Remote(args)
     at = None if args.at is None else args.at.text
@@ -65,7 +68,7 @@ def _limit(asked: int | None) -> int | None:
     return MAX_REBALANCES
 
 
-def findings(args: argparse.Namespace) -> int:
+def findings(args: argparse.Namespace, _config: Config) -> int:
     """Print the findings."""
     group = None if args.group == "*" else args.group
     state = "open" if args.open else None
@@ -108,7 +111,12 @@ def _is_any_known(remote: Remote, glob: str, group: str | None) -> bool:
     return any(row["health"] != UNKNOWN for row in groups)
 
 
-def status(args: argparse.Namespace) -> Page:
+def status(args: argparse.Namespace, config: Config) -> int:
+    """Print the table of groups once, or every tick."""
+    return show(args, config, _read_status)
+
+
+def _read_status(args: argparse.Namespace, _config: Config) -> Page:
     """Return the table of groups as text and as data."""
     remote = Remote(args)
     with remote.reading():
@@ -219,3 +227,10 @@ def _print(found: Document | dict[str, Any], text: str, *, is_json: bool) -> Non
         if is_json
         else printable_lines(text)
     )
+
+
+RUNS: Mapping[str, Callable[[argparse.Namespace, Config], int]] = {
+    "explain": explain,
+    "findings": findings,
+    "status": status,
+}

@@ -59,10 +59,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Print the page, or the same as data."""
-    if args.url:
-        from laggard.cli.api import remote
-
-        return remote.explain(args)
     with naming_odd_rows(args.group):
         with waiting(is_quiet=args.quiet):
             asked = Asked(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +15,7 @@ from deltalake import DeltaTable
 from pyarrow.dataset import Expression, field
 
 from laggard.cli.parser import hint
+from laggard.cli.text.table import Table
 from laggard.cli.text.words import count, duration, moment
 from laggard.errors import NOT_FOUND, TEMPORARY, LaggardError
 from laggard.escape import escape_label, printable, printable_lines
@@ -24,9 +26,13 @@ from laggard.tables.schema.schemas import TABLES
 from laggard.tables.sift import Skipped, made_of, sound_rows
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from laggard.config import Config
 
 Row = dict[str, Any]
+# for people, and as data: the table is cut by --limit when it is shown
+Page = tuple[Table, dict[str, Any]]
 T = TypeVar("T")
 
 
@@ -62,6 +68,16 @@ def title_of(batch: Batch, groups: int) -> str:
         f"{escape_label(batch.cluster)}: batch {batch.batch_id}, {moment(batch.polled_at)}, "
         f"{count(groups, 'group')}"
     )
+
+
+def content_of(cluster: str, batch: Batch, groups: Sequence[DataclassInstance]) -> dict[str, Any]:
+    """Return the lines of groups as `--json` prints them."""
+    return {
+        "cluster": cluster,
+        "batch_id": batch.batch_id,
+        "polled_at": batch.polled_at.isoformat(),
+        "groups": [asdict(line) for line in groups],
+    }
 
 
 def refuse_empty(glob: str, found: Sequence[object], names: Iterable[str] = ()) -> None:

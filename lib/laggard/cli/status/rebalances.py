@@ -13,7 +13,9 @@ import pyarrow as pa
 from pyarrow.dataset import field
 
 from laggard.cli.status.published import (
+    Page,
     Row,
+    content_of,
     made_lines,
     published_batch,
     read_dates,
@@ -22,7 +24,6 @@ from laggard.cli.status.published import (
     title_of,
     warn_if_old,
 )
-from laggard.cli.status.verb import Page, content_of
 from laggard.cli.text.table import Table
 from laggard.cli.text.words import NOTHING, known, moment, percent, short, short_duration
 from laggard.rebalance.analytics.times import seconds_between

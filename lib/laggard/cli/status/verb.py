@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from laggard.cli.api.client import add_options
+from laggard.cli.status import rebalances as status_rebalances
 from laggard.cli.status.evaluated import (
     BEHIND,
     FAIL_ON,
@@ -23,6 +24,8 @@ from laggard.cli.status.evaluated import (
     unknown_code,
 )
 from laggard.cli.status.published import (
+    Page,
+    content_of,
     made_lines,
     published_batch,
     refuse_empty,
@@ -42,14 +45,10 @@ from laggard.tables.schema.schemas import GROUP_STATUS
 from laggard.tables.sift import Skipped
 
 if TYPE_CHECKING:
-    from laggard.cli.status.rebalances import RebalanceLine
     from laggard.config import Config
-    from laggard.tables.published import Batch
 
 SORTS = ("severity", "time_lag", "lag", "group")
 Healths = Mapping[str, Health]  # by group; empty if the rules have not evaluated the moment
-# for people, and as data: the table is cut by --limit when it is shown
-Page = tuple[Table, dict[str, Any]]
 TITLES = (
     "GROUP", "HEALTH", "FINDING", "VERDICT", "STATE", "MEMBERS", "LAG", "TIME LAG",
     "WORST PARTITION", "GENERATION",
@@ -154,15 +153,24 @@ def _refuse_pairs(args: argparse.Namespace) -> None:
 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Print the table once, or every tick."""
+    return show(args, config, read_page)
+
+
+def show(
+    args: argparse.Namespace,
+    config: Config,
+    read: Callable[[argparse.Namespace, Config], Page],
+) -> int:
+    """Print the page that `read` returns once, or every tick."""
     _refuse_pairs(args)
     if args.watch:
         try:
             terminal.watch(
-                lambda: read_page(args, config)[0], config.job.tick_seconds, no_color=args.no_color
+                lambda: read(args, config)[0], config.job.tick_seconds, no_color=args.no_color
             )
         except KeyboardInterrupt:
             return INTERRUPTED
-    table, content = read_page(args, config)
+    table, content = read(args, config)
     severe = at_least(args.fail_on)
     # of all: the most severe may be beyond --limit
     healths = {group.get("health") for group in content["groups"]}
@@ -178,13 +186,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
 
 def read_page(args: argparse.Namespace, config: Config) -> Page:
     """Read the table, and the same as data."""
-    if args.url:
-        from laggard.cli.api import remote
-
-        return remote.status(args)
     if args.rebalances:
-        from laggard.cli.status import rebalances as status_rebalances
-
         return status_rebalances.read_page(args, config)
     skipped = Skipped()
     snapshot = read_snapshot(config.job.tables, skipped)
@@ -231,18 +233,6 @@ def table_of(sentence: str, groups: Sequence[GroupLine], limit: int, *, has_rule
     return Table(
         sentence, titles, cells, _RIGHT, limit, [name for name in _LEAST if name in titles]
     )
-
-
-def content_of(
-    cluster: str, batch: Batch, groups: Sequence[GroupLine | RebalanceLine]
-) -> dict[str, Any]:
-    """Return the groups as `--json` prints them."""
-    return {
-        "cluster": cluster,
-        "batch_id": batch.batch_id,
-        "polled_at": batch.polled_at.isoformat(),
-        "groups": [asdict(line) for line in groups],
-    }
 
 
 def group_lines(snapshot: Snapshot, healths: Healths = MappingProxyType({})) -> list[GroupLine]:
