@@ -1,21 +1,42 @@
-"""Facts of one tick on each partition of a group: the row before, the commit, the poll's answer."""
+"""Facts of one tick on each partition of a group: the row before, the commit, the poll's answer.
+
+Rows before may have times by an older clock; log ends are those that the group can read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import both, equal, flags, key_codes, match, take, unless
+from laggard.lag.arrays import (
+    TIMESTAMP,
+    both,
+    equal,
+    flags,
+    key_codes,
+    match,
+    take,
+    unless,
+    when,
+    where,
+)
 from laggard.lag.tick import Tick
+from laggard.lag.time_lag import EndPoints, read_end_points, to_column
 
 KEY = ("group", "topic", "partition")
 Place = tuple[str, str, int]  # the same
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
+
+# the others in the row are data: times of commits
+_OWN_TIMES = ("sampled_at", "base_at", "answered_at", "base_answered_at")
+
+NO_STABLE_OFFSET = "NO_STABLE_OFFSET"  # the poll did not ask for it, or the broker did not give it
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +170,59 @@ def _expected(subscribed: pa.Table, positions: pa.Table) -> pa.Table:
     rows = subscribed.take(pairs)
     asked = {"group": rows["group"], "topic": rows["topic"]}
     return pa.table(asked | {name: positions[name].take(places) for name in ("partition", "error")})
+
+
+def on_the_clock(rows: pa.Table, shift: timedelta | None) -> pa.Table:
+    """Return `partition_status` rows with their own times moved by `shift`.
+
+    Rates and ages stay those of true seconds. The times are left out if `shift` is unknown.
+    """
+    if shift == timedelta(0):
+        return rows
+    columns = {name: _moved(rows[name], shift) for name in _OWN_TIMES} | {
+        "end_points": _points(rows, shift)
+    }
+    for name, column in columns.items():
+        place = rows.schema.get_field_index(name)
+        rows = rows.set_column(place, rows.schema.field(place), column)
+    return rows
+
+
+def _moved(times: pa.ChunkedArray, shift: timedelta | None) -> pa.Array:
+    if shift is None:
+        return pa.nulls(len(times), TIMESTAMP)
+    return pc.add(times, pa.scalar(shift, pa.duration("us")))
+
+
+def _points(rows: pa.Table, shift: timedelta | None) -> pa.Array:
+    kind = rows["end_points"].type
+    if shift is None:
+        return pa.array([[]] * rows.num_rows, kind)
+    points = read_end_points(rows["end_points"])
+    moved = points.times + round(shift / timedelta(microseconds=1))
+    return to_column(EndPoints(points.starts, points.log_ends, moved)).cast(kind)
+
+
+def readable_ends(merged: Merged, read_committed: Collection[str]) -> Merged:
+    """Return rows with the polled `log_end_offset` as these groups see it.
+
+    With committed records only, it is the last stable offset; null if that is unknown.
+
+    An open transaction holds the last stable offset back. A commit between it and the log end
+    proves that the group reads beyond it, whatever its policy says: then it has read all that it
+    can.
+    """
+    positions, before, commit = merged.positions, merged.before, merged.commit
+    applies = pc.is_in(
+        merged.keys["group"], value_set=pa.array(sorted(read_committed), pa.string())
+    )
+    end, stable = positions["log_end_offset"], positions["last_stable_offset"]
+    committed = when(merged.is_new, commit["committed_offset"], before["committed_offset"])
+    passed = pc.min_element_wise(committed, end, skip_nulls=False)
+    readable = where(pc.is_valid(stable), pc.max_element_wise(stable, passed))
+    is_unknown = pc.and_(pc.and_(applies, pc.is_valid(end)), pc.is_null(stable))
+    columns: dict[str, Any] = {name: positions[name] for name in positions.column_names} | {
+        "log_end_offset": when(applies, readable, end),
+        "error": when(is_unknown, NO_STABLE_OFFSET, positions["error"]),
+    }
+    return replace(merged, positions=pa.table(columns))

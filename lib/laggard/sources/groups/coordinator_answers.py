@@ -9,15 +9,26 @@ from typing import Any
 
 import pyarrow as pa
 from kafka.protocol.admin import DescribeGroupsRequest
+from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.consumer import OffsetFetchRequest
 
 from laggard.names import NameFilter
 from laggard.rebalance.membership.described import describe_classic, describe_consumer
+from laggard.sources import protocol
 from laggard.sources import snapshot as shapes
 from laggard.sources.brokers import error_name
-from laggard.sources.protocol.groups import ConsumerGroupDescribeRequest
 
 DEAD = "Dead"  # the state of a group that is not there
+
+
+# kafka-python has no types
+class ConsumerGroupDescribeRequest(ApiMessage, load_json=protocol):  # type: ignore[misc,call-arg]
+    """Ask the coordinator of these groups."""
+
+
+# kafka-python has no types
+class ConsumerGroupDescribeResponse(ApiMessage, load_json=protocol):  # type: ignore[misc,call-arg]
+    """Their state and members."""
 
 
 class Answers:

@@ -14,15 +14,12 @@ import pyarrow.compute as pc
 
 from laggard.config.policy import READ_COMMITTED, Policies
 from laggard.lag.flows import partition_outcomes
-from laggard.lag.isolation import readable_ends
 from laggard.lag.late import Probed, find_probes
-from laggard.lag.merged import Merged, forget_truncated, merge
+from laggard.lag.merged import Merged, forget_truncated, merge, on_the_clock, readable_ends
 from laggard.lag.overtaken import at_window_end
 from laggard.lag.positions import ADVANCE_FAILED, advance_positions
-from laggard.lag.shifted import on_the_clock
 from laggard.lag.tick import Tick
 from laggard.lag.windows import close_windows, in_a_window
-from laggard.rebalance.analytics.absences import absence_seconds
 from laggard.rebalance.analytics.closing import rebalance_rows
 from laggard.rebalance.groups import Listing, group_rows, sum_partitions
 from laggard.rebalance.membership.described import take_descriptions
@@ -133,7 +130,7 @@ def advance(
     ended = in_a_window(ended)
     owners = find_owners(ended, group_status, topics)
     happened: list[dict[str, Any]] = []
-    away = absence_seconds(history.replacements, partition_status, batch.edges, limits)
+    away = events.absence_seconds(history.replacements, partition_status, batch.edges, limits)
     if tick.has_history:  # what is first seen while reading the past is not an event of now
         happened = [
             *events.partition_events(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
@@ -15,13 +16,18 @@ from laggard.lag.merged import KEY, UNKNOWN_TOPIC, Merged
 from laggard.lag.positions import NOT_POLLED
 from laggard.lag.tick import Tick
 from laggard.rebalance.analytics.result import Closed
+from laggard.rebalance.analytics.times import seconds_between
 from laggard.rebalance.membership.history import History
+from laggard.rebalance.parameters import RebalanceParameters
 
 _NOT_THERE = (NOT_POLLED, UNKNOWN_TOPIC)
 _END = "log_end_offset"
 _GROUP_TYPES = ("classic", "consumer", "share", "streams")
 _OF_OFFSET = (*KEY, "topic_id", "from_offset", "to_offset", "source_partition", "source_offset")
 _OF_GROUP = ["group", "group_type", "coordinator", "empty_since", "offsets_partition"]
+
+Row = Mapping[str, Any]
+Place = tuple[str, str | None, int]  # group, topic, partition
 
 
 def partition_events(
@@ -276,3 +282,46 @@ def event_row(kind: str, tick: Tick, columns: Mapping[str, Any]) -> dict[str, An
         "status": "ok",
         "batch_id": tick.batch_id,
     }
+
+
+def absence_seconds(
+    replacements: Sequence[Row], before: pa.Table, edges: pa.Table, parameters: RebalanceParameters
+) -> list[float | None]:
+    """Return the absence of each static member that rejoined within its generation.
+
+    It is not recorded: it is estimated from the newest commit on the member's partitions, as an
+    upper bound. It is longer than the absence by what the member did not commit any more, most
+    often less than an interval of commits. `before`: rows of `partition_status`.
+
+    None if it has no partitions, or they were idle: a member that is away for longer than a
+    session has expired.
+    """
+    if not replacements:
+        return []
+    groups = pa.array(sorted({row["group"] for row in replacements}), pa.string())
+    commits: dict[Place, list[tuple[int, datetime]]] = {}
+    for table, offset in ((before, "commit_source_offset"), (edges, "source_offset")):
+        is_known = pc.and_(pc.is_valid(table["commit_timestamp"]), pc.is_valid(table[offset]))
+        is_wanted = pc.and_(pc.is_in(table["group"], value_set=groups), is_known)
+        for row in table.filter(is_wanted).select([*KEY, offset, "commit_timestamp"]).to_pylist():
+            place = row["group"], row["topic"], row["partition"]
+            commits.setdefault(place, []).append((row[offset], row["commit_timestamp"]))
+    return [_absence(row, commits, parameters) for row in replacements]
+
+
+def _absence(
+    row: Row,
+    commits: Mapping[Place, Iterable[tuple[int, datetime]]],
+    parameters: RebalanceParameters,
+) -> float | None:
+    places = [(row["group"], each["topic"], each["partition"]) for each in row["held"] or ()]
+    commits_before = [
+        at
+        for place in places
+        for offset, at in commits.get(place, ())
+        if offset < row["source_offset"]
+    ]
+    milliseconds = row["session_timeout_ms"]
+    session = parameters.modern_session_seconds if milliseconds is None else milliseconds / 1000
+    seconds = seconds_between(row["record_timestamp"], max(commits_before, default=None))
+    return seconds if seconds is not None and seconds <= session else None
