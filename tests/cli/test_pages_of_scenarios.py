@@ -20,8 +20,7 @@ from laggard.cli.main import main
 from laggard.cli.status.verb import read_snapshot
 from laggard.errors import NOT_FOUND, OK
 from laggard.exporter.collectors.findings import FindingCollector
-from laggard.exporter.collectors.lag import LagCollector
-from laggard.exporter.collectors.shape import ShapeCollector
+from laggard.exporter.collectors.lag import LagCollector, ShapeCollector
 from laggard.exporter.collectors.sizing import SizingCollector
 from laggard.exporter.evaluated import EvaluatedReader
 from laggard.tables.arrow import to_arrow

@@ -28,7 +28,7 @@ from laggard.demo.broker import Broker
 from laggard.demo.node import free_ports
 from laggard.doctor import clock
 from laggard.doctor.cluster import Cluster
-from laggard.doctor.estimate import check_estimate
+from laggard.doctor.coordinators import check_estimate
 from laggard.doctor.result import Result
 from laggard.sources.brokers import Brokers
 from laggard.stream.job.identity import identity_path

@@ -14,8 +14,7 @@ from laggard.config.policy import Policies, PolicyRule
 from laggard.diagnosis.parameters import Policy
 from laggard.diagnosis.rules.registry import BLOCKS_SCALING
 from laggard.exporter.body.families import GROUP_DESIRED
-from laggard.exporter.collectors.sizing import SizingCollector
-from laggard.exporter.desired import desired_consumers
+from laggard.exporter.collectors.sizing import SizingCollector, desired_consumers
 from laggard.exporter.evaluated import Evaluated, EvaluatedReader
 from laggard.exporter.snapshot import Snapshot
 from laggard.tables.published import Batch

@@ -9,7 +9,7 @@ import pytest
 
 from exporter.harness import Exporter
 from laggard.diagnosis.parameters import Policy
-from laggard.exporter.estimate import Estimate, estimate_series
+from laggard.exporter.body.budget import Estimate, estimate_series
 from laggard.exporter.options import Selection
 from tables.fixtures import group_row, partition_row, window_row, write_batch, write_evaluated
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from exporter.harness import Exporter, series
-from laggard.exporter.body.expiry import offsets_expiry
+from laggard.exporter.collectors.state import offsets_expiry
 from tables.fixtures import NOW, group_row, partition_row, write_batch
 
 NOON = NOW.timestamp()

@@ -35,7 +35,7 @@ def test_every_file_is_served_zipped_or_plain(published: Published) -> None:
                 b"",
                 answer.getheader("Etag"),
             )
-        for path in ("/ui/none", "/ui/../server.py", "/ui/handler.py"):
+        for path in ("/ui/none", "/ui/../server.py", "/ui/files.py"):
             assert ask(port, path)[0].status == 404
         assert {path for path, _ in +stats.requests} == {UI}
         answer, _ = ask(port, "/ui/")  # as files are asked for beside the page

@@ -149,7 +149,7 @@ def checks(config: Config, *, with_trial: bool = False) -> Iterator[tuple[str, C
     yield "exporter.listen", partial(tables.check_listen, config)
     yield "exporter.tables", partial(tables.check_roots, config)
     if config.cluster.bootstrap_servers:
-        from laggard.doctor import clock, cluster, coordinators, estimate, rights, start, trial
+        from laggard.doctor import clock, cluster, coordinators, rights, trial
         from laggard.sources.brokers import Brokers
 
         brokers = Brokers.of(config.cluster)
@@ -164,11 +164,11 @@ def checks(config: Config, *, with_trial: bool = False) -> Iterator[tuple[str, C
             source[0]: source[1],
             "rights": rights.check_rights,
             clock.CHECK: clock.check_clock,
-            NEXT_START: start.check_next_start,
+            NEXT_START: trial.check_next_start,
             **({"trial query": trial.check_trial} if with_trial and not is_admin else {}),
         }.items():
             yield name, partial(cluster.if_reached, asked, name, check)
-        yield estimate.CHECK, partial(estimate.check_estimate, asked)
+        yield coordinators.ESTIMATE, partial(coordinators.check_estimate, asked)
         brokers.close()
     for name in TABLES:
         yield name, partial(tables.check_table, config, name)

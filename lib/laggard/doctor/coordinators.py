@@ -1,21 +1,32 @@
-"""Answers of the coordinators, if they are asked in place of the offsets topic."""
+"""Answers of the coordinators, if they are asked in place of the offsets topic.
+
+Before the first batch they also give an estimate of the series that the cluster would have.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import datetime, timezone
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from laggard.doctor.principal import allow
 from laggard.doctor.result import Result
+from laggard.exporter.body.budget import estimate_series
+from laggard.exporter.options import Selection
 from laggard.names import NameFilter
-from laggard.sources.groups.coordinators import GROUP_DENIED, Asked, Coordinators
+from laggard.sources.groups.coordinators import GROUP_DENIED, Asked, Coordinators, has_no_offsets
+from laggard.tables.published import newest_batch
+from laggard.tables.readers import TableMissing
 
 if TYPE_CHECKING:
     from laggard.doctor.cluster import Cluster
 
 CHECK = "coordinators"
+
+ESTIMATE = "series, estimated"
 
 
 def ask_coordinators(cluster: Cluster) -> Asked:
@@ -58,3 +69,57 @@ def check_coordinators(cluster: Cluster) -> Iterable[Result]:
         yield Result("warn", CHECK, fact, "raise job.tick_seconds: half of it is for asking groups")
     if not failed and not asked.pending:
         yield Result("ok", CHECK, f"{len(rows)} groups gave their offsets")
+
+
+def check_estimate(cluster: Cluster) -> Iterable[Result]:
+    """Check that the cluster's series fit under the cap, before the first batch.
+
+    From the first batch on `check_series` counts them.
+    """
+    config = cluster.config
+    if cluster.metadata is None:
+        return  # reported by its own line
+    with suppress(TableMissing):
+        if newest_batch(config.job.tables) is not None:
+            return
+    asked = ask_coordinators(cluster)
+    groups = {row["group"]: row["group_type"] for row in asked.groups.to_pylist()}
+    if not groups:
+        return
+    now = datetime.now(timezone.utc)
+    rows = asked.committed.select(["group", "topic", "partition"]).to_pylist()
+    found = estimate_series(
+        groups,
+        [(row["group"], row["topic"], row["partition"]) for row in rows],
+        len(cluster.topic["partitions"]),
+        Selection.of(config.metrics),
+        lambda group: config.policies.of(config.cluster.name, group, now),
+    )
+    room = config.metrics.max_series // max(1, len(config.exporter.tables))
+    sizes = (
+        f"groups {found.groups:,}, topics of groups {found.group_topics:,}, their partitions "
+        f"{found.partitions:,}"
+    )
+    fact = f"{_how_many(found.series, groups, asked)} ({sizes}); room for {room:,}"
+    if found.series > room:
+        remedy = "raise metrics.max_series, or limit metrics.distributions (docs/exporter.md)"
+        yield Result("warn", ESTIMATE, fact, remedy)
+    else:
+        yield Result("ok", ESTIMATE, fact)
+
+
+def _how_many(series: int, groups: Mapping[str, str | None], asked: Asked) -> str:
+    answered = {
+        row["group"]
+        for row in asked.answers.to_pylist()
+        if row["is_asked"] and row["error"] is None
+    }
+    silent = sum(
+        group not in answered and not has_no_offsets(kind) for group, kind in groups.items()
+    )
+    if silent or asked.unlisted:
+        return (
+            f"at least {series:,}, as {silent:,} groups and {len(asked.unlisted)} brokers did "
+            "not answer"
+        )
+    return f"about {series:,}"

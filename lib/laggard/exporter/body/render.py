@@ -19,16 +19,12 @@ from laggard.exporter.body.budget import Budgeted, Shedding, count_series, fit
 from laggard.exporter.body.families import EXPERIMENTAL
 from laggard.exporter.collectors.compat import CompatCollector, count_least
 from laggard.exporter.collectors.findings import FindingCollector
-from laggard.exporter.collectors.flows import FlowCollector
-from laggard.exporter.collectors.lag import LagCollector
+from laggard.exporter.collectors.flows import FlowCollector, TopicCollector
+from laggard.exporter.collectors.lag import LagCollector, ShapeCollector
 from laggard.exporter.collectors.own import SelfCollector, SelfStats, series_families
 from laggard.exporter.collectors.pipeline import PipelineCollector
-from laggard.exporter.collectors.policy import PolicyCollector
-from laggard.exporter.collectors.rebalances import RebalanceCollector
-from laggard.exporter.collectors.shape import ShapeCollector
 from laggard.exporter.collectors.sizing import SizingCollector
-from laggard.exporter.collectors.state import StateCollector
-from laggard.exporter.collectors.topics import TopicCollector
+from laggard.exporter.collectors.state import PolicyCollector, RebalanceCollector, StateCollector
 from laggard.exporter.snapshot import Snapshot
 from laggard.tables.sift import ERROR, Skipped, error_of, find_odd
 

@@ -1,4 +1,7 @@
-"""C. Flow counters from group_status: records each topic brought a group, and their outcome."""
+"""C. Flow counters from group_status: records each topic brought a group, and their outcome.
+
+F. Topics, from the newest closed window of topic_windows.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,13 @@ _COUNTERS = (
     (fam.GROUP_AHEAD, "ahead"),
 )
 _SERVICE_LEVEL = ((fam.GROUP_MATURED, "matured"), (fam.GROUP_LATE, "late"))
+
+_OF_TOPIC = (
+    (fam.TOPIC_ARRIVAL, "arrival_rate"),
+    (fam.TOPIC_PARTITIONS, "partitions"),
+    (fam.TOPIC_ARRIVAL_GINI, "arrival_gini"),
+    (fam.TOPIC_RETAINED, "retained"),
+)
 
 
 class FlowCollector(SnapshotCollector):
@@ -48,3 +58,12 @@ class FlowCollector(SnapshotCollector):
         for row in rows:
             for each in row[column] or ():  # null in a row that an older job wrote
                 yield self._labels(row, "group") | self._labels(each, "topic"), each
+
+
+class TopicCollector(SnapshotCollector):
+    """Arrival, partitions and retained records of each watched topic."""
+
+    def collect(self) -> Iterator[Metric]:
+        rows = [(self._labels(row, "topic"), row) for row in self._snapshot.topics]
+        for family, column in _OF_TOPIC:
+            yield filled(family, ((labels, row[column]) for labels, row in rows))

@@ -1,9 +1,13 @@
-"""A. Lag now: the group–topic families and those of the exported partitions."""
+"""A. Lag now: the group–topic families and those of the exported partitions.
+
+B. Shape, forecast and lag floor of each group–topic, from the newest group_windows row.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
+from math import inf
 
 from prometheus_client.core import Metric
 
@@ -49,6 +53,24 @@ _LOG_SCALARS = (
     (fam.PARTITION_LOG_END, "log_end_offset"),
     (fam.PARTITION_LOG_START, "log_start_offset"),
 )
+
+_OF_SHAPE = (
+    (fam.GROUP_LAG_FLOOR, "floor_records"),
+    (fam.GROUP_LAG_GINI, "gini"),
+    (fam.GROUP_LAG_TOP_DECILE, "top_decile_share"),
+    (fam.GROUP_LAG_EFFECTIVE, "n_eff"),
+    (fam.GROUP_LAG_SLOPE, "slope"),
+    (fam.GROUP_DRAIN, "drain_seconds"),
+    (fam.GROUP_DRAIN_AT_CAPACITY, "drain_at_capacity_seconds"),
+    (fam.GROUP_SLO_BREACH, "slo_breach_seconds"),
+    (fam.GROUP_LOSS, "loss_seconds"),
+)
+_SHAPES = (
+    (fam.GROUP_ARRIVAL_SHAPE, "arrival_shape"),
+    (fam.GROUP_LAG_SHAPE, "shape"),
+    (fam.GROUP_LAG_TREND, "trend"),
+)
+_MAY_BE_NEVER = (fam.GROUP_DRAIN, fam.GROUP_LOSS)
 
 
 class LagCollector(SnapshotCollector):
@@ -162,3 +184,22 @@ def newest_per_log(
         ):
             newest[key] = (poll, {label: name[label] for label in fam.KP}, value)
     return [(name, value) for _, name, value in newest.values()]
+
+
+class ShapeCollector(SnapshotCollector):
+    """Distribution of lag over the partitions of each topic, its trend, and its drain time."""
+
+    def collect(self) -> Iterator[Metric]:
+        rows = [
+            (self._labels(row, "group", "topic"), row) for row in self._snapshot.evaluated.windows
+        ]
+        for family, column in _OF_SHAPE:
+            yield filled(family, ((labels, _shown(family, row[column])) for labels, row in rows))
+        for family, column in _SHAPES:
+            known = ((labels, row[column]) for labels, row in rows if row[column] in family.states)
+            yield filled_states(family, known)
+
+
+def _shown(family: fam.Family, value: Value) -> Value:
+    """Return the value, but None in place of infinity (never) for families that may not have it."""
+    return None if value == inf and family not in _MAY_BE_NEVER else value

@@ -1,16 +1,19 @@
-"""D. State and members of each group, from group_status."""
+"""D. State, members, rebalances and policy of each group, from group_status and `[[policy]]`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
+from typing import Any
 
 from prometheus_client.core import Metric
 
 from laggard.escape import escape_label
 from laggard.exporter.body import families as fam
-from laggard.exporter.body.expiry import first_commits, offsets_expiry
-from laggard.exporter.body.samples import SnapshotCollector, filled, filled_states
+from laggard.exporter.body.samples import SnapshotCollector, filled, filled_histogram, filled_states
+from laggard.exporter.fold import GroupTopics
 from laggard.exporter.snapshot import Row
+from laggard.rebalance.analytics.causes import CAUSES
 from laggard.rebalance.groups import generation_or_epoch
 
 _SCALARS = (
@@ -20,6 +23,26 @@ _SCALARS = (
     (fam.GROUP_IMBALANCE, "assignment_imbalance"),
 )
 _INFO = ("group_type", "protocol_type", "assignor", "rebalance_mode", "coordinator")
+
+_BY_COMMIT = ("classic", "consumer", "streams", "simple")  # a share group keeps no offsets there
+
+_OF_REBALANCES = (
+    (fam.GROUP_GENERATIONS, "generations_total"),
+    (fam.GROUP_INTERRUPTED, "interrupted_generations_total"),
+    (fam.GROUP_STATIC_RESTARTS, "static_restarts_absorbed_total"),
+    (fam.GROUP_MOVED, "partitions_moved_total"),
+    (fam.GROUP_MOVED_AVOIDABLE, "partitions_moved_avoidable_total"),
+    (fam.GROUP_REBALANCE_RATIO, "time_in_rebalance_ratio"),
+    (fam.GROUP_PING_PONG, "ping_pong"),
+)
+_BY_KEY = (
+    (fam.GROUP_REBALANCES, "rebalances_total", CAUSES),
+    (fam.GROUP_MEMBER_CHANGES, "member_changes_total", fam.CHANGES),
+)
+_HISTOGRAMS = (
+    (fam.GROUP_REBALANCE_DURATION, "rebalance_duration_buckets", "rebalance_duration_sum"),
+    (fam.GROUP_REBALANCE_PAUSE, "rebalance_pause_buckets", "rebalance_pause_sum"),
+)
 
 
 class StateCollector(SnapshotCollector):
@@ -55,3 +78,97 @@ def known_state(row: Row) -> str:
 
 def _info(row: Row) -> dict[str, str]:
     return {name: "" if row[name] is None else escape_label(str(row[name])) for name in _INFO}
+
+
+class PolicyCollector(SnapshotCollector):
+    """Owner, planned maintenance and service level of each group; undeclared values are absent."""
+
+    def collect(self) -> Iterator[Metric]:
+        declared = [
+            ({"cluster": self._cluster, "group": escape_label(group)}, policy)
+            for group, policy in sorted(self._snapshot.policies.items())
+        ]
+        owners = (
+            ({**labels, "owner": escape_label(each.owner), "team": escape_label(each.team)}, 1)
+            for labels, each in declared
+            if each.owner or each.team
+        )
+        yield filled(fam.GROUP_POLICY, owners)
+        yield filled(
+            fam.GROUP_MAINTENANCE, ((labels, int(each.in_maintenance)) for labels, each in declared)
+        )
+        levels = [(labels, each) for labels, each in declared if each.slo_time_lag_seconds > 0]
+        yield filled(
+            fam.GROUP_SLO, ((labels, each.slo_time_lag_seconds) for labels, each in levels)
+        )
+        yield filled(
+            fam.GROUP_SLO_OBJECTIVE, ((labels, each.slo_objective) for labels, each in levels)
+        )
+
+
+def first_commits(folded: GroupTopics) -> dict[str, dict[str, float]]:
+    """Return the oldest commit per group and topic, in seconds since 1970.
+
+    A topic without a commit is left out.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for group, topic, at in zip(
+        folded.group, folded.topic, folded.columns.get("first_commit", ()), strict=True
+    ):
+        if at is not None:
+            found.setdefault(group, {})[topic] = at
+    return found
+
+
+def offsets_expiry(
+    group: Mapping[str, Any], commits: Mapping[str, float], retention_minutes: int | None
+) -> float | None:
+    """Return the offsets' expiry in seconds since 1970; None if nothing expires or it is unknown.
+
+    The first deletion by the broker counts (offsets.retention.minutes, KIP-211). A classic group's
+    offsets live on from when it became empty, those of any other group from their commits. Of a
+    group with members only topics expire that none of them subscribes to.
+    """
+    kind, members = group["group_type"], group["members"]
+    if retention_minutes is None or kind not in _BY_COMMIT:
+        return None
+    if kind == "classic" and members == 0:
+        since = None if group["empty_since"] is None else group["empty_since"].timestamp()
+    elif members and group["topics"] is None:
+        return None
+    else:
+        read = frozenset(group["topics"] if members else ())
+        since = min(map(commits.__getitem__, commits.keys() - read), default=None)
+    return None if since is None else since + 60.0 * retention_minutes
+
+
+class RebalanceCollector(SnapshotCollector):
+    """Counters of each group's rebalances so far; counters missing from its row are absent."""
+
+    def collect(self) -> Iterator[Metric]:
+        rows = [(self._labels(row, "group"), row) for row in self._snapshot.groups]
+        for family, column in _OF_REBALANCES:
+            yield filled(family, ((labels, row[column]) for labels, row in rows))
+        ends = (
+            (labels, (at := row["last_rebalance_at"]) and at.timestamp()) for labels, row in rows
+        )
+        yield filled(fam.GROUP_LAST_REBALANCE, ends)
+        for family, column, keys in _BY_KEY:
+            yield filled(family, _by_key(rows, column, family.labels[-1], keys))
+        for family, buckets, total in _HISTOGRAMS:
+            cumulative = (
+                (labels, list(accumulate(row[buckets])), row[total])
+                for labels, row in rows
+                if None not in (row[buckets], row[total])
+            )
+            yield filled_histogram(family, cumulative)
+
+
+def _by_key(
+    rows: Iterable[tuple[dict[str, str], Row]], column: str, label: str, keys: Iterable[str]
+) -> Iterator[tuple[dict[str, str], int]]:
+    for labels, row in rows:
+        if row[column] is not None:
+            # a new group publishes 0 first
+            for key, number in (dict.fromkeys(keys, 0) | row[column]).items():
+                yield {**labels, label: escape_label(key)}, number
