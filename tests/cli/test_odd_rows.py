@@ -45,7 +45,7 @@ Tables = dict[str, pa.Table]
 
 
 def _marks(name: str) -> tuple[pytest.MarkDecorator, ...]:
-    return () if name in ("group_status", "findings") else (pytest.mark.full,)
+    return () if name in ("group_status", "findings") else (pytest.mark.nightly,)
 
 
 @pytest.fixture(autouse=True)
@@ -236,7 +236,7 @@ def test_what_is_said_of_a_sound_group_is_the_same(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", OF_A_GROUP)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=_marks(name)) for name in OF_A_GROUP])
 def test_the_page_of_an_odd_group_ends_with_a_name(
     history: Tables, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

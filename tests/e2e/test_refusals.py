@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from kafka import KafkaProducer
 
-from e2e.kit import START_LIMIT, Place, Run, now, wait_until
+from e2e.kit import START_LIMIT, Place, Run, at, commit_simply, now, wait_until
 from encoder import commit_key, commit_value, group_key, i16
 from laggard.demo.broker import Broker
 from laggard.demo.node import free_ports
@@ -41,6 +41,8 @@ def write(broker: Broker, records: Iterable[tuple[int, bytes | None, bytes | Non
 def test_a_source_that_resolves_no_partitions_fails_loudly_and_publishes_nothing(
     broker: Broker, tmp_path: Path
 ) -> None:
+    # a commit makes the offsets topic, for which a job would wait
+    commit_simply(broker.bootstrap_servers, "simple", {at("orders", 0): 1})
     place = Place(tmp_path / "blind", broker.bootstrap_servers)
     code, output, _ = place.exit_of(
         sys.executable, "-c", WITHOUT_THE_SETTING, str(place.config), limit=START_LIMIT

@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.full,
 ]
-RUNS = int(os.environ.get("LAGGARD_STOPS", "6"))  # 200 for a release
+RUNS = int(os.environ.get("LAGGARD_STOPS", "3"))  # 200 for a release
 
 
 def test_a_signal_at_any_moment_ends_the_job_as_promised(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def tables(tmp_path: Path) -> Path:
 def call(verb: Any, root: Path, *words: str, as_json: bool = False) -> int:
     parser = argparse.ArgumentParser()
     verb.add_parser(parser.add_subparsers())
-    args = parser.parse_args([verb.__name__.split(".")[-1], *words])
+    args = parser.parse_args([verb.__name__.removesuffix(".verb").split(".")[-1], *words])
     args.json = as_json
     args.no_color = False
     config = SimpleNamespace(

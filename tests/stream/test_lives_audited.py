@@ -33,7 +33,7 @@ from stream.whole_batch import WholeBatches
 
 START = datetime(2026, 11, 20, 23, 57, tzinfo=timezone.utc)  # midnight comes
 GROUPS, TOPICS = ("a/b", "g", "ü\u2028", "h"), ("t", "t2", "x-repartition")
-SEEDS = [each if each < 4 else pytest.param(each, marks=pytest.mark.full) for each in range(24)]
+SEEDS = [pytest.param(seed, marks=pytest.mark.nightly if seed >= 10 else ()) for seed in range(24)]
 
 
 class Job(WholeBatches):
