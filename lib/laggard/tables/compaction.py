@@ -3,7 +3,7 @@
 delta-rs refuses none of two compactions of the same files at once, and afterwards each row is
 there twice. So a commit of ours goes onto the very version in which all files that it replaces
 were seen, or it fails and looks again
-(docs/decisions/0026-compaction-commits-onto-what-it-saw.md).
+(docs/decisions/0015-maintenance-and-compaction.md).
 """
 
 from __future__ import annotations

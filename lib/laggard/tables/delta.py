@@ -114,7 +114,7 @@ def _commented(table: Table) -> pa.Schema:
 class Writer:
     """Commits of one checkpoint; a batch already recorded for this app id is not committed again.
 
-    By delta-rs in the driver: 5 ms a commit where Spark's takes 350 (docs/decisions/0007).
+    By delta-rs in the driver: 5 ms a commit where Spark's takes 350 (docs/decisions/0001).
     """
 
     def __init__(self, root: str, checkpoint_id: str, lease: Lease | None = None) -> None:

@@ -3,7 +3,7 @@
 One object beside the tables, taken and renewed by conditional put. The clocks of machines are never
 compared: a lease is over when its object did not change for `lease_seconds` by the clock of the one
 who waits for it. The epoch goes up with each holder; every commit carries it, so that a writer that
-resumes after a pause cannot commit (docs/decisions/0024-lease-and-epoch.md).
+resumes after a pause cannot commit (docs/decisions/0023-checkpoint-and-lease.md).
 """
 
 from __future__ import annotations
