@@ -199,3 +199,47 @@ def test_words_are_found_where_people_read_them() -> None:
         "judged_to",
     ]
     assert [text for _, text in docstrings(source) if HEADLESS.match(text)] == ["Whether it is."]
+
+
+RIDDLES = (
+    (re.compile(r"(What|Whether|Where|Who|That|Which|How)\b"), "begins with a relative clause"),
+    (re.compile(r".*, and whether\b"), "hides a question in `, and whether`"),
+    (re.compile(r".*\bone of which\b"), "says `one of which`"),
+    (re.compile(r".*\bwhat\b[^.]*\bis\b"), "describes a noun by `what … is`"),
+)
+MOST_WORDS = 20
+
+
+def riddles(docstring: str) -> list[str]:
+    """Faults of the first sentence of a docstring."""
+    sentence = re.split(r"(?<=[.:;?])\s", docstring.replace("\n", " "))[0]
+    faults = [fault for pattern, fault in RIDDLES if pattern.match(sentence)]
+    if len(sentence.split()) > MOST_WORDS:
+        faults.append(f"has more than {MOST_WORDS} words")
+    return faults
+
+
+def test_docstrings_of_the_package_begin_with_a_plain_sentence() -> None:
+    wrong = {
+        f"{path}:{number}": faults
+        for path, source in sources()
+        if path.startswith("lib/")
+        for number, text in docstrings(source)
+        if (faults := riddles(text))
+    }
+    assert wrong == {}
+
+
+@pytest.mark.parametrize(
+    ("docstring", "count"),
+    [
+        ("Return the lag of each partition.", 0),
+        ("Whether a partition lags.", 1),
+        ("Members that left, and whether another one came.", 1),
+        ("Rows of the tick; what is known of them.", 0),
+        ("Put away what the checkpoint is.", 1),
+        ("word " * 21, 1),
+    ],
+)
+def test_a_riddle_is_found(docstring: str, count: int) -> None:
+    assert len(riddles(docstring)) == count

@@ -171,7 +171,7 @@ def newest_number(folder: str) -> int | None:
 
 
 def list_names(folder: str) -> list[str]:
-    """Return the names of what is in the folder, in no order; none if there is no folder."""
+    """Return the names in a folder, in no order; none if there is no folder."""
     system, where = open_uri(folder)
     return [
         entry.base_name

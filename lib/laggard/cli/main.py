@@ -79,7 +79,7 @@ def report(error: Exception, *, is_json: bool, is_verbose: bool = False) -> int:
 
 
 def _drop_output() -> None:
-    """Send what is left of the output to nobody: Python would fail at it once more when it ends."""
+    """Discard the rest of the output: Python would fail at it once more when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -130,7 +130,7 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
 
 
 def check_use(words: Sequence[str]) -> int:
-    """Say what is wrong with a command, and run nothing."""
+    """Check a command and print its errors, without running it."""
     try:
         parsed(words)
     except LaggardError as error:

@@ -57,7 +57,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **{"allow_abbrev": False} | options)
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong, and what was probably meant."""
+        """Print the error and the nearest known word."""
         found = _ARGUMENT.fullmatch(message)
         what, cause = (f"{found[1]} cannot be used like this", found[2]) if found else (message, "")
         choice = _CHOICE.match(cause)

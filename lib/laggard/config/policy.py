@@ -163,7 +163,7 @@ class Policies:
 
 
 class PolicyFile:
-    """The rules of one file, and what is wrong in it as (line, sentence)."""
+    """The rules of one file, and its errors as (line, sentence)."""
 
     def __init__(self, file: TomlFile) -> None:
         self.rules: list[PolicyRule] = []

@@ -1,4 +1,4 @@
-"""Checking one value against the default it replaces, and saying what is wrong with it."""
+"""Checks of one value against the default it replaces, and their errors."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ def _sound(
     memories: Mapping[str, Memory],
     error_of: Callable[[Sequence[Evaluated], Mapping[str, Memory]], Exception | None],
 ) -> tuple[list[Evaluated], dict[str, Memory]]:
-    """Return evaluations and memories, each without what it is about if it raises by itself."""
+    """Return evaluations and memories; a group that raises by itself has its failure instead."""
     own = {"": memories[""]} if "" in memories else {}
     if error_of([], own) is not None:
         own = {}

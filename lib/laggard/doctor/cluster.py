@@ -1,4 +1,4 @@
-"""The brokers, the offsets topic, and whether our position in it can still be read."""
+"""Checks of the brokers and the offsets topic, and of our position in it."""
 
 from __future__ import annotations
 

@@ -241,7 +241,7 @@ def _measures(partitions: pa.Table) -> dict[str, pa.ChunkedArray]:
 
 
 def _close(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
-    """Replace what would look whole and is not by null."""
+    """Set a sum that lacks rows to null."""
     is_whole = pc.equal(columns["partitions_bad"], 0)
     is_timed = pc.and_(is_whole, pc.equal(columns["untimed"], 0))
     is_exact = pc.and_(is_timed, pc.equal(columns["is_censored"], 0))

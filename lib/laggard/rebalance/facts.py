@@ -15,7 +15,7 @@ from laggard.rebalance.assignors import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """By what a member is known again."""
+    """Identity of a member: by it a member that returns is known again."""
 
     member_id: str
     group_instance_id: str | None

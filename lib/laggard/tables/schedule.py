@@ -36,7 +36,7 @@ _CHILD = "from laggard.tables.schedule import run_child; run_child()"
 
 
 class Schedule:
-    """Starts a process for what is due and takes in what it did; a tick never waits for it.
+    """Starts a process for tables that are due and notes its results; a tick never waits for it.
 
     A process of its own: compacting a large day takes minutes and whole cores, and at a stop it can
     be killed at any moment, as each of its commits is whole. The job's lock covers it.

@@ -175,7 +175,7 @@ def _not_integers(rows: pa.Table) -> list[str]:
 
 
 def made_of(rows: Sequence[Row], table: str, make: Callable[[Row], T], skipped: Skipped) -> list[T]:
-    """Make something of each row; one of which nothing can be made costs no other."""
+    """Convert each row; a row that cannot be converted costs no other."""
     odd = set(find_odd(len(rows), lambda begin, end: [make(row) for row in rows[begin:end]]))
     for place in sorted(odd):
         error = error_of(partial(make, rows[place]))

@@ -117,7 +117,7 @@ def is_censored(topics: Sequence[Row]) -> bool | None:
 
 
 def partition_counts(topics: Sequence[Row]) -> dict[str, int]:
-    """Count partitions by what is known of them."""
+    """Count partitions: in all, ok, without a commit, and unknown."""
     counts = {name: sum(topic[f"status_{name}"] for topic in topics) for name in STATUSES}
     known = {"ok": counts["ok"], _NO_COMMIT: counts[_NO_COMMIT]}
     total = sum(counts.values())

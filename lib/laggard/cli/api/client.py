@@ -123,7 +123,7 @@ class Remote:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Take what an answer lacks for what it is: not an answer of laggard."""
+        """Raise if an answer lacks a key: then it is not an answer of laggard."""
         try:
             yield
         except FORM_ERRORS as error:

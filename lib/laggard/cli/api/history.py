@@ -1,4 +1,4 @@
-"""The newest windows of what is drawn small: a group's time lag, a partition's lag."""
+"""The newest windows behind small charts: a group's time lag, a partition's lag."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters of questions with their checks, and the errors that say what is wrong."""
+"""Parameters of questions, their checks, and an error for each wrong value."""
 
 from __future__ import annotations
 

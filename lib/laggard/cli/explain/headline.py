@@ -20,7 +20,7 @@ TRENDS = {
 
 
 def headline(explained: Explained) -> str:
-    """Say in one line what is wrong and where, if it gets worse, and if consumers would help."""
+    """Name the trouble in one line: where, if it gets worse, and if consumers would help."""
     name, diagnosis = short(explained.group["group"]), explained.diagnosis
     if not diagnosis.is_current or not diagnosis.windows or is_overtaken(explained):
         return f"{name}: {_lag_now(explained)}{_without_windows(explained)}"

@@ -126,7 +126,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
 
 
 def _write(args: argparse.Namespace, rows: pa.Table, notes: Sequence[str]) -> None:
-    """Write the answer where it was asked for, and what is to be said of it on standard error."""
+    """Write the answer to its place, and notes about it to standard error."""
     if args.json and args.output in (None, STDOUT):
         kind = "json"
     else:

@@ -132,7 +132,7 @@ def capacity_shortage(signals: Signals) -> list[Observation]:
 
 
 def _guards(signals: Signals) -> dict[str, str]:
-    """Return what is checked before a shortage opens; what is open lasts through it."""
+    """Return the checks before a shortage opens; an open one lasts through them."""
     is_known = not isnan(signals.time_in_rebalance)
     return {
         "no_deploy": no_deploy(signals),

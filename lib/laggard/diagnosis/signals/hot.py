@@ -55,9 +55,7 @@ def _is_above_others(signals: Signals, topic: TopicSignals, place: int) -> bool:
 def is_hot_unknown(signals: Signals, topic: TopicSignals, active: Flags) -> bool:
     """Return True if a lagging partition would be hot at its present rate without proof yet.
 
-    It was not observed for long enough.
-
-    So is one of which it is not known what it gets.
+    It was not observed for long enough, or its arrivals are unknown.
     """
     return any(
         _seen_windows(topic, place) < HOT_WINDOWS

@@ -94,7 +94,7 @@ parameters: Parameters) -> tuple[
 
 
 def _kept(before: Busy, oldest_ms: float) -> dict[str, tuple[tuple[int, float], ...]]:
-    """Return what is remembered without what is too old."""
+    """Drop remembered values that are too old."""
     kept = {
         slot: tuple(each for each in samples if each[0] >= oldest_ms)
         for slot, samples in before.items()

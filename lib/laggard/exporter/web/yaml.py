@@ -29,7 +29,7 @@ Value: TypeAlias = "str | dict[str, Node] | list[Node] | None"
 
 
 class BadYaml(ValueError):  # noqa: N818 - the sentence is the error
-    """A place and what is wrong there."""
+    """An error with its place in the file."""
 
     def __init__(self, line: int, problem: str) -> None:
         super().__init__(f"{line}: {problem}")

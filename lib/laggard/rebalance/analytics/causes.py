@@ -1,4 +1,4 @@
-"""Find why a rebalance happened: the first cause of a list that fits, and whether it had to be."""
+"""Cause of a rebalance, the first of a list that fits, and its necessity."""
 
 from __future__ import annotations
 

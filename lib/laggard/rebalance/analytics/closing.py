@@ -1,4 +1,4 @@
-"""The row of `rebalances` when a logical rebalance is over, and what is kept for the next ones."""
+"""The row of `rebalances` when a logical rebalance is over, and facts kept for the next ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Members that left, what was seen of each, and whether another one took the place soon after."""
+"""Members that left, the evidence of each, and the member that soon took its place."""
 
 from __future__ import annotations
 

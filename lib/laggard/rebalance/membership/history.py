@@ -1,4 +1,4 @@
-"""Rows of history that the records of a batch make, and what is the same for all of them."""
+"""Rows of history from the records of a batch, and the values that all of them share."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def settle(job: Job, found: Found, identity: Identity, lease: Lease | None) -> N
 def _make_way(
     job: Job, found: Found, checkpoint_id: str, *, is_next: bool, lease: Lease | None
 ) -> None:
-    """Put away what a new checkpoint must not begin with, before its identity is written."""
+    """Put the old checkpoint aside before the identity of a new one is written."""
     if is_next and not found.has_checkpoint:
         log.warning(
             "the checkpoint is missing: going on after batch %s of the tables",
