@@ -17,7 +17,7 @@ from exporter.pki import make_pki
 from laggard.cli.api import client
 from laggard.cli.api import remote as pages
 from laggard.cli.api.answering import Answering
-from laggard.cli.main import main
+from laggard.cli.main import WITH_URL, main
 from laggard.diagnosis.parameters import Parameters
 from laggard.errors import CONFIGURATION, DENIED, NOT_FOUND, OK, TEMPORARY, UNREACHABLE, USAGE
 from laggard.exporter import api as api_module
@@ -247,3 +247,7 @@ def test_a_group_whose_rebalances_cannot_be_read_is_named(
         err == "laggard: 2 groups left out, as the exporter cannot read their rebalances: a\\x0ab, "
         "whole\n"
     )
+
+
+def test_the_verbs_that_ask_an_exporter_are_those_that_it_answers() -> None:
+    assert set(WITH_URL) == set(pages.RUNS)
