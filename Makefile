@@ -23,7 +23,7 @@ VERSITYGW := github.com/versity/versitygw/cmd/versitygw@v1.8.0
 .PHONY: help venv jars tools demo demo-options test test-all test-nightly test-release test-unit test-fuzz lint docs boards pictures pictures-ui pictures-boards bench scenarios drawn frozen images image-job image-exporter image-spark pins audit zip wheel clean
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 venv: $(STAMP) ## build .venv, again when setup.cfg changed
 
@@ -43,11 +43,11 @@ demo: demo-options jars ## real broker, load, job, exporter and live view; optio
 demo-options: # wrong ones show before minutes of set-up; so does a Python that is too old
 	@$(PYTHON) -c 'import sys; sys.version_info < (3, 10) and sys.exit("laggard: Python 3.10 or newer is needed, this is " + sys.version.split()[0]); from laggard.cli.main import check_use; sys.exit(check_use(["demo", *sys.argv[1:]]))' $(ARGS)
 
-test: jars lint ## lint, then the tests that prove the product
+test: jars lint ## lint, then the tests that prove the product: 7 minutes on two idle cores
 	@echo "laggard: tests"
 	@LINT_SECONDS=$$(cat .venv/lint.seconds) $(PYTEST) --junitxml=build/test.xml -m 'not (full or nightly or release)' $(ARGS)
 
-test-all: jars ## the longer tests, which `make test` leaves out and CI runs
+test-all: jars ## the longer tests, which `make test` leaves out and CI runs: 22 minutes
 	@echo "laggard: the longer tests"
 	@ALL_EXAMPLES=1 $(PYTEST) --junitxml=build/test-all.xml -m '(full or examples) and not (nightly or release)' $(ARGS)
 
@@ -92,7 +92,7 @@ test-fuzz: jars ## a million damaged records, then 100,000 beside Kafka's own cl
 	@echo "laggard: the decoder beside Kafka's"
 	@PYTHONPATH=lib:tests:tests/wire $(BIN)/python -m differential.compare --records 100000 $(ARGS)
 
-lint: venv ## ruff, mypy, import directions
+lint: venv ## ruff, mypy, import directions: 10 seconds
 	@echo "laggard: lint"
 	@date +%s > .venv/lint.seconds
 	@$(BIN)/ruff check --quiet

@@ -50,6 +50,7 @@ RECORDS = strict(SCHEMAS["decode"]["$defs"])
 COLUMNS = {name for table in TABLES.values() for name in table.names}
 ANY = ("expected", "found")  # values of any column
 WINDOWS = 24
+pytestmark = pytest.mark.full
 POLICY = """[[policy]]
 match = "fr*"
 slo_time_lag_seconds = 60

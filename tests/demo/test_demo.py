@@ -149,7 +149,8 @@ def test_at_the_end_it_shows_every_group_and_some_metrics(seen: Seen) -> None:
 
 @pytest.mark.parametrize(
     ("question", "answer"),
-    list(zip(QUESTIONS, ("archive Empty 0", "payments 2", "replacement 2 2"), strict=True)),
+    # a replacement of mailer has a row once its storm is over, which may be after the end
+    list(zip(QUESTIONS, ("archive Empty 0", "payments 2", "member_join 0 2"), strict=True)),
 )
 def test_each_closing_question_has_an_answer(seen: Seen, question: str, answer: str) -> None:
     rows = [

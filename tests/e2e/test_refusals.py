@@ -22,7 +22,7 @@ pytestmark = [
 WITHOUT_THE_SETTING = """
 import sys
 from laggard.cli.main import main
-from laggard.stream import session
+from laggard.stream.job import session
 session.FIXED["spark.sql.streaming.kafka.useDeprecatedOffsetFetching"] = "false"
 sys.exit(main(["run", "--config", sys.argv[1]]))
 """

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pytest
 from deltalake import DeltaTable
 
@@ -19,6 +18,9 @@ from laggard.tables.schema.schemas import TABLES
 from questions.kit import Row, write_tables
 from questions.view_rows import EXPECTED, GAP, tables
 from tables.fixtures import batch_row
+
+if TYPE_CHECKING:
+    import duckdb
 
 Ask = Callable[[str], list[Row]]
 
@@ -67,6 +69,8 @@ def test_datafusion_answers_as_by_hand(root: Path, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def duck(root: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    import duckdb  # held by no module: at its end a worker would list all of it as leaked
+
     with duckdb.connect() as connection:
         connection.execute("set TimeZone = 'UTC'")
         for table in TABLES:

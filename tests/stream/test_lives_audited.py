@@ -33,7 +33,11 @@ from stream.whole_batch import WholeBatches
 
 START = datetime(2026, 11, 20, 23, 57, tzinfo=timezone.utc)  # midnight comes
 GROUPS, TOPICS = ("a/b", "g", "ü\u2028", "h"), ("t", "t2", "x-repartition")
-SEEDS = [pytest.param(seed, marks=pytest.mark.nightly if seed >= 10 else ()) for seed in range(24)]
+SEEDS = [
+    0,
+    *(pytest.param(seed, marks=pytest.mark.full) for seed in range(1, 10)),
+    *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(10, 24)),
+]
 
 
 class Job(WholeBatches):
@@ -118,8 +122,7 @@ class Cluster:
         return found
 
 
-@pytest.mark.examples
-@pytest.mark.parametrize("seed", some(SEEDS))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_whatever_happens_no_row_is_wrong(seed: int, tmp_path: Path) -> None:
     random = Random(seed)
     job = Job(tmp_path, window_seconds=random.choice((20, 30, 60)), now=START)
