@@ -14,8 +14,8 @@ from cli_json_plan import OUTCOME, PLAN
 from cli_json_records import DECODED, RECORDS
 from cli_json_tools import AUDIT, CHECKS, LISTED, POLICY_OF_GROUP, PROBE, SAVED, SHOWN_CONFIG
 from laggard import errors
-from laggard.cli.api.schema_parts import FLAG, TEXT, TEXTS, WHOLE, Schema, list_of, object_of, ref
-from laggard.cli.api.schemas import SCHEMAS
+from laggard.answers.schema_parts import FLAG, TEXT, TEXTS, WHOLE, Schema, list_of, object_of, ref
+from laggard.answers.schemas import SCHEMAS
 from laggard.cli.audit import UNCHECKED
 
 FOLDER = Path(__file__).parents[1] / "cli-json"

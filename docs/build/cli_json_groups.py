@@ -6,8 +6,11 @@ The document of `explain` is in the schemas of the API.
 from __future__ import annotations
 
 from cli_json_parts import CLUSTER, GROUP_TEXT, of_class, said
-from laggard.cli.api.questions import DATA_STATUSES
-from laggard.cli.api.schema_parts import (
+from laggard.answers.evaluated import LEVELS
+from laggard.answers.groups import GroupLine
+from laggard.answers.questions import DATA_STATUSES
+from laggard.answers.rebalances import LAST, RebalanceLine
+from laggard.answers.schema_parts import (
     TEXT,
     TIME,
     WHOLE,
@@ -17,9 +20,6 @@ from laggard.cli.api.schema_parts import (
     or_null,
     without,
 )
-from laggard.cli.status.evaluated import LEVELS
-from laggard.cli.status.rebalances import LAST, RebalanceLine
-from laggard.cli.status.verb import GroupLine
 from laggard.tables.schema.schemas import FINDINGS, GROUP_STATUS, REBALANCES
 
 SHOWN = CLUSTER | {

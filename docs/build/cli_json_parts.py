@@ -13,7 +13,7 @@ from datetime import datetime
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from laggard.cli.api.schema_parts import FLAG, TEXT, TIME, WHOLE, Schema, list_of, or_null
+from laggard.answers.schema_parts import FLAG, TEXT, TIME, WHOLE, Schema, list_of, or_null
 
 _SCALARS: Mapping[object, Schema] = {
     str: TEXT,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cli_json_parts import CLUSTER, GROUP_TEXT, of_class, said
-from laggard.cli.api.schema_parts import (
+from laggard.answers.schema_parts import (
     NUMBER_OR_NULL,
     TEXT,
     TIME,
@@ -14,7 +14,7 @@ from laggard.cli.api.schema_parts import (
     or_null,
     ref,
 )
-from laggard.cli.api.schemas import SCHEMAS
+from laggard.answers.schemas import SCHEMAS
 from laggard.cli.plan.change import Change
 
 _PLACES = list_of(object_of({"topic": said(TEXT, "topic"), "partition": said(WHOLE, "partition")}))

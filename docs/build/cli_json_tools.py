@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cli_json_parts import CLUSTER, GROUP_TEXT, of_class, said
-from laggard.audit.result import INVARIANTS, Tally, Totals, Violation
-from laggard.cli.api.schema_parts import (
+from laggard.answers.schema_parts import (
     TEXT,
     TIME,
     WHOLE,
@@ -16,6 +15,7 @@ from laggard.cli.api.schema_parts import (
     of_value,
     or_null,
 )
+from laggard.audit.result import INVARIANTS, Tally, Totals, Violation
 from laggard.cli.query.questions import Parameter
 from laggard.config import Config
 from laggard.config.policy import PolicyRule

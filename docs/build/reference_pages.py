@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
-from laggard.cli.api.openapi import answer_schemas, openapi
+from laggard.answers.openapi import answer_schemas, openapi
 
 # imports all modules that declare thresholds
 from laggard.diagnosis.engine import evaluate_group  # noqa: F401

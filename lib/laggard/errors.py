@@ -1,6 +1,7 @@
 """Errors as a user sees them: the fact, the cause, the remedy, and the exit code."""
 
 import re
+from collections.abc import Iterable
 
 OK = 0
 USAGE = 64
@@ -59,3 +60,11 @@ def first_line(error: BaseException) -> str:
     if lines[0].startswith("An error occurred while calling") and len(lines) > 1:
         return lines[1][:300]  # py4j's first line names only its handle
     return (inner[-1] if "Traceback" in lines[0] and inner else lines[0])[:300]
+
+
+def hint(word: str, known: Iterable[str]) -> str:
+    """Return a clause that names the most similar known word; "" if none is similar."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, list(known), 1)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -22,7 +22,7 @@ from exporter.harness import LIMIT_SECONDS, Exporter
 from laggard.audit.reader import Reader
 from laggard.audit.result import Tally
 from laggard.audit.served import check_exporter
-from laggard.cli.api import client
+from laggard.cli.asking import client
 from laggard.cli.main import main
 from laggard.errors import CONFIGURATION, OK, USAGE
 from laggard.tables.published import newest_batch

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from laggard.cli.text.diagnosis_words import (
+from laggard.answers.text.diagnosis_words import (
     CLAUSES,
     GUARDS,
     advice,

@@ -12,7 +12,7 @@ from cli.test_doctor import closed_port
 from exporter.api_kit import serving_api
 from exporter.harness import LIMIT_SECONDS, Exporter
 from laggard import __version__
-from laggard.cli.api import client
+from laggard.cli.asking import client
 from laggard.cli.main import main
 from laggard.errors import OK, USAGE
 from tables.fixtures import NOW, group_row, partition_row, write_batch

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.test_findings import finding
-from laggard.cli.status.evaluated import read_diagnosis
+from laggard.answers.evaluated import read_diagnosis
 from tables.fixtures import CLUSTER, NOW, Row, write_rows
 
 MINUTE = timedelta(minutes=1)

@@ -21,8 +21,8 @@ from cli.group_rows import (
     rebalance_row,
     write,
 )
-from laggard.cli.explain.rows import read_group
-from laggard.cli.status.published import read_where
+from laggard.answers.explain.rows import read_group
+from laggard.answers.reading import read_where
 from laggard.errors import NOT_FOUND, OK, TEMPORARY, USAGE
 from laggard.tables.published import newest_batch
 from tables.fixtures import NOW, batch_row, partition_row, write_rows

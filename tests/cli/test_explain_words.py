@@ -24,10 +24,10 @@ from cli.group_rows import (
     rebalance_row,
     write,
 )
-from laggard.cli.explain.headline import headline
-from laggard.cli.explain.rebalance import CAUSE_WORDS, REASON_WORDS
-from laggard.cli.explain.unknown import FLAGS, STATUSES
-from laggard.cli.status.evaluated import Diagnosis
+from laggard.answers.evaluated import Diagnosis
+from laggard.answers.explain.headline import headline
+from laggard.answers.explain.rebalance import CAUSE_WORDS, REASON_WORDS
+from laggard.answers.explain.unknown import FLAGS, STATUSES
 from laggard.lag.status import KNOWN_STATUSES
 from laggard.lag.status import STATUSES as ALL_STATUSES
 from laggard.rebalance.analytics.causes import CAUSES

@@ -35,7 +35,7 @@ from diagnosis.fluid import Fluid
 from exporter.api_kit import serving_api
 from exporter.harness import LIMIT_SECONDS, Exporter
 from json_schemas import faults, keys, strict, unseen, validator
-from laggard.cli.api import client
+from laggard.cli.asking import client
 from laggard.cli.main import main
 from laggard.exporter import api as api_module
 from laggard.stream.job.heartbeat import Heartbeat

@@ -50,7 +50,7 @@ def verb(monkeypatch: pytest.MonkeyPatch) -> Callable[[Run], None]:
         module = SimpleNamespace(
             add_parser=lambda subparsers: subparsers.add_parser("status"), run=run
         )
-        monkeypatch.setitem(sys.modules, "laggard.cli.status.verb", module)
+        monkeypatch.setitem(sys.modules, "laggard.cli.status", module)
 
     return replace
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cli.group_rows import LAGS, group, members, partitions, rebalance_row
+from laggard.answers.evaluated import read_diagnosis
 from laggard.cli.main import main
-from laggard.cli.status.evaluated import read_diagnosis
 from laggard.errors import OK
 from tables.fixtures import (
     NOW,

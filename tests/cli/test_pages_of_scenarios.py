@@ -16,8 +16,8 @@ from deltalake import DeltaTable
 
 from cli.declared import data_of
 from cli.page_checks import faults, window_faults
+from laggard.answers.groups import read_snapshot
 from laggard.cli.main import main
-from laggard.cli.status.verb import read_snapshot
 from laggard.errors import NOT_FOUND, OK
 from laggard.exporter.collectors.findings import FindingCollector
 from laggard.exporter.collectors.lag import LagCollector, ShapeCollector

@@ -14,6 +14,8 @@ from threading import Thread
 
 import pytest
 
+from laggard.answers.reading import published_batch
+from laggard.cli.fail_on import FOUND
 from laggard.cli.main import main
 from laggard.cli.query.range import Range
 from laggard.cli.report.charts import (
@@ -28,8 +30,6 @@ from laggard.cli.report.charts import (
     strip,
 )
 from laggard.cli.report.fleet import fleet_page
-from laggard.cli.status.evaluated import FOUND
-from laggard.cli.status.published import published_batch
 from laggard.errors import NOT_FOUND, OK, TEMPORARY, USAGE
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from cli.declared import data_of
+from laggard.cli.fail_on import FOUND
 from laggard.cli.main import main
-from laggard.cli.status.evaluated import FOUND
 from laggard.errors import OK, TEMPORARY, USAGE
 from tables.fixtures import (
     NOW,

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import pytest
 
+from laggard.answers.text.words import aligned, short, width
 from laggard.cli.text.table import Table
 from laggard.cli.text.terminal import fitted, waiting
-from laggard.cli.text.words import aligned, short, width
 from laggard.errors import INTERRUPTED, OK, TEMPORARY, USAGE
 from patience import patient
 from tables.fixtures import NOW, group_row, partition_row, write_batch

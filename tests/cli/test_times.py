@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from laggard.cli.text.times import FORMS, when
+from laggard.answers.text.times import FORMS, when
 
 NOW = datetime(2026, 11, 20, 12, 30, 15, 250_000, tzinfo=timezone.utc)
 

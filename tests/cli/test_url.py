@@ -14,9 +14,9 @@ from cli.group_rows import group, members, partitions, rebalance_row
 from exporter.api_kit import Asker, serving_api
 from exporter.harness import LIMIT_SECONDS, Clock, Exporter, serving
 from exporter.pki import make_pki
-from laggard.cli.api import client
-from laggard.cli.api import remote as pages
-from laggard.cli.api.answering import Answering
+from laggard.answers.answering import Answering
+from laggard.cli.asking import client
+from laggard.cli.asking import remote as pages
 from laggard.cli.main import WITH_URL, main
 from laggard.diagnosis.parameters import Parameters
 from laggard.errors import CONFIGURATION, DENIED, NOT_FOUND, OK, TEMPORARY, UNREACHABLE, USAGE

@@ -11,7 +11,7 @@ from typing import Any
 
 from exporter.harness import Clock, Exporter, ask, serving
 from exporter.test_roots import Several
-from laggard.cli.api.answering import Answering
+from laggard.answers.answering import Answering
 from laggard.exporter.collectors.own import SelfStats
 from laggard.rebalance.parameters import DEFAULTS
 

@@ -26,8 +26,8 @@ from exporter.api_kit import Asker, api_of, serving_api
 from exporter.harness import LIMIT_SECONDS, Clock, Exporter, ask
 from exporter.test_roots import Several
 from json_schemas import faults, strict
-from laggard.cli.api.document import decode, encode, name_of
-from laggard.cli.api.openapi import openapi
+from laggard.answers.document import decode, encode, name_of
+from laggard.answers.openapi import openapi
 from laggard.cli.main import main
 from laggard.escape import escape_label
 from laggard.exporter import api as api_module

@@ -17,10 +17,10 @@ import pytest
 
 from cli.group_rows import group, members, partitions, rebalance_row
 from exporter.harness import Exporter
-from laggard.cli.api import answering, lists, one_group
-from laggard.cli.api.answering import Answering, Kept
-from laggard.cli.api.lists import page_of
-from laggard.cli.api.openapi import openapi
+from laggard.answers import answering, lists, one_group
+from laggard.answers.answering import Answering, Kept
+from laggard.answers.lists import page_of
+from laggard.answers.openapi import openapi
 from laggard.exporter.api import Answer, Question
 from laggard.exporter.published import Shown
 from laggard.rebalance.parameters import DEFAULTS

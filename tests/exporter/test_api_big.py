@@ -15,7 +15,7 @@ import pytest
 
 from exporter.api_kit import Asker, api_of
 from exporter.harness import LIMIT_SECONDS
-from laggard.cli.api.history import partition_series
+from laggard.answers.history import partition_series
 from laggard.exporter import api as api_module
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.schema.schemas import LAG_WINDOWS, PARTITION_STATUS

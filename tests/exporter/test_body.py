@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from exporter.harness import Exporter, names, series
-from laggard.cli.api.answering import Answering
+from laggard.answers.answering import Answering
 from laggard.exporter.api import Question
 from laggard.exporter.body.families import FAMILIES, GROUP_STATES, RECORD_BOUNDS, SECOND_BOUNDS
 from laggard.exporter.options import Selection

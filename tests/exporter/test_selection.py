@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from exporter.harness import Exporter, names, series
-from laggard.cli.status.verb import worst_partitions
+from laggard.answers.groups import worst_partitions
 from laggard.diagnosis.parameters import Policy
 from laggard.exporter.body.families import EXPERIMENTAL, FAMILIES
 from laggard.exporter.options import Selection

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from laggard.answers.text.words import duration
+from laggard.cli import status
 from laggard.cli.query import verb as query
-from laggard.cli.status import verb as status
-from laggard.cli.text.words import duration
 from laggard.errors import NOT_FOUND, TEMPORARY, USAGE, LaggardError
 from laggard.tables.schema.schemas import TABLES
 from tables.fixtures import batch_row, group_row, partition_row, topic_row, write_batch, write_rows

@@ -18,8 +18,8 @@ from urllib.parse import parse_qsl
 import pytest
 import yaml
 
-from laggard.cli.explain.headline import TRENDS
-from laggard.cli.text.diagnosis_words import clause
+from laggard.answers.explain.headline import TRENDS
+from laggard.answers.text.diagnosis_words import clause
 from laggard.diagnosis.verdict.reasons import VERDICTS
 from rules.examples import EXAMPLES, Example
 from rules.promtool import ROOT, of_topic

@@ -11,10 +11,11 @@ from contextlib import closing, contextmanager
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
-from laggard.cli.api.client import Remote, add_address
+from laggard.answers.text.times import HELP, when
+from laggard.answers.text.words import count, duration, moment, paragraph, percent
+from laggard.cli.asking.client import Remote, add_address
+from laggard.cli.parser import accept_spans
 from laggard.cli.text import terminal
-from laggard.cli.text.times import HELP, accept_spans, when
-from laggard.cli.text.words import count, duration, moment, paragraph, percent
 from laggard.errors import CONFIGURATION, OK, USAGE, LaggardError
 from laggard.escape import printable, printable_json
 from laggard.tables.schema.schemas import TABLES
@@ -86,9 +87,9 @@ def run(args: argparse.Namespace, config: Config) -> int:
 
 
 def _audit(args: argparse.Namespace, config: Config) -> tuple[Reader, Audit]:
+    from laggard.answers.reading import published_batch
     from laggard.audit.reader import Reader
     from laggard.audit.tables import audit_tables, chosen_tables, count_steps
-    from laggard.cli.status.published import published_batch
     from laggard.config import require_brokers
 
     batch = published_batch(config.job.tables)

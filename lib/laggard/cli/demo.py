@@ -60,12 +60,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace, _: Config) -> int:
     """Run the demo until it is stopped."""
-    from laggard.cli import findings
-    from laggard.cli.explain import verb as explain
+    from laggard.answers.evaluated import read_health
+    from laggard.answers.groups import group_lines, read_snapshot
+    from laggard.cli import explain, findings
     from laggard.cli.query.output import write_table
     from laggard.cli.query.verb import run_query  # from here on Arrow and a Kafka client come along
-    from laggard.cli.status.evaluated import read_health
-    from laggard.cli.status.verb import group_lines, read_snapshot, status_lines
+    from laggard.cli.status import status_lines
     from laggard.config import load_config
     from laggard.demo.answers import Answers
     from laggard.demo.run import Options, run_demo

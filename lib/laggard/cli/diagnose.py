@@ -9,11 +9,12 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from laggard.cli.status.published import Row, is_asked, published_batch, refuse_empty
-from laggard.cli.text.diagnosis_words import evidence_words, where
+from laggard.answers.reading import Row, is_asked, published_batch, refuse_empty
+from laggard.answers.text.diagnosis_words import evidence_words, where
+from laggard.answers.text.times import HELP, when
+from laggard.answers.text.words import aligned, count, moment, short
+from laggard.cli.parser import accept_spans
 from laggard.cli.text.terminal import progress
-from laggard.cli.text.times import HELP, accept_spans, when
-from laggard.cli.text.words import aligned, count, moment, short
 from laggard.errors import OK, REFUSED, USAGE, LaggardError
 from laggard.escape import finite, printable_json
 

@@ -10,9 +10,9 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from laggard.cli.api.client import Remote, add_address
+from laggard.answers.text.words import count, paragraph
+from laggard.cli.asking.client import Remote, add_address
 from laggard.cli.text import terminal
-from laggard.cli.text.words import count, paragraph
 from laggard.errors import OK, USAGE, LaggardError
 from laggard.escape import printable_json
 

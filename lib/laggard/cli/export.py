@@ -74,7 +74,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
 
     answers = None
     if config.exporter.api and not args.print:
-        from laggard.cli.api.answering import Answering
+        from laggard.answers.answering import Answering
 
         answers = Answering(config.job.window_seconds, config.diagnosis.of_rebalances())
     tables = tuple(args.tables or config.exporter.tables) or (config.job.tables,)

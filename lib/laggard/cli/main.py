@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from laggard import storage
-from laggard.cli.parser import VERBS, build_parser, chosen_verb, hint, verb_module
+from laggard.cli.parser import VERBS, build_parser, chosen_verb, verb_module
 from laggard.config import Config, load_config
-from laggard.errors import INTERNAL, INTERRUPTED, OK, TEMPORARY, USAGE, LaggardError
+from laggard.errors import INTERNAL, INTERRUPTED, OK, TEMPORARY, USAGE, LaggardError, hint
 from laggard.escape import printable, printable_json, printable_lines
 
 # no answer, so none in JSON; but for run and export with --check
@@ -98,7 +98,7 @@ def _run(words: Sequence[str]) -> int:
 def _run_of(verb: str, args: argparse.Namespace) -> Callable[[argparse.Namespace, Config], int]:
     """Return the function of a verb: from the tables, or with `--url` from an exporter."""
     if verb in WITH_URL and getattr(args, "url", None):
-        from laggard.cli.api import remote
+        from laggard.cli.asking import remote
 
         return remote.RUNS[verb]
     run: Callable[[argparse.Namespace, Config], int] = verb_module(verb).run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NoReturn
@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from laggard import __version__
 from laggard.conf import conf_file
 from laggard.config.ranges import is_host_port
-from laggard.errors import OK, USAGE, LaggardError
+from laggard.errors import OK, USAGE, LaggardError, hint
 
 # The module laggard.cli.<verb> is imported when its verb is used: it may bring Spark or Arrow
 # along.
@@ -93,14 +93,6 @@ def address(text: str) -> str:
     if not is_host_port(text):
         raise argparse.ArgumentTypeError(f"expected host:port, got {text!r}")
     return text
-
-
-def hint(word: str, known: Iterable[str]) -> str:
-    """Return a clause that names the most similar known word; "" if none is similar."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(word, list(known), 1)
-    return f"; did you mean {near[0]}?" if near else ""
 
 
 def add_global_options(parser: argparse.ArgumentParser, default: str | None) -> None:
@@ -189,3 +181,8 @@ def verb_module(verb: str) -> ModuleType:
     """Import the module of a verb; a verb of several files is a folder with its entry in `verb`."""
     module = import_module(f"laggard.cli.{verb}")
     return import_module(f"{module.__name__}.verb") if hasattr(module, "__path__") else module
+
+
+def accept_spans(parser: argparse.ArgumentParser) -> None:
+    """Let `--at -2h` be an option with its value; to argparse only -2 would be one."""
+    parser._negative_number_matcher = re.compile(r"-\d+(\.\d+)?[smhd]?$")  # it has no other way

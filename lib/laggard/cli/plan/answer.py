@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from math import isnan
 from typing import Any
 
-from laggard.cli.explain.rows import Explained
+from laggard.answers.explain.rows import Explained
+from laggard.answers.reading import Row
+from laggard.answers.text.diagnosis_words import verdict_sentence
+from laggard.answers.text.words import count, listed, short
 from laggard.cli.plan.change import Change, Cost, apply, cost_of, is_known, pauses_of
 from laggard.cli.plan.outcome import Outcome, Plan, Rates, Share, Span, rates_of
 from laggard.cli.plan.recorded import Recorded
-from laggard.cli.status.published import Row
-from laggard.cli.text.diagnosis_words import verdict_sentence
-from laggard.cli.text.words import count, listed, short
 from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.verdict.sizing import Sizing, size
 from laggard.rebalance.assignors import ASSIGNORS

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isfinite, isinf, isnan
 
-from laggard.cli.plan.answer import Answer, not_known
-from laggard.cli.plan.outcome import Outcome, Share, Span
-from laggard.cli.text.diagnosis_words import verdict_sentence
-from laggard.cli.text.words import (
+from laggard.answers.text.diagnosis_words import verdict_sentence
+from laggard.answers.text.words import (
     UNKNOWN,
     aligned,
     count,
@@ -21,6 +19,8 @@ from laggard.cli.text.words import (
     short,
     short_duration,
 )
+from laggard.cli.plan.answer import Answer, not_known
+from laggard.cli.plan.outcome import Outcome, Share, Span
 
 _MEMBERS = 10  # rows of the table
 _BAR = 30

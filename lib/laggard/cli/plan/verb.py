@@ -10,14 +10,15 @@ import re
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from laggard.answers.text.times import HELP, when
+from laggard.cli.parser import accept_spans
 from laggard.cli.text.terminal import waiting
-from laggard.cli.text.times import HELP, accept_spans, when
 from laggard.errors import NOT_FOUND, OK, TEMPORARY, USAGE, LaggardError
 from laggard.escape import escape_label, finite, printable_json
 from laggard.rebalance.assignors import ASSIGNORS
 
 if TYPE_CHECKING:
-    from laggard.cli.explain.rows import Explained
+    from laggard.answers.explain.rows import Explained
     from laggard.cli.plan.answer import Answer
     from laggard.cli.plan.change import Change
     from laggard.config import Config
@@ -64,10 +65,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Print the page, or the same as data."""
-    from laggard.cli.explain.verb import naming_odd_rows
+    from laggard.cli.explain import naming_odd_rows
     from laggard.cli.plan.answer import to_data
     from laggard.cli.plan.page import page_lines
-    from laggard.cli.status.published import warn_if_old
+    from laggard.cli.text.terminal import warn_if_old
 
     with naming_odd_rows(args.group):
         with waiting(is_quiet=args.quiet):
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
 
 
 def _answer(args: argparse.Namespace, config: Config) -> Answer:
-    from laggard.cli.explain.asked import Asked
+    from laggard.answers.explain.asked import Asked
     from laggard.cli.plan.answer import answer
     from laggard.cli.plan.change import partition_count
     from laggard.cli.plan.recorded import read_recorded
@@ -189,7 +190,7 @@ def _check_assignor(assignor: str | None, group_type: str | None) -> None:
 
 
 def _not_evaluated(explained: Explained, window_seconds: int, *, is_past: bool) -> LaggardError:
-    from laggard.cli.text.words import short_duration
+    from laggard.answers.text.words import short_duration
 
     evaluated_to = explained.diagnosis.evaluated_to
     # the window that is open may have begun before the group was seen: the next one is whole

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 from pyarrow.dataset import field
 
+from laggard.answers.text.words import count, listed, moment
 from laggard.cli.query.range import Range, named, tables_behind
 from laggard.cli.query.views import read_views
-from laggard.cli.text.words import count, listed, moment
 from laggard.errors import NOT_FOUND, USAGE, LaggardError
 from laggard.tables.published import Batch
 from laggard.tables.readers import open_table, read_known, table_uri

@@ -16,7 +16,7 @@ from typing import Any, TextIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from laggard.cli.text.words import UNKNOWN, aligned
+from laggard.answers.text.words import UNKNOWN, aligned
 from laggard.errors import NOT_FOUND, USAGE, LaggardError
 from laggard.escape import finite, printable, printable_json
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+from laggard.answers.text.times import when
+from laggard.answers.text.words import moment
 from laggard.cli.query.range import Range
-from laggard.cli.text.times import when
-from laggard.cli.text.words import moment
 from laggard.conf import conf_file
 from laggard.errors import NOT_FOUND, USAGE, LaggardError
 from laggard.tables.schema.schemas import TABLES

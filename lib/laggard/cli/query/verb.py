@@ -15,6 +15,10 @@ import pyarrow as pa
 from deltalake import QueryBuilder
 from deltalake.exceptions import DeltaError
 
+from laggard.answers.reading import any_batch
+from laggard.answers.text.times import HELP
+from laggard.answers.text.words import aligned, count
+from laggard.cli.parser import accept_spans
 from laggard.cli.query.notes import (
     described,
     empty_notes,
@@ -29,10 +33,7 @@ from laggard.cli.query.output import FORMATS, STDOUT, format_of, write_json, wri
 from laggard.cli.query.questions import fill, fill_names, find_question, range_of, read_questions
 from laggard.cli.query.range import Range, conditions, touched_range
 from laggard.cli.query.views import named_views, read_views
-from laggard.cli.status.published import any_batch
 from laggard.cli.text.terminal import waiting
-from laggard.cli.text.times import HELP, accept_spans
-from laggard.cli.text.words import aligned, count
 from laggard.errors import OK, USAGE, LaggardError
 from laggard.escape import printable, printable_json, printable_lines
 from laggard.tables.published import Batch

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from laggard.answers.reading import Row
 from laggard.cli.query.notes import gaps_in
 from laggard.cli.query.range import Range
 from laggard.cli.query.verb import open_session
 from laggard.cli.query.views import read_views
 from laggard.cli.report.charts import Span, by_bin, drawn_to, on_grid, spark
-from laggard.cli.status.published import Row
 from laggard.tables.published import Batch
 
 MOST_GROUPS, SPARK_BINS = 500, 48

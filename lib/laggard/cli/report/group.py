@@ -11,9 +11,12 @@ from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Any
 
-from laggard.cli.explain.data import to_data
-from laggard.cli.explain.rebalance import events_and_cost
-from laggard.cli.explain.rows import Explained
+from laggard.answers.explain.data import to_data
+from laggard.answers.explain.rebalance import events_and_cost
+from laggard.answers.explain.rows import Explained
+from laggard.answers.reading import Row
+from laggard.answers.text.diagnosis_words import evidence_words, spoken, where
+from laggard.answers.text.words import known_duration, short, short_duration
 from laggard.cli.query.notes import gaps_in
 from laggard.cli.query.output import number
 from laggard.cli.query.range import Range
@@ -32,9 +35,6 @@ from laggard.cli.report.charts import (
     on_grid,
     strip,
 )
-from laggard.cli.status.published import Row
-from laggard.cli.text.diagnosis_words import evidence_words, spoken, where
-from laggard.cli.text.words import known_duration, short, short_duration
 
 MOST_TOPICS, MOST_REBALANCES = 5, 200
 Series = Sequence[tuple[datetime, float | str | None]]

@@ -9,17 +9,19 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from laggard import __version__
-from laggard.cli.explain.asked import Asked
-from laggard.cli.explain.then import window_end_then
-from laggard.cli.explain.verb import naming_odd_rows
+from laggard.answers.evaluated import is_any_known, read_open
+from laggard.answers.explain.asked import Asked
+from laggard.answers.explain.then import window_end_then
+from laggard.answers.reading import published_batch
+from laggard.answers.text.diagnosis_words import says
+from laggard.answers.text.times import HELP, when
+from laggard.answers.text.words import count, known_duration, moment, short, short_duration
+from laggard.cli.explain import naming_odd_rows
+from laggard.cli.fail_on import FAIL_ON, exit_code
+from laggard.cli.parser import accept_spans
 from laggard.cli.query.output import save
 from laggard.cli.query.range import Range
-from laggard.cli.status.evaluated import FAIL_ON, exit_code, is_any_known, read_open
-from laggard.cli.status.published import published_batch, warn_if_old
-from laggard.cli.text.diagnosis_words import says
-from laggard.cli.text.terminal import waiting
-from laggard.cli.text.times import HELP, accept_spans, when
-from laggard.cli.text.words import count, known_duration, moment, short, short_duration
+from laggard.cli.text.terminal import waiting, warn_if_old
 from laggard.conf import conf_file
 from laggard.errors import CONFIGURATION, USAGE, LaggardError
 from laggard.escape import printable, printable_json, printable_lines
@@ -27,7 +29,7 @@ from laggard.escape import printable, printable_json, printable_lines
 if TYPE_CHECKING:
     import jinja2
 
-    from laggard.cli.status.published import Row
+    from laggard.answers.reading import Row
     from laggard.config import Config
 
 LONGEST_NAME = 249  # of a topic; the page wraps names, so that those of one beginning differ

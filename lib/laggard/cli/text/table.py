@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from laggard.cli.text.words import pad, width
+from laggard.answers.text.words import pad, width
 
 GAP = "  "
 

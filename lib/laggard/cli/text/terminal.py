@@ -12,11 +12,16 @@ from contextlib import contextmanager, redirect_stderr
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from laggard.answers.text.words import duration
 from laggard.cli.text.table import GAP, Table
+from laggard.tables.freshness import is_fresh, max_age
+from laggard.tables.published import Batch
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
+
+    from laggard.config import Config
 
 T = TypeVar("T")
 STYLES = {
@@ -210,3 +215,17 @@ def _ended_by(live: Any) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def warn_if_old(batch: Batch, config: Config) -> None:
+    """Print a warning to standard error if the numbers are not current."""
+    now, polled_at = time.time(), batch.clock_at.timestamp()
+    if not is_fresh(
+        polled_at, now, max_age(config.job.tick_seconds, config.exporter.max_age_seconds)
+    ):
+        age = duration(abs(now - polled_at))
+        side = "old" if now > polled_at else "in the future"
+        print(
+            f"laggard: these numbers are {age} {side}: does the job run? (laggard doctor)",
+            file=sys.stderr,
+        )

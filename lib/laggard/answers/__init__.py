@@ -1,0 +1,1 @@
+"""Answers from the tables: documents of groups and findings, and the sentences about them."""

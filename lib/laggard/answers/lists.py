@@ -1,0 +1,210 @@
+"""Groups and findings of all clusters: chosen, in order, page by page.
+
+The next page begins behind the last entry, by the order and not by a number.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from argparse import Namespace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from laggard.answers.boards import Board, Entry
+from laggard.answers.document import name_of, named
+from laggard.answers.findings import is_wanted, order, read_found
+from laggard.answers.groups import SORTS
+from laggard.answers.groups import order as order_of_status
+from laggard.answers.questions import ApiError, Glob, refuse_long
+from laggard.answers.reading import Row
+from laggard.answers.rebalances import read_lines
+from laggard.answers.text.diagnosis_words import says, steps
+
+Parameters = Mapping[str, Any]
+T = TypeVar("T")
+Key = tuple[Any, ...]
+# kinds of the keys of each order, n for a number and s for a text; findings that ended have another
+# one
+_KINDS = {
+    **dict.fromkeys(SORTS, ("nss",)),
+    "severity": ("nnnss",),
+    "findings": ("nnsnnnssss", "nnss"),
+}
+
+
+def groups(boards: Sequence[Board], asked: Parameters, _window_seconds: int) -> dict[str, Any]:
+    """Return one object per group that fits, with its series for a small chart."""
+    found = [
+        ((*order_of_status(entry.line, asked["sort"]), board.snapshot.cluster), entry.row)
+        for board in boards
+        for entry in board.entries.values()
+        if _fits(entry, asked)
+    ]
+    found.sort(key=lambda each: each[0])
+    rows, after = page_of(
+        found, asked["limit"], asked["after"], asked["sort"], _KINDS[asked["sort"]]
+    )
+    if asked["rebalances"]:
+        rows = _with_rebalances(boards, rows)
+    return {"total": len(found), "next": after, "groups": rows}
+
+
+def _with_rebalances(boards: Sequence[Board], rows: Sequence[Row]) -> list[Row]:
+    """Add the lines of `laggard status --rebalances`; null for a group without a possible line."""
+    lines: dict[tuple[str, str], Row] = {}
+    for board in boards:
+        for line in read_lines(board.root, board.snapshot.batch):
+            facts = asdict(line)
+            lines[board.snapshot.cluster, facts.pop("group")] = facts
+    return [
+        row | {"rebalances": lines.get((name_of(row, "cluster"), name_of(row, "group")))}
+        for row in rows
+    ]
+
+
+def _fits(entry: Entry, asked: Parameters) -> bool:
+    row, line = entry.row, entry.line
+    least = asked["min_time_lag_seconds"]
+    names = (line.group, row["group"], row["owner"], row["team"])
+    return (
+        _fits_one(asked["group"], line.group)
+        and all(
+            asked[name] in (None, row[name]) for name in ("state", "health", "verdict", "status")
+        )
+        and _fits_one(asked["topic"], *(topic["topic"] for topic in entry.topics))
+        and _fits_one(asked["team"], row["team"])
+        and (
+            least is None or (line.time_lag_seconds is not None and line.time_lag_seconds >= least)
+        )
+        and _is_found(asked["search"], names)
+    )
+
+
+def _is_found(searched: str | None, names: Iterable[str | None]) -> bool:
+    """Return True if a known name contains the text in any case, or there is no text."""
+    return searched is None or any(
+        searched.casefold() in name.casefold() for name in names if name is not None
+    )
+
+
+def _fits_one(glob: Glob | None, *names: str | None) -> bool:
+    """Return True if the glob fits one of the names that are known, or was not asked for."""
+    return glob is None or any(name is not None and glob.fits(name) for name in names)
+
+
+def findings(boards: Sequence[Board], asked: Parameters, window_seconds: int) -> dict[str, Any]:
+    """Return open findings, then ended ones, each with its evidence and the action to take."""
+    window = timedelta(seconds=window_seconds)
+    wanted = Namespace(
+        all=asked["suppressed"],
+        group="*",
+        code=None,
+        severity=asked["severity"],
+        open=asked["state"] == "open",
+    )
+    for board in boards:
+        refuse_long(asked["since"], board.snapshot.batch.polled_at)
+    read = [
+        (board, read_found(board.root, board.snapshot.batch.polled_at, window, asked["since"]))
+        for board in boards
+    ]
+    found = [
+        (_place(row), _finding(row))
+        for _, each in read
+        for row in each.rows
+        if is_wanted(row, wanted) and _is_asked_for(row, asked)
+    ]
+    found.sort(key=lambda each: each[0])
+    rows, after = page_of(found, asked["limit"], asked["after"], "findings", _KINDS["findings"])
+    evaluated = [
+        {
+            **named("cluster", board.snapshot.cluster),
+            "evaluated_to": each.evaluated_to,
+            "windows_behind": each.behind,
+        }
+        for board, each in read
+    ]
+    return {"total": len(found), "next": after, "evaluated": evaluated, "findings": rows}
+
+
+def _is_asked_for(row: Row, asked: Parameters) -> bool:
+    return (
+        (asked["state"] != "closed" or row["event"] == "closed")
+        and _fits_one(asked["group"], row["group"])
+        and _fits_one(asked["code"], row["code"])
+    )
+
+
+def _place(row: Row) -> Key:
+    key = (each.isoformat() if isinstance(each, datetime) else each for each in order(row))
+    return (*key, row["cluster"])
+
+
+def _finding(row: Row) -> Row:
+    names = {
+        name: value
+        for each in ("cluster", "group")
+        for name, value in named(each, row[each]).items()
+    }
+    return row | names | {"says": says(row), **steps(row, {})}
+
+
+def page_of(
+    ordered: Sequence[tuple[Key, T]],
+    limit: int,
+    after: str | None,
+    order: str,
+    kinds: Collection[str],
+) -> tuple[list[T], str | None]:
+    """Give the entries behind a place, and the place of the last one if there are more.
+
+    A key is of one of the `kinds`, with n for a number and s for a text.
+    """
+    if after is not None:
+        place = _read_cursor(after, order)
+        if "".join(map(_kind, place)) not in kinds:
+            raise _bad(after)
+        try:
+            ordered = [each for each in ordered if each[0] > place]
+        except TypeError:  # of the kind of another entry of the list
+            raise _bad(after) from None
+    shown = ordered[:limit]
+    return [entry for _, entry in shown], _cursor(order, shown[-1][0]) if len(shown) < len(
+        ordered
+    ) else None
+
+
+def _cursor(order: str, key: Key) -> str:
+    return base64.urlsafe_b64encode(json.dumps([order, *key]).encode()).decode().rstrip("=")
+
+
+def _read_cursor(after: str, order: str) -> Key:
+    try:
+        found, *key = json.loads(
+            base64.urlsafe_b64decode(after + "=" * (-len(after) % 4)), parse_constant=_number
+        )
+    except (ValueError, TypeError, RecursionError):
+        raise _bad(after) from None
+    if found != order:
+        raise ApiError(400, "bad_cursor", f"after belongs to the order {found!r}, not {order!r}")
+    return tuple(key)
+
+
+def _number(name: str) -> float:
+    """Read what JSON lacks and Python writes; NaN is no place, as nothing is behind it."""
+    if name == "NaN":
+        raise ValueError(name)
+    return float(name)
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, (int, float)):
+        return "n"
+    return "s" if isinstance(value, str) else "?"
+
+
+def _bad(after: str) -> ApiError:
+    return ApiError(400, "bad_cursor", f"after is not a position in this list: {after[:80]!r}")

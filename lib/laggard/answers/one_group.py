@@ -1,0 +1,159 @@
+"""One group: its topics, partitions, members, rebalances and findings; `laggard explain` data.
+
+The latter is the page of `laggard explain` as data.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import timedelta
+from typing import Any
+
+from laggard.answers.boards import Board, is_censored, partition_counts
+from laggard.answers.document import named
+from laggard.answers.explain.asked import FEW, Asked
+from laggard.answers.explain.data import to_data
+from laggard.answers.explain.members import readers
+from laggard.answers.explain.page import page_lines
+from laggard.answers.explain.rebalance import events_and_cost
+from laggard.answers.explain.rows import Explained, read_rebalances
+from laggard.answers.history import MAX_DRAWN, group_series, partition_series
+from laggard.answers.questions import MAX_REBALANCES, refuse_long
+from laggard.answers.reading import Row
+from laggard.answers.text.diagnosis_words import checked, evidence_words, spoken, unchecked, where
+from laggard.diagnosis.parameters import Policy
+
+_REBALANCES = 200
+_OF_OLD = "topic_recreated"
+_DAY = timedelta(hours=24)
+_OF_WINDOW = ("shape", "arrival_shape", "trend", "drain_seconds", "loss_seconds")
+_OF_OWNER = ("member_id", "slot", "client_id", "client_host")
+
+
+def explain(
+    board: Board, group: str, asked: Mapping[str, Any], window_seconds: int
+) -> dict[str, Any]:
+    """Give the facts of the page and its lines, as the verb prints them."""
+    polled_at = board.snapshot.batch.polled_at
+    refuse_long(asked["since"], polled_at if asked["at"] is None else asked["at"](polled_at))
+    limit = asked["limit"] or (MAX_REBALANCES if asked["since"] else None)
+    question = Asked(group, board.limits, limit, asked["topic"], asked["at"], asked["since"])
+    explained = question.read(board.root, window_seconds, board.snapshot.batch)
+    return {"explain": to_data(explained, asked["partitions"]), "page": page_lines(explained)}
+
+
+def group(
+    board: Board, group: str, asked: Mapping[str, Any], window_seconds: int
+) -> dict[str, Any]:
+    """Give the object of the list, and beside it what only one group can have."""
+    day_before = board.snapshot.batch.polled_at - _DAY
+    question = Asked(group, board.limits, _REBALANCES, asked["topic"], since=lambda _: day_before)
+    explained = question.read(board.root, window_seconds, board.snapshot.batch)
+    facts = to_data(explained)
+    diagnosis = dict(facts["diagnosis"])
+    del diagnosis["windows"]
+    drawn = [
+        (row["topic"], row["partition"])
+        for row in explained.partitions[: min(asked["limit"], MAX_DRAWN)]
+    ]
+    starts, series = partition_series(
+        board.root, group, board.snapshot.batch.polled_at, window_seconds, drawn
+    )
+    entry = board.entries[group]
+    rebalances, findings = explained.rebalances, diagnosis.pop("findings")
+    if rebalances is not None:
+        rebalances = [
+            row | {"says": list(events_and_cost(row, explained.names, explained.limits))}
+            for row in rebalances
+        ]
+    if findings is not None:
+        findings = [row | {"words": _words(row)} for row in findings]
+    return {
+        "group": entry.row,
+        "history": group_series(board.root, group, explained.topic, starts),
+        "topics": [
+            _topic(row, explained)
+            for row in board.topics(group)
+            if explained.topic in (None, row["topic"])
+        ],
+        "window_starts": starts,
+        "partitions": _partitions(explained, asked["limit"], series),
+        "members": facts["members"],
+        "rebalances": rebalances,
+        "findings": findings,
+        "diagnosis": diagnosis,
+        "policy": asdict(board.snapshot.policies.get(group, Policy())),
+        "not_known": facts["not_known"],
+        **({"page": _page(explained, board)} if asked["page"] else {}),
+    }
+
+
+def _page(explained: Explained, board: Board) -> list[str]:
+    """Return the lines of `laggard explain` with the newest few rebalances, however old."""
+    newest = read_rebalances(board.root, explained.batch, explained.group, FEW)
+    return page_lines(replace(explained, rebalances=newest, since=None, past=None))
+
+
+def _words(finding: Row) -> Row:
+    """Give the texts of the page of `laggard explain` about a finding."""
+    return {
+        "where": where(finding),
+        "evidence": evidence_words(finding),
+        "checked": checked(finding),
+        "unchecked": unchecked(finding),
+        "wrong_if": spoken(finding["falsifier"] or "").rstrip("."),
+    }
+
+
+def _topic(row: Row, explained: Explained) -> Row:
+    windows = {
+        window["topic"]: window
+        for window in explained.diagnosis.windows
+        if explained.diagnosis.is_current
+    }
+    window = windows.get(row["topic"], {})
+    return {
+        **named("topic", row["topic"]),
+        "lag": row["lag"],
+        "lag_known": row["lag_known"],
+        "time_lag_seconds": row["time_lag"],
+        "time_lag_known_seconds": row["time_lag_known"],
+        "time_lag_censored": is_censored([row]),
+        "partitions": partition_counts([row]),
+        **{name: window.get(name) for name in _OF_WINDOW},
+    }
+
+
+def _place(row: Row) -> tuple[str, int]:
+    return row["topic"], row["partition"]
+
+
+def _partitions(
+    explained: Explained, limit: int, series: Mapping[tuple[str, int], Row]
+) -> Sequence[Row]:
+    """Return the worst partitions first, at most `limit`.
+
+    Only they have a history, which keeps the answer small.
+    """
+    owners = readers(explained)
+    # a topic that was made again has two rows of one partition: the history is of the new one
+    again = {
+        place for place, rows in Counter(map(_place, explained.partitions)).items() if rows > 1
+    }
+    found = []
+    for row in explained.partitions[:limit]:
+        place = _place(row)
+        owner = owners.get(place)
+        is_of_old = place in again and row["status"] == _OF_OLD
+        history = None if is_of_old else series.get(place)
+        found.append(
+            row
+            | named("topic", row["topic"])
+            | {
+                "owner": None if owner is None else {name: owner[name] for name in _OF_OWNER},
+                "history": history,
+            }
+        )
+    return found

@@ -1,0 +1,1 @@
+"""Sentences, numbers and times in words, the same on every page."""

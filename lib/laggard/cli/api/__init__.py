@@ -1,1 +1,0 @@
-"""The JSON API: answers from the functions of the verbs, their description, the `--url` client."""

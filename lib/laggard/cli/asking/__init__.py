@@ -1,0 +1,1 @@
+"""Questions to a running exporter, for the verbs with `--url`."""

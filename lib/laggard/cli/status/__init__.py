@@ -1,1 +1,0 @@
-"""`laggard status`: groups as published and as evaluated, for other verbs too."""
