@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cli_json_groups import DIAGNOSED, FOUND, GROUP_LINE, REBALANCE_LINE, SHOWN
+from cli_json_groups import DIAGNOSED
 from cli_json_parts import said
 from cli_json_plan import OUTCOME, PLAN
 from cli_json_records import DECODED, RECORDS
@@ -121,28 +121,12 @@ ERROR = object_of(
     },
     text="the failure",
 )
-_GROUPS = "worst first, or by --sort; --limit leaves out the last ones"
 
 DOCUMENTS: Mapping[str, Document] = {
-    "status": Document(
-        "laggard status --json",
-        object_of(SHOWN | {"groups": said(list_of(object_of(GROUP_LINE)), _GROUPS)}),
-    ),
-    "status-rebalances": Document(
-        "laggard status --rebalances --json",
-        object_of(
-            SHOWN
-            | {
-                "groups": said(
-                    list_of(object_of(REBALANCE_LINE)),
-                    "those that rebalance most of the time come first",
-                )
-            }
-        ),
-    ),
+    "status": Document("laggard status --json", ref("Groups")),
     "explain": Document("laggard explain GROUP --json", ref("Explained")),
     "plan": Document("laggard plan GROUP --json", PLAN),
-    "findings": Document("laggard findings --json", FOUND),
+    "findings": Document("laggard findings --json", ref("Findings")),
     "diagnose": Document("laggard diagnose --from 2h --json", DIAGNOSED),
     "query": Document(
         "laggard query SQL --json",

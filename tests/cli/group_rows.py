@@ -16,7 +16,7 @@ from laggard.cli.main import main
 from laggard.errors import OK
 from tables.fixtures import CLUSTER, NOW, Row, batch_row, group_row, partition_row, write_rows
 
-PUBLISHED = ("partition_status", "group_status", "group_members", "rebalances")
+PUBLISHED = ("partition_status", "group_status", "group_members", "rebalances", "topic_windows")
 AGO = timedelta(minutes=10)
 COUNTED = {
     "rebalances_total": {"member_left": 2, "member_join": 3},

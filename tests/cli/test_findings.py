@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ from typing import Any
 import pytest
 
 from cli.declared import data_of
+from cli.group_rows import publish
 from laggard.cli.main import main
 from laggard.errors import NOT_FOUND, OK, TEMPORARY, USAGE
-from tables.fixtures import CLUSTER, NOW, Row, batch_row, group_row, write_rows
+from tables.fixtures import CLUSTER, NOW, Row, group_row, write_rows
 
 MINUTE = timedelta(minutes=1)
 
@@ -42,9 +44,14 @@ def finding(
     } | values  # fmt: skip
 
 
-def write(root: Path, rows: list[Row], evaluated_to: datetime | None = NOW) -> None:
+def write(
+    root: Path,
+    rows: list[Row],
+    evaluated_to: datetime | None = NOW,
+    groups: Sequence[Row] = (),
+) -> None:
     """A batch at NOW, the findings, and how far the rules have come."""
-    write_rows(root, "batches", [batch_row(42, {})])
+    publish(root, {"group_status": groups})
     if rows:
         write_rows(root, "findings", rows)
     if evaluated_to is not None:
@@ -172,6 +179,7 @@ def test_the_exit_code_tells_of_open_findings_only_when_asked(
             *MANY,
             finding("gone", NOW, 0, "closed", closed_at=NOW, close_reason="cleared", group="ended"),
         ],
+        groups=[group_row(name) for name in ("checkout", "billing", "fraud")],
     )
     assert run(tmp_path, *words) == code
 
@@ -240,13 +248,7 @@ def test_nothing_published_is_distinguished_from_nothing_found(
 def test_a_filter_that_fits_nothing_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    versions = {
-        "group_status": write_rows(
-            tmp_path, "group_status", [group_row("checkout"), group_row("billing")]
-        )
-    }
-    write(tmp_path, [finding("one")])
-    write_rows(tmp_path, "batches", [batch_row(43, versions)])
+    write(tmp_path, [finding("one")], groups=[group_row("checkout"), group_row("billing")])
     assert run(tmp_path, "--group", "billing") == OK  # nothing was found of it, which is an answer
     assert run(tmp_path, "--code", "DATA_LOST") == OK
     assert run(tmp_path, "--group", "chekout") == NOT_FOUND

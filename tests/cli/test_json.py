@@ -45,7 +45,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 ANSWERS = [  # with the name of the schema in docs/cli-json
     (["status"], OK, "status"),
-    (["status", "--rebalances"], OK, "status-rebalances"),
+    (["status", "--rebalances"], OK, "status"),
     (["explain", "g"], OK, "explain"),
     (["findings"], OK, "findings"),
     (["diagnose", "--from", "2h"], OK, "diagnose"),

@@ -150,7 +150,7 @@ def collect_evaluated(collect: Collector, root: Path) -> None:
     with served(root, polled_at) as port:
         url = ("--url", f"http://127.0.0.1:{port}")
         collect("status", root, "status", *url)
-        collect("status-rebalances", root, "status", "--rebalances", *url)
+        collect("status", root, "status", "--rebalances", *url)
         collect("explain", root, "explain", "fraud", *url)
         collect("findings", root, "findings", *url)
         collect("doctor", root, "doctor", *url)
@@ -198,7 +198,7 @@ def collect_recorded(collect: Collector, root: Path) -> None:
     group_rows.write(root, group_status=[group_rows.group(), unknown])
     for group in ("checkout", "other"):
         collect("explain", root, "explain", group)
-    collect("status-rebalances", root, "status", "--rebalances")
+    collect("status", root, "status", "--rebalances")
     collect("findings", root, "findings")
 
 
@@ -245,6 +245,14 @@ def collect_configured(collect: Collector, folder: Path) -> None:
     collect("error", folder, "audit", "--set", f"job.tables={folder / 'none'}")
 
 
+# of odd names, a second page, a policy and infinite numbers: tests of the API see these
+OF_API = {
+    *("cluster_bytes", "group_bytes", "topic_bytes"),
+    *("next", "null_reasons", "team", "history_bounds"),
+}
+OPTIONAL = {"rebalances"}  # only with --rebalances
+
+
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_documents_are_as_declared(documents: Documents, name: str) -> None:
     found = [fault for each in documents[name] for fault in faults(strict(SCHEMAS[name]), each)]
@@ -261,7 +269,7 @@ def test_each_declared_key_is_seen_with_a_value(documents: Documents, name: str)
     assert {
         path
         for path in found
-        if path.rpartition(".")[2] not in COLUMNS and not path.startswith(fields)
+        if path.rpartition(".")[2] not in COLUMNS | OF_API and not path.startswith(fields)
     } == set()
 
 
@@ -311,7 +319,7 @@ def test_a_key_less_or_more_or_of_another_type_is_a_fault(documents: Documents, 
     )
     for *path, key in keys(SCHEMAS[name], document):
         for damage in (leave_out, add, retype):
-            if damage is retype and key in ANY:
+            if (damage is retype and key in ANY) or (damage is leave_out and key in OPTIONAL):
                 continue
             damaged = deepcopy(document)
             place = damaged

@@ -283,6 +283,6 @@ def test_status_and_explain_name_the_same_finding_and_verdict(
         == ("page", findings[0]["code"])
         == ("page", "PARTITION_STALLED")
     )
-    assert line["verdict"] == explained["diagnosis"]["verdict"]
+    assert line["scale_verdict"] == explained["diagnosis"]["verdict"]
     assert line["lag"] == explained["group"]["lag"] == 3540
     assert line["status"] == "ok"

@@ -6,7 +6,6 @@ import json
 import re
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -152,31 +151,24 @@ def test_the_data_have_exact_numbers_and_nulls(
 ) -> None:
     write(tmp_path)
     answer = json.loads(show(tmp_path, capsys, "--json", "--limit", "1"))
-    nothing: dict[str, Any] = {"rebalancing_since": None, "rebalance_seconds": None}
-    assert answer == {
-        "v": 1,
-        "ok": True,
-        "data": {
-            "cluster": "prod",
-            "batch_id": 42,
-            "polled_at": NOW.isoformat(),
-            "groups": [
-                {
-                    "group": "newer storm",
-                    "rebalances": 7,
-                    "last_rebalance_at": NOW.isoformat(),
-                    "cause": "member_left",
-                    "least_seconds": 1.0,
-                    "most_seconds": 30.0,
-                    "pause_max_seconds": 8.0,
-                    "moved": 3,
-                    "avoidable": 0,
-                    "time_in_rebalance_ratio": 0.25,
-                    **nothing,
-                }
-            ],
+    assert answer["data"]["data_timestamp"] == NOW.isoformat()
+    (group,) = answer["data"]["groups"]
+    assert (group["group"], group["rebalances"]) == (
+        "newer storm",
+        {
+            "rebalances": 7,
+            "rebalancing_since": None,
+            "last_rebalance_at": NOW.isoformat(),
+            "cause": "member_left",
+            "rebalance_seconds": None,
+            "least_seconds": 1.0,
+            "most_seconds": 30.0,
+            "pause_max_seconds": 8.0,
+            "moved": 3,
+            "avoidable": 0,
+            "time_in_rebalance_ratio": 0.25,
         },
-    }
+    )
 
 
 def test_groups_are_chosen_and_counted_as_in_the_plain_table(

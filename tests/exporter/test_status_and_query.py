@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from laggard.answers.groups import group_lines, read_snapshot
 from laggard.answers.text.words import duration
 from laggard.cli import status
 from laggard.cli.query import verb as query
+from laggard.config import Config
+from laggard.config.sections import Job
 from laggard.errors import NOT_FOUND, TEMPORARY, USAGE, LaggardError
 from laggard.tables.schema.schemas import TABLES
 from tables.fixtures import batch_row, group_row, partition_row, topic_row, write_batch, write_rows
@@ -59,17 +62,13 @@ def call(verb: Any, root: Path, *words: str, as_json: bool = False) -> int:
     args = parser.parse_args([verb.__name__.removesuffix(".verb").split(".")[-1], *words])
     args.json = as_json
     args.no_color = False
-    config = SimpleNamespace(
-        job=SimpleNamespace(tables=str(root), tick_seconds=10, window_seconds=60),
-        exporter=SimpleNamespace(max_age_seconds=0),
-    )
-    return int(verb.run(args, config))
+    return int(verb.run(args, replace(Config(), job=Job(tables=str(root)))))
 
 
 def test_status_shows_the_worst_group_first_with_unknown_and_lower_bounds_as_such(
     tables: Path,
 ) -> None:
-    assert status.status_lines(status.read_snapshot(str(tables))) == [
+    assert status.status_lines(read_snapshot(str(tables))) == [
         f"prod: batch 42, 2026-11-20 12:00:00 UTC, 3 groups{UNEVALUATED}",
         "GROUP         STATE    MEMBERS      LAG    TIME LAG  WORST PARTITION  GENERATION  DATA",
         "audit         Stable         2    ≥ 100  ≥ 1 h 05 m  orders-0                  7  partial",
@@ -80,11 +79,9 @@ def test_status_shows_the_worst_group_first_with_unknown_and_lower_bounds_as_suc
 
 def test_the_generation_of_a_modern_group_is_its_epoch(tmp_path: Path) -> None:
     write_batch(tmp_path, groups=[group_row("modern", generation=None, group_epoch=12)])
-    (line,) = status.group_lines(status.read_snapshot(str(tmp_path)))
+    (line,) = group_lines(read_snapshot(str(tmp_path)))
     assert line.generation == 12
-    assert status.status_lines(status.read_snapshot(str(tmp_path)))[0].endswith(
-        f", 1 group{UNEVALUATED}"
-    )
+    assert status.status_lines(read_snapshot(str(tmp_path)))[0].endswith(f", 1 group{UNEVALUATED}")
 
 
 def test_status_limits_filters_and_warns_of_old_data(

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 from laggard.answers import lists, one_group
 from laggard.answers.boards import Board, make_board
-from laggard.answers.document import encode, named
+from laggard.answers.document import encode, head, named
 from laggard.answers.history import GroupSeries
 from laggard.answers.openapi import PARAMETERS, openapi
-from laggard.answers.questions import ApiError, Glob, read_parameters
+from laggard.answers.questions import ApiError, Glob, read_parameters, refuse_long
 from laggard.errors import NOT_FOUND, USAGE, LaggardError
 from laggard.escape import escape_label
 from laggard.exporter.api import Answer, Question
@@ -141,11 +141,13 @@ class Answering:
             return kept
         boards = [self._board(root.root, snapshot) for root, snapshot in fresh]
         if name is None:
+            for board in boards:
+                refuse_long(parameters.get("since"), board.batch.polled_at)
             found = ROUTES[path](boards, parameters, self._window_seconds)
         else:
             board, group = _named(boards, name, shown, question.now, is_label=path == BY_LABEL)
             boards, found = [board], ROUTES[path](board, group, parameters, self._window_seconds)
-        top = {"api": "v1", **_moment(boards), "clusters": _clusters(shown, question.now)}
+        top = head([board.batch for board in boards], _clusters(shown, question.now))
         answer = Answer(encode(top | found), 200, _ids([root for root, _ in fresh]))
         self._kept.keep(key, answer)
         return answer
@@ -291,19 +293,6 @@ def _clusters(shown: Sequence[Shown], now: float) -> list[Found]:
         }
         for root in shown
     ]
-
-
-def _moment(boards: Sequence[Board]) -> Found:
-    """Return the batch and the time of the answer.
-
-    Several clusters give the oldest time, and no batch id.
-    """
-    batches = [board.snapshot.batch for board in boards]
-    oldest = min(batch.polled_at for batch in batches)
-    return {
-        "batch_id": batches[0].batch_id if len(batches) == 1 else None,
-        "data_timestamp": oldest,
-    }
 
 
 def _ids(shown: Sequence[Shown]) -> str:

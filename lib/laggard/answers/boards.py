@@ -20,6 +20,7 @@ from laggard.exporter.fold import worst_verdict
 from laggard.exporter.snapshot import Snapshot
 from laggard.lag.status import STATUSES
 from laggard.rebalance.parameters import RebalanceParameters
+from laggard.tables.published import Batch
 
 _NO_COMMIT = "no_commit"
 
@@ -42,6 +43,10 @@ class Board:
     entries: Mapping[str, Entry]  # by the group's name
     limits: RebalanceParameters  # by which reasons are claimed
 
+    @property
+    def batch(self) -> Batch:
+        return self.snapshot.batch
+
     def topics(self, group: str) -> Sequence[Row]:
         return self.entries[group].topics
 
@@ -50,14 +55,19 @@ def make_board(
     snapshot: Snapshot,
     root: str,
     window_seconds: int,
-    series: GroupSeries,
+    series: GroupSeries | None,
     limits: RebalanceParameters,
 ) -> Board:
-    """Read what the rules say of the batch, and put all groups in order."""
+    """Read what the rules say of the batch, and put all groups in order.
+
+    Without series the groups have no history.
+    """
     healths = read_health(root, snapshot.batch.polled_at, window_seconds)
     polled_at = snapshot.batch.polled_at
     closed_to = polled_at.timestamp() // window_seconds * window_seconds
-    history = series.upto(polled_at.fromtimestamp(closed_to, polled_at.tzinfo))
+    history: Mapping[str, Sequence[Seen]] = {}
+    if series is not None:
+        history = series.upto(polled_at.fromtimestamp(closed_to, polled_at.tzinfo))
     wanted = {group: number for group, _, number in sizes(snapshot)}
     rows = {row["group"]: row for row in snapshot.groups}
     topics: dict[str, list[Row]] = {}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
 from laggard.escape import escape_label
+from laggard.tables.published import Batch
 
 REASONS = {"infinite": math.inf, "minus_infinite": -math.inf, "not_a_number": math.nan}
 NULL_REASONS = "null_reasons"
@@ -43,6 +44,16 @@ def decode(body: bytes) -> dict[str, Any]:
             place = place[int(each) if isinstance(place, list) else each]
         place[int(last) if isinstance(place, list) else last] = REASONS[reason]
     return document
+
+
+def head(batches: Sequence[Batch], clusters: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what every answer begins with; of several clusters the oldest time and no batch."""
+    return {
+        "api": "v1",
+        "batch_id": batches[0].batch_id if len(batches) == 1 else None,
+        "data_timestamp": min(batch.polled_at for batch in batches),
+        "clusters": clusters,
+    }
 
 
 def named(key: str, name: str | None) -> dict[str, Any]:

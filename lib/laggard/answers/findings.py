@@ -12,7 +12,6 @@ from laggard.answers.reading import Row, is_asked, made_lines
 from laggard.answers.text.diagnosis_words import evidence_words, where
 from laggard.answers.text.times import When
 from laggard.answers.text.words import aligned, moment, short
-from laggard.escape import finite
 from laggard.tables.evaluated import newest_evaluated
 from laggard.tables.schema.schemas import FINDINGS
 
@@ -45,12 +44,6 @@ def read_found(root: str, polled_at: datetime, window: timedelta, from_when: Whe
     ranked = sorted(made_lines(rows, FINDINGS.name, _ranked), key=lambda each: each[0])
     behind = int((polled_at - (evaluated_to or polled_at)) / window)
     return Found(polled_at, evaluated_to, behind, [row for _, row in ranked])
-
-
-def to_data(found: Found) -> dict[str, object]:
-    """Return the findings as `--json` prints them."""
-    rows = [finite(row) for row in found.rows]
-    return {"evaluated_to": found.evaluated_to, "polled_at": found.polled_at, "findings": rows}
 
 
 def _ranked(row: Row) -> tuple[tuple[object, ...], Row]:

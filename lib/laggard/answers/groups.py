@@ -10,7 +10,7 @@ from typing import Any
 from laggard.answers.evaluated import BEHIND, INFO, LEVELS, Health
 from laggard.answers.reading import Row, made_lines, published_batch
 from laggard.answers.text.words import UNKNOWN, aligned, known, known_duration, records, short
-from laggard.exporter.options import Selection
+from laggard.exporter.options import PolicyOf, Selection, no_policy
 from laggard.exporter.snapshot import Snapshot, load_snapshot
 from laggard.rebalance.groups import generation_or_epoch
 from laggard.tables.schema.schemas import GROUP_STATUS
@@ -143,9 +143,11 @@ def _rank(value: float | None) -> float:
     return -1.0 if value is None else value
 
 
-def read_snapshot(root: str, skipped: Skipped | None = None) -> Snapshot:
+def read_snapshot(
+    root: str, skipped: Skipped | None = None, policy: PolicyOf = no_policy
+) -> Snapshot:
     """Return the newest published batch with all partitions that `status` may name.
 
     Odd rows are counted in `skipped`.
     """
-    return load_snapshot(root, published_batch(root), Selection(partition_top_k=1), skipped)
+    return load_snapshot(root, published_batch(root), Selection(partition_top_k=1), skipped, policy)

@@ -18,8 +18,8 @@ from laggard.answers.document import name_of, named
 from laggard.answers.findings import is_wanted, order, read_found
 from laggard.answers.groups import SORTS
 from laggard.answers.groups import order as order_of_status
-from laggard.answers.questions import ApiError, Glob, refuse_long
-from laggard.answers.reading import Row
+from laggard.answers.questions import ApiError, Glob
+from laggard.answers.reading import Row, Source
 from laggard.answers.rebalances import read_lines
 from laggard.answers.text.diagnosis_words import says, steps
 
@@ -55,8 +55,9 @@ def groups(boards: Sequence[Board], asked: Parameters, _window_seconds: int) -> 
 def _with_rebalances(boards: Sequence[Board], rows: Sequence[Row]) -> list[Row]:
     """Add the lines of `laggard status --rebalances`; null for a group without a possible line."""
     lines: dict[tuple[str, str], Row] = {}
+    names = {name_of(row, "group") for row in rows}
     for board in boards:
-        for line in read_lines(board.root, board.snapshot.batch):
+        for line in read_lines(board.root, board.batch, names):
             facts = asdict(line)
             lines[board.snapshot.cluster, facts.pop("group")] = facts
     return [
@@ -95,7 +96,7 @@ def _fits_one(glob: Glob | None, *names: str | None) -> bool:
     return glob is None or any(name is not None and glob.fits(name) for name in names)
 
 
-def findings(boards: Sequence[Board], asked: Parameters, window_seconds: int) -> dict[str, Any]:
+def findings(sources: Sequence[Source], asked: Parameters, window_seconds: int) -> dict[str, Any]:
     """Return open findings, then ended ones, each with its evidence and the action to take."""
     window = timedelta(seconds=window_seconds)
     wanted = Namespace(
@@ -105,11 +106,9 @@ def findings(boards: Sequence[Board], asked: Parameters, window_seconds: int) ->
         severity=asked["severity"],
         open=asked["state"] == "open",
     )
-    for board in boards:
-        refuse_long(asked["since"], board.snapshot.batch.polled_at)
     read = [
-        (board, read_found(board.root, board.snapshot.batch.polled_at, window, asked["since"]))
-        for board in boards
+        (source, read_found(source.root, source.batch.polled_at, window, asked["since"]))
+        for source in sources
     ]
     found = [
         (_place(row), _finding(row))
@@ -121,11 +120,11 @@ def findings(boards: Sequence[Board], asked: Parameters, window_seconds: int) ->
     rows, after = page_of(found, asked["limit"], asked["after"], "findings", _KINDS["findings"])
     evaluated = [
         {
-            **named("cluster", board.snapshot.cluster),
+            **named("cluster", source.batch.cluster),
             "evaluated_to": each.evaluated_to,
             "windows_behind": each.behind,
         }
-        for board, each in read
+        for source, each in read
     ]
     return {"total": len(found), "next": after, "evaluated": evaluated, "findings": rows}
 
@@ -154,7 +153,7 @@ def _finding(row: Row) -> Row:
 
 def page_of(
     ordered: Sequence[tuple[Key, T]],
-    limit: int,
+    limit: int | None,
     after: str | None,
     order: str,
     kinds: Collection[str],

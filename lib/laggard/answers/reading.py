@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -22,6 +22,16 @@ from laggard.tables.sift import Skipped, made_of, sound_rows
 
 Row = dict[str, Any]
 T = TypeVar("T")
+
+
+class Source(Protocol):
+    """Tables of one cluster, as one batch names them."""
+
+    @property
+    def root(self) -> str: ...
+
+    @property
+    def batch(self) -> Batch: ...
 
 
 def any_batch(root: str) -> Batch:

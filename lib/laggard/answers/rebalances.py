@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from fnmatch import fnmatchcase
 
 import pyarrow as pa
 from pyarrow.dataset import field
@@ -15,7 +14,6 @@ from laggard.answers.reading import (
     made_lines,
     read_dates,
     read_where,
-    refuse_empty,
 )
 from laggard.answers.text.words import NOTHING, known, moment, percent, short, short_duration
 from laggard.rebalance.analytics.times import seconds_between
@@ -51,11 +49,10 @@ class RebalanceLine:
     time_in_rebalance_ratio: float | None
 
 
-def read_lines(root: str, batch: Batch, glob: str = "*") -> list[RebalanceLine]:
-    """Return the lines of the groups that match a glob; raise an error if none does."""
+def read_lines(root: str, batch: Batch, names: Collection[str]) -> list[RebalanceLine]:
+    """Return the lines of these groups, those that rebalance most of the time first."""
     rows = read_where(root, batch, GROUP_STATUS.name, _GROUP_COLUMNS)
-    groups = [row for row in rows if fnmatchcase(row["group"], glob)]
-    refuse_empty(glob, groups, (row["group"] for row in rows))
+    groups = [row for row in rows if row["group"] in names]
     last = _last_rebalances(root, batch, groups)
 
     def shown_line(row: Row) -> RebalanceLine:

@@ -42,10 +42,11 @@ from laggard.tables.schema.schemas import (
     REBALANCES,
 )
 
+_BYTES = TEXT | {"description": "base64 of its UTF-8 bytes, where the name is not written as it is"}
+
 
 def _named(key: str, text: str) -> dict[str, Schema]:
-    coded = "base64 of its UTF-8 bytes, where the name is not written as it is"
-    return {key: TEXT | {"description": text}, f"{key}_bytes": TEXT | {"description": coded}}
+    return {key: TEXT | {"description": text}, f"{key}_bytes": _BYTES}
 
 
 _SAID = {"says": TEXT | {"description": "one sentence: the meaning"}}
@@ -60,7 +61,15 @@ _STEPS = {
         "diagnosis"
     },
 }
-_COUNTS = object_of(dict.fromkeys(("total", "ok", "no_commit", "unknown"), WHOLE))
+_COUNTS = object_of(
+    {
+        "total": WHOLE | {"description": "all partitions"},
+        "ok": WHOLE | {"description": "those whose lag is known"},
+        "no_commit": WHOLE | {"description": "those without a commit"},
+        "unknown": WHOLE | {"description": "those whose lag is not known"},
+    },
+    text="partitions by what is known of their lag",
+)
 _LAGS = {
     "lag": or_null(WHOLE)
     | {"description": "records; null while that of a committed partition is not known"},
@@ -81,14 +90,21 @@ _LAGS = {
     },
 }
 _CODE = or_null(TEXT)
-_PARTITION_VERDICT = or_null(TEXT | {"enum": [*VERDICTS]})
+_PARTITION_VERDICT = or_null(TEXT | {"enum": [*VERDICTS]}) | {
+    "description": "Burrow's verdict of the partition that is worst; null: none is known"
+}
 _WORST = object_of(
     {
-        **_named("topic", "topic"), "partition": WHOLE, "lag": or_null(WHOLE),
-        "time_lag_seconds": NUMBER_OR_NULL, "verdict": _PARTITION_VERDICT,
+        **_named("topic", "topic"),
+        "partition": WHOLE | {"description": "its number"},
+        "lag": or_null(WHOLE) | {"description": "records; null: unknown"},
+        "time_lag_seconds": NUMBER_OR_NULL
+        | {"description": "age of the oldest unread record; null: unknown"},
+        "verdict": _PARTITION_VERDICT,
     },
     ["topic_bytes"],
-)  # fmt: skip
+    text="the partition that is furthest behind; null: none has lag",
+)
 _REBALANCES = object_of(
     {
         "rebalances": or_null(WHOLE) | {"description": "so far"},
@@ -106,25 +122,34 @@ _GROUP = object_of(
     {
         **_named("cluster", "cluster"),
         **_named("group", "group, written as in the labels of the metrics"),
-        "type": _CODE,
-        "state": TEXT,
-        "status": TEXT | {"enum": [*DATA_STATUSES]},
+        "type": _CODE | {"description": "protocol of the group; null: unknown"},
+        "state": TEXT | {"description": "Kafka's state of the group"},
+        "status": TEXT | {"enum": [*DATA_STATUSES], "description": "how far the lag is known"},
         "verdict": _PARTITION_VERDICT,
-        "generation": or_null(WHOLE),
-        "members": or_null(WHOLE),
+        "generation": or_null(WHOLE)
+        | {"description": "of a classic group, else the group epoch; null: unknown"},
+        "members": or_null(WHOLE) | {"description": "members now; null: unknown"},
         **_LAGS,
         "partitions": _COUNTS,
-        "health": TEXT | {"enum": [*LEVELS]},
+        "health": TEXT
+        | {
+            "enum": [*LEVELS],
+            "description": "worst severity of an open finding, else behind, info, ok or unknown",
+        },
         "finding": _CODE | {"description": "code of the finding to act on"},
         "findings": TEXTS | {"description": "codes that are open, the one to act on first"},
-        "shape": _CODE,
-        "trend": _CODE,
-        "scale_verdict": _CODE,
-        "desired_consumers": or_null(WHOLE),
-        "worst": or_null(_WORST),
-        "owner": _CODE,
-        "team": _CODE,
-        "in_maintenance": FLAG,
+        "shape": _CODE
+        | {"description": "of the topic that is furthest behind; null: not evaluated"},
+        "trend": _CODE
+        | {"description": "of the topic that is furthest behind; null: not evaluated"},
+        "scale_verdict": _CODE
+        | {"description": "would adding consumers help; null: not evaluated"},
+        "desired_consumers": or_null(WHOLE) | {"description": "members to have; null: unknown"},
+        "worst": or_null(_WORST)
+        | {"description": "the partition that is furthest behind; null: none has lag"},
+        "owner": _CODE | {"description": "owner in the policy; null: none is declared"},
+        "team": _CODE | {"description": "team in the policy; null: none is declared"},
+        "in_maintenance": FLAG | {"description": "true: the policy declares maintenance now"},
         "history": list_of(NUMBER_OR_NULL)
         | {"description": "largest known time lag in the newest closed windows, the newest last"},
         "history_bounds": list_of(WHOLE)
@@ -279,18 +304,18 @@ _EXPLAINED = object_of(
 _CLUSTER = object_of(
     {
         **_named("cluster", "cluster"),
-        "batch_id": or_null(WHOLE),
-        "data_timestamp": or_null(TIME),
-        "is_fresh": FLAG,
+        "batch_id": or_null(WHOLE) | {"description": "its newest batch; null: there is none"},
+        "data_timestamp": or_null(TIME) | {"description": "time of the poll; null: no batch"},
+        "is_fresh": FLAG | {"description": "true: the numbers are of now"},
         "reason": _CODE | {"description": "why its groups are not shown"},
     },
     ["cluster_bytes"],
 )
 _TOP = {
-    "api": {"const": "v1"},
+    "api": {"const": "v1", "description": "version of this form: within it keys are only added"},
     "batch_id": or_null(WHOLE) | {"description": "null if the answer is of several clusters"},
     "data_timestamp": TIME | {"description": "time of the poll; of several clusters the oldest"},
-    "clusters": list_of(ref("Cluster")),
+    "clusters": list_of(ref("Cluster")) | {"description": "clusters that the answer is of"},
     NULL_REASONS: {
         "type": "object",
         "description": "JSON pointer to why a number is null that JSON has not; absent if there "
@@ -299,18 +324,28 @@ _TOP = {
     },
 }
 _PAGED = {
-    "total": WHOLE,
+    "total": WHOLE | {"description": "entries of all pages"},
     "next": _CODE | {"description": "`after` of the next page; null: this is the last"},
 }
 _EVALUATED = object_of(
-    {**_named("cluster", "cluster"), "evaluated_to": or_null(TIME), "windows_behind": WHOLE},
+    {
+        **_named("cluster", "cluster"),
+        "evaluated_to": or_null(TIME)
+        | {"description": "end of the newest window that the rules evaluated; null: none"},
+        "windows_behind": WHOLE | {"description": "windows that have closed since"},
+    },
     ["cluster_bytes"],
 )
 _OPTIONAL = [NULL_REASONS]
 
 SCHEMAS: Mapping[str, Schema] = {
     "Clusters": object_of({"api": {"const": "v1"}, "clusters": list_of(ref("Cluster"))}),
-    "Groups": object_of(_TOP | _PAGED | {"groups": list_of(ref("Group"))}, _OPTIONAL),
+    "Groups": object_of(
+        _TOP
+        | _PAGED
+        | {"groups": list_of(ref("Group")) | {"description": "the worst first, or by `sort`"}},
+        _OPTIONAL,
+    ),
     "OneGroup": object_of(
         _TOP
         | {
@@ -333,7 +368,11 @@ SCHEMAS: Mapping[str, Schema] = {
     "Findings": object_of(
         _TOP
         | _PAGED
-        | {"evaluated": list_of(_EVALUATED), "findings": list_of(ref("ListedFinding"))},
+        | {
+            "evaluated": list_of(_EVALUATED) | {"description": "how far the rules have come"},
+            "findings": list_of(ref("ListedFinding"))
+            | {"description": "newest row of each: the open ones, then those that ended"},
+        },
         _OPTIONAL,
     ),
     "Error": object_of(
@@ -362,7 +401,7 @@ SCHEMAS: Mapping[str, Schema] = {
     "Finding": _FINDING,
     "WordedFinding": object_of(_FINDING["properties"] | {"words": _FINDING_WORDS}),
     "ListedFinding": object_of(
-        _FINDING["properties"] | {"group_bytes": TEXT, "cluster_bytes": TEXT},
+        _FINDING["properties"] | {f"{name}_bytes": _BYTES for name in ("group", "cluster")},
         ["group_bytes", "cluster_bytes"],
     ),
     "Window": _WINDOW,

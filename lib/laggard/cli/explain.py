@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from laggard.answers.evaluated import Health, counted
 from laggard.answers.explain.asked import Asked
 from laggard.answers.explain.data import to_data
 from laggard.answers.explain.page import page_lines
+from laggard.answers.questions import MAX_REBALANCES
 from laggard.answers.text.times import HELP, when
-from laggard.cli.asking.client import add_options
+from laggard.answers.text.words import UNKNOWN
+from laggard.cli.asking.client import Document, Remote, add_options, in_path
 from laggard.cli.fail_on import FAIL_ON, exit_code
 from laggard.cli.parser import accept_spans
 from laggard.cli.text.terminal import waiting, warn_if_old
 from laggard.errors import DAMAGED, LaggardError, first_line
-from laggard.escape import escape_label, finite, printable_json
+from laggard.escape import escape_label, finite, printable_json, printable_lines
 
 if TYPE_CHECKING:
     from laggard.config import Config
@@ -59,6 +63,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Print the page, or the same as data."""
+    if args.url:
+        return _from_exporter(args)
     with naming_odd_rows(args.group):
         with waiting(is_quiet=args.quiet):
             asked = Asked(
@@ -70,19 +76,55 @@ def run(args: argparse.Namespace, config: Config) -> int:
                 args.since,
             )
             explained = asked.read(config.job.tables, config.job.window_seconds)
-        page = (
-            printable_json(
-                {"v": 1, "ok": True, "data": finite(to_data(explained))}, datetime.isoformat
-            )
-            if args.json
-            else "\n".join(page_lines(explained))
-        )
+        page = _json(to_data(explained)) if args.json else "\n".join(page_lines(explained))
     if args.at is None:
         warn_if_old(explained.batch, config)
     print(page)
     return exit_code(
         explained.diagnosis.findings, args.fail_on, is_known=explained.diagnosis.is_known
     )
+
+
+def _from_exporter(args: argparse.Namespace) -> int:
+    """Print the page of one group, or its data."""
+    remote = Remote(args)
+    at = None if args.at is None else args.at.text
+    since = None if args.since is None else args.since.text
+    answer = remote.get(
+        f"explain/{in_path(args.group)}",
+        topic=args.topic,
+        limit=_limit(args.limit),
+        at=at,
+        since=since,
+    )
+    with remote.reading():
+        found, text = answer["explain"], "\n".join(answer["page"])
+        rows, windows = (
+            found["diagnosis"]["findings"] or (),
+            found["diagnosis"].get("windows") or [],
+        )
+        is_known = Health(windows, counted(rows)).level != UNKNOWN
+    print(_json(found) if args.json else printable_lines(text))
+    return exit_code(rows, args.fail_on, is_known=is_known)
+
+
+def _limit(asked: int | None) -> int | None:
+    """Return `asked`, limited to the number of rebalances that an exporter returns.
+
+    If `asked` was more, print a line.
+    """
+    if asked is None or asked <= MAX_REBALANCES:
+        return asked
+    fix = f"without --url, where the tables are, --limit {asked:,} has all"
+    print(
+        f"laggard: an exporter answers with {MAX_REBALANCES:,} rebalances at most; {fix}",
+        file=sys.stderr,
+    )
+    return MAX_REBALANCES
+
+
+def _json(data: Document) -> str:
+    return printable_json({"v": 1, "ok": True, "data": finite(data)}, datetime.isoformat)
 
 
 @contextmanager

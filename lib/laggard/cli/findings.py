@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from laggard.answers.document import name_of
 from laggard.answers.evaluated import (
     SEVERITIES,
-    is_any_known,
     open_findings,
 )
-from laggard.answers.findings import cells, is_wanted, read_found, to_data
-from laggard.answers.reading import Row, published_batch, read_where, refuse_empty
-from laggard.answers.text.times import HELP, when
-from laggard.answers.text.words import moment
+from laggard.answers.findings import cells
+from laggard.answers.reading import Row
+from laggard.answers.text.times import HELP, at_time, when
+from laggard.answers.text.words import UNKNOWN, moment
 from laggard.cli.asking.client import add_options
+from laggard.cli.asking.documents import document_of, print_json, refuse_no_group, rendering
 from laggard.cli.fail_on import FAIL_ON, exit_code
 from laggard.cli.parser import accept_spans
 from laggard.cli.text import terminal
 from laggard.cli.text.table import Table
-from laggard.cli.text.terminal import warn_if_old
 from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.errors import NOT_FOUND, LaggardError, hint
-from laggard.escape import printable, printable_json
+from laggard.escape import printable
 from laggard.tables.freshness import MAX_WINDOWS_BEHIND
-from laggard.tables.schema.schemas import GROUP_STATUS
+from laggard.tables.schema.schemas import FINDINGS
 
 if TYPE_CHECKING:
     from laggard.config import Config
@@ -36,6 +35,10 @@ if TYPE_CHECKING:
 _TITLES = ("SINCE", "SEVERITY", "ROLE", "CODE", "GROUP", "WHERE", "CONFIDENCE", "EVIDENCE")
 _LEAST = ("CONFIDENCE", "ROLE", "EVIDENCE", "WHY", "SINCE")
 _RIGHT = {"CONFIDENCE"}
+_TIMES = (
+    "evaluated_to",
+    *(column.name for column in FINDINGS.columns if column.type == "timestamp"),
+)
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -71,38 +74,45 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Print the findings; the exit code tells of open ones only when asked to."""
-    batch = published_batch(config.job.tables)
-    warn_if_old(batch, config)
-    window = timedelta(seconds=config.job.window_seconds)
-    found = read_found(config.job.tables, batch.polled_at, window, args.since)
-    chosen = [row for row in found.rows if is_wanted(row, args)]
-    refuse_unknown_code(args.code, found.rows)
-    if not chosen and args.group != "*":
-        rows = read_where(config.job.tables, batch, GROUP_STATUS.name, ("group",))
-        _refuse_unknown_group(args.group, [*rows, *found.rows])
-    if args.json:
-        print(
-            printable_json(
-                {"v": 1, "ok": True, "data": to_data(replace(found, rows=chosen))},
-                datetime.isoformat,
-            )
-        )
-    else:
-        terminal.show(
-            finding_tables(chosen, found.evaluated_to, found.behind), no_color=args.no_color
-        )
-    is_known = is_any_known(
-        config.job.tables, batch.polled_at, config.job.window_seconds, args.group
+    group = None if args.group == "*" else args.group
+    state = "open" if args.open else None
+    document = document_of(
+        args,
+        config,
+        "findings",
+        group=group,
+        code=args.code,
+        severity=args.severity,
+        state=state,
+        since=args.since.text,
+        suppressed="true" if args.all else None,
     )
-    return exit_code(chosen, args.fail_on, is_known=is_known)
+    with rendering(args):
+        rows = [_row(row) for row in document["findings"]]
+        evaluated = _row(document["evaluated"][0])
+        tables = finding_tables(rows, evaluated["evaluated_to"], evaluated["windows_behind"])
+        is_known = True
+        if args.fail_on or not rows:
+            groups = document_of(args, config, "groups", group=group)["groups"]
+            is_known = any(row["health"] != UNKNOWN for row in groups)
+    if not rows:
+        refuse_no_group(args, config, groups)
+    _refuse_unknown_code(args.code, rows)
+    if args.json:
+        print_json(document)
+    else:
+        terminal.show(tables, no_color=args.no_color)
+    return exit_code(rows, args.fail_on, is_known=is_known)
 
 
-def _refuse_unknown_group(glob: str, rows: Sequence[Row]) -> None:
-    names = [row["group"] for row in rows if row["group"] is not None]
-    refuse_empty(glob, [name for name in names if fnmatchcase(name, glob)], names)
+def _row(row: Row) -> Row:
+    """Return a row of the document with its names and times as the tables have them."""
+    names = {name: name_of(row, name) for name in ("cluster", "group") if name in row}
+    times = {name: at_time(row[name]) for name in _TIMES if row.get(name) is not None}
+    return row | names | times
 
 
-def refuse_unknown_code(code: str | None, rows: Sequence[Row]) -> None:
+def _refuse_unknown_code(code: str | None, rows: Sequence[Row]) -> None:
     """Raise an error for a code that neither a rule nor a recorded finding has: it is mistyped."""
     known = {*BY_CODE, *(row["code"] for row in rows)}
     if code is not None and not any(fnmatchcase(each, code.upper()) for each in known):
@@ -112,11 +122,6 @@ def refuse_unknown_code(code: str | None, rows: Sequence[Row]) -> None:
             fix="laggard findings --all, or see docs/diagnosis.md for all codes",
             exit_code=NOT_FOUND,
         )
-
-
-def finding_lines(rows: Sequence[Row], evaluated_to: datetime | None, behind: int) -> list[str]:
-    """Return the findings as text."""
-    return [line for table in finding_tables(rows, evaluated_to, behind) for line in table.lines()]
 
 
 def finding_tables(rows: Sequence[Row], evaluated_to: datetime | None, behind: int) -> list[Table]:

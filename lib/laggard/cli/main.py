@@ -6,7 +6,7 @@ import argparse
 import errno
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from laggard import storage
@@ -17,7 +17,6 @@ from laggard.escape import printable, printable_json, printable_lines
 
 # no answer, so none in JSON; but for run and export with --check
 PROSE = ("demo", "run", "export")
-WITH_URL = ("explain", "findings", "status")  # whose pages an exporter has too
 OWN_CONFIG = ("config", "decode", "demo")  # these must work when the configuration does not
 
 
@@ -91,18 +90,8 @@ def _run(words: Sequence[str]) -> int:
     _start_log(verb, args, config)
     storage.use(config.storage)
     storage.check_keys()
-    code: int = _run_of(verb, args)(args, config)
+    code: int = verb_module(verb).run(args, config)
     return code
-
-
-def _run_of(verb: str, args: argparse.Namespace) -> Callable[[argparse.Namespace, Config], int]:
-    """Return the function of a verb: from the tables, or with `--url` from an exporter."""
-    if verb in WITH_URL and getattr(args, "url", None):
-        from laggard.cli.asking import remote
-
-        return remote.RUNS[verb]
-    run: Callable[[argparse.Namespace, Config], int] = verb_module(verb).run
-    return run
 
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:

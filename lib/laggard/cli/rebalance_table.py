@@ -1,56 +1,50 @@
-"""The table of `laggard status --rebalances`, and what both tables of `status` share."""
+"""The table of `laggard status --rebalances`."""
 
 from __future__ import annotations
 
-import argparse
+import sys
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
 
-from laggard.answers.reading import published_batch, title_of
-from laggard.answers.rebalances import RebalanceLine, cells, read_lines
+from laggard.answers.document import name_of
+from laggard.answers.reading import Row
+from laggard.answers.rebalances import RebalanceLine, cells, order
+from laggard.answers.text.times import at_time
+from laggard.answers.text.words import count
 from laggard.cli.text.table import Table
-from laggard.cli.text.terminal import warn_if_old
-from laggard.tables.published import Batch
+from laggard.escape import escape_label, printable_lines
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-    from laggard.config import Config
-
-# for people, and as data: the table is cut by --limit when it is shown
-Page = tuple[Table, dict[str, Any]]
+_TIMES = ("last_rebalance_at", "rebalancing_since")
 _TITLES = (
     "GROUP", "REBALANCES", "LAST END", "CAUSE", "TOOK", "LONGEST PAUSE", "MOVED", "AVOIDABLE",
     "LAST 10 MIN",
 )  # fmt: skip
-
-
 _LEAST = ("AVOIDABLE", "TOOK", "MOVED")
-
-
 _RIGHT = {"REBALANCES", "TOOK", "LONGEST PAUSE", "MOVED", "AVOIDABLE", "LAST 10 MIN"}
-
-
-def content_of(cluster: str, batch: Batch, groups: Sequence[DataclassInstance]) -> dict[str, Any]:
-    """Return the lines of groups as `--json` prints them."""
-    return {
-        "cluster": cluster,
-        "batch_id": batch.batch_id,
-        "polled_at": batch.polled_at.isoformat(),
-        "groups": [asdict(line) for line in groups],
-    }
-
-
-def read_page(args: argparse.Namespace, config: Config) -> Page:
-    """Read the table of `status --rebalances`, and the same as data."""
-    batch = published_batch(config.job.tables)
-    warn_if_old(batch, config)
-    lines = read_lines(config.job.tables, batch, args.group)
-    table = table_of(title_of(batch, len(lines)), lines, args.limit)
-    return table, content_of(batch.cluster, batch, lines)
 
 
 def table_of(title: str, lines: Sequence[RebalanceLine], limit: int) -> Table:
     """Return the table of the groups, in the given order, below its title."""
     return Table(title, _TITLES, [cells(line) for line in lines], _RIGHT, limit, _LEAST)
+
+
+def lines_of(rows: Sequence[Row]) -> list[RebalanceLine]:
+    """Return the groups of a document, the one that rebalances most of the time first.
+
+    Print on standard error the names of groups whose rebalances the exporter cannot read.
+    """
+    lines, lost = [], []
+    for row in rows:
+        group, facts = name_of(row, "group"), row["rebalances"]
+        if facts is None:
+            lost.append(group)
+            continue
+        times = {name: None if facts[name] is None else at_time(facts[name]) for name in _TIMES}
+        lines.append(RebalanceLine(group=group, **(facts | times)))
+    if lost:
+        names = printable_lines(", ".join(map(escape_label, sorted(lost)[:10])))
+        sentence = (
+            f"{count(len(lost), 'group')} left out, as the exporter cannot read their "
+            f"rebalances: {names}"
+        )
+        print(f"laggard: {sentence}", file=sys.stderr)
+    return sorted(lines, key=order)

@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
-from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from laggard.answers.evaluated import read_health
+from laggard.answers.document import name_of
 from laggard.answers.groups import (
     SORTS,
     GroupLine,
     Healths,
     cells,
     group_lines,
-    order,
-    read_snapshot,
 )
-from laggard.answers.reading import refuse_empty, title_of, warn_of
-from laggard.answers.text.words import UNKNOWN
+from laggard.answers.reading import Row, title_of
+from laggard.answers.text.times import at_time
+from laggard.answers.text.words import UNKNOWN, count, moment
 from laggard.cli import rebalance_table
-from laggard.cli.asking.client import add_options
+from laggard.cli.asking.client import Document, add_options
+from laggard.cli.asking.documents import document_of, print_json, refuse_no_group, rendering
 from laggard.cli.fail_on import FAIL_ON, FOUND, at_least, unknown_code
-from laggard.cli.rebalance_table import Page, content_of
 from laggard.cli.text import terminal
 from laggard.cli.text.table import Table
-from laggard.cli.text.terminal import warn_if_old
 from laggard.errors import INTERRUPTED, OK, USAGE, LaggardError
-from laggard.escape import printable_json
+from laggard.escape import escape_label, printable_lines
 from laggard.exporter.snapshot import Snapshot
-from laggard.tables.sift import Skipped
 
 if TYPE_CHECKING:
     from laggard.config import Config
@@ -117,30 +112,21 @@ def _refuse_pairs(args: argparse.Namespace) -> None:
 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Print the table once, or every tick."""
-    return show(args, config, read_page)
-
-
-def show(
-    args: argparse.Namespace,
-    config: Config,
-    read: Callable[[argparse.Namespace, Config], Page],
-) -> int:
-    """Print the page that `read` returns once, or every tick."""
     _refuse_pairs(args)
     if args.watch:
         try:
             terminal.watch(
-                lambda: read(args, config)[0], config.job.tick_seconds, no_color=args.no_color
+                lambda: _read(args, config)[0], config.job.tick_seconds, no_color=args.no_color
             )
         except KeyboardInterrupt:
             return INTERRUPTED
-    table, content = read(args, config)
+    table, document = _read(args, config)
     severe = at_least(args.fail_on)
     # of all: the most severe may be beyond --limit
-    healths = {group.get("health") for group in content["groups"]}
-    content["groups"] = content["groups"][: args.limit or None]
+    healths = {group["health"] for group in document["groups"]}
+    document["groups"] = document["groups"][: args.limit or None]
     if args.json:
-        print(printable_json({"v": 1, "ok": True, "data": content}, datetime.isoformat))
+        print_json(document)
     else:
         terminal.show([table], no_color=args.no_color)
     if healths.intersection(severe):
@@ -148,23 +134,33 @@ def show(
     return OK if healths - {UNKNOWN} else unknown_code(args.fail_on)
 
 
-def read_page(args: argparse.Namespace, config: Config) -> Page:
-    """Read the table, and the same as data."""
-    if args.rebalances:
-        return rebalance_table.read_page(args, config)
-    skipped = Skipped()
-    snapshot = read_snapshot(config.job.tables, skipped)
-    warn_of(skipped)
-    warn_if_old(snapshot.batch, config)
-    chosen = replace(
-        snapshot, groups=[row for row in snapshot.groups if fnmatchcase(row["group"], args.group)]
+def _read(args: argparse.Namespace, config: Config) -> tuple[Table, Document]:
+    """Return the groups as a table and as a document."""
+    group = None if args.group == "*" else args.group
+    rebalances = "true" if args.rebalances else None
+    document = document_of(
+        args, config, "groups", group=group, sort=args.sort, rebalances=rebalances
     )
-    refuse_empty(args.group, chosen.groups, (row["group"] for row in snapshot.groups))
-    healths = read_health(config.job.tables, snapshot.batch.polled_at, config.job.window_seconds)
-    groups = sorted(group_lines(chosen, healths), key=lambda line: order(line, args.sort))
-    sentence = title_of(snapshot.batch, len(groups))
-    table = table_of(sentence, groups, args.limit, has_rules=bool(healths))
-    return table, content_of(snapshot.cluster, snapshot.batch, groups)
+    found = document["groups"]
+    refuse_no_group(args, config, found)
+    with rendering(args):
+        cluster = name_of(document["clusters"][0], "cluster")
+        title = printable_lines(
+            f"{escape_label(cluster)}: batch {document['batch_id']}, "
+            f"{moment(at_time(document['data_timestamp']))}, {count(len(found), 'group')}"
+        )
+        if args.rebalances:
+            shown = rebalance_table.lines_of(found)
+            table = rebalance_table.table_of(title, shown, args.limit)
+            by_name = {name_of(row, "group"): row for row in found}
+            document["groups"] = [by_name[line.group] for line in shown]
+        else:
+            lines = [_line(row) for row in found]
+            has_rules = any(line.health != UNKNOWN for line in lines)
+            table = table_of(title, lines, args.limit, has_rules=has_rules)
+        # of an answer that was tampered with
+        rows = [[printable_lines(cell) for cell in cells] for cells in table.rows]
+    return replace(table, rows=rows), document
 
 
 def status_lines(
@@ -187,3 +183,25 @@ def table_of(sentence: str, groups: Sequence[GroupLine], limit: int, *, has_rule
         sentence += "; health and verdict unknown: the rules have not evaluated it"
     rows = [[cells(line)[name] for name in titles] for line in groups]
     return Table(sentence, titles, rows, _RIGHT, limit, [name for name in _LEAST if name in titles])
+
+
+def _line(row: Row) -> GroupLine:
+    worst = row["worst"]
+    lag_is_exact, time_is_exact = row["lag"] is not None, row["time_lag_seconds"] is not None
+    lag = row["lag"] if lag_is_exact else row["lag_known"]
+    return GroupLine(
+        group=name_of(row, "group"),
+        state=row["state"],
+        members=row["members"],
+        lag=lag,
+        lag_is_exact=lag_is_exact,
+        time_lag_seconds=row["time_lag_known_seconds"],
+        time_lag_is_exact=time_is_exact,
+        worst_partition="" if worst is None else f"{name_of(worst, 'topic')}-{worst['partition']}",
+        generation=row["generation"],
+        status=row["status"],
+        health=row["health"],
+        finding=row["finding"],
+        shape=row["shape"],
+        verdict=row["scale_verdict"],
+    )

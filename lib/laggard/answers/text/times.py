@@ -81,3 +81,8 @@ def _time(text: str, plain: str) -> Written:
 def _aware(text: str) -> datetime:
     at = datetime.fromisoformat(text)
     return at.replace(tzinfo=timezone.utc) if at.tzinfo is None else at.astimezone(timezone.utc)
+
+
+def at_time(text: str) -> datetime:
+    """Return the time that a document gives as text."""
+    return datetime.fromisoformat(text)

@@ -108,12 +108,17 @@ class Remote:
             exit_code=_EXITS.get(status, UNREACHABLE),
         )
 
-    def pages(self, path: str, **parameters: object) -> list[Document]:
-        """Ask for a list, page after page of one batch; of several clusters one has to be named."""
-        for _ in range(_TRIES):
-            pages = list(self._pages(path, parameters))
-            if len({page["batch_id"] for page in pages}) == 1:
-                return pages
+    def whole(self, path: str, **parameters: object) -> Document:
+        """Ask for a list, page after page of one batch, and return it as one document.
+
+        If the exporter serves several clusters, one has to be named.
+        """
+        with self.reading():
+            for _ in range(_TRIES):
+                pages = list(self._pages(path, parameters))
+                if len({page["batch_id"] for page in pages}) == 1:
+                    rows = [row for page in pages for row in page[path]]
+                    return pages[0] | {path: rows, "next": None}
         raise LaggardError(
             f"{self._url}: the batch changes faster than its pages are read",
             cause=f"{_TRIES} times a page was of another batch than the one before",

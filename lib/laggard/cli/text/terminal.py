@@ -217,15 +217,16 @@ def _ended_by(live: Any) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def warn_if_old(batch: Batch, config: Config) -> None:
-    """Print a warning to standard error if the numbers are not current."""
+def warn_if_old(batch: Batch, config: Config) -> bool:
+    """Return True if the numbers are current; else print a warning to standard error."""
     now, polled_at = time.time(), batch.clock_at.timestamp()
-    if not is_fresh(
-        polled_at, now, max_age(config.job.tick_seconds, config.exporter.max_age_seconds)
-    ):
+    limit = max_age(config.job.tick_seconds, config.exporter.max_age_seconds)
+    is_current = is_fresh(polled_at, now, limit)
+    if not is_current:
         age = duration(abs(now - polled_at))
         side = "old" if now > polled_at else "in the future"
         print(
             f"laggard: these numbers are {age} {side}: does the job run? (laggard doctor)",
             file=sys.stderr,
         )
+    return is_current

@@ -1,0 +1,113 @@
+"""The document that answers a question: from the tables, or with `--url` from an exporter."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from laggard.answers import lists
+from laggard.answers.boards import make_board
+from laggard.answers.document import decode, encode, head, name_of, named
+from laggard.answers.groups import read_snapshot
+from laggard.answers.history import GroupSeries
+from laggard.answers.questions import FINDINGS, GROUPS, ApiError, read_parameters
+from laggard.answers.reading import Row, published_batch, refuse_empty, warn_of
+from laggard.cli.asking.client import Document, Remote
+from laggard.cli.text.terminal import warn_if_old
+from laggard.errors import USAGE, LaggardError
+from laggard.escape import printable_json
+from laggard.exporter.evaluated import EvaluatedReader
+from laggard.exporter.options import no_policy
+from laggard.exporter.snapshot import Snapshot
+from laggard.tables.readers import TableMissing
+from laggard.tables.sift import Skipped
+
+if TYPE_CHECKING:
+    from laggard.config import Config
+    from laggard.tables.published import Batch
+
+_QUESTIONS = {"groups": GROUPS, "findings": FINDINGS}
+
+
+def refuse_no_group(args: argparse.Namespace, config: Config, groups: Sequence[Row]) -> None:
+    """Raise an error that names a near group if no group matches the glob of the options."""
+    if not groups and args.group != "*":
+        every = document_of(args, config, "groups")["groups"]
+        refuse_empty(args.group, groups, [name_of(row, "group") for row in every])
+
+
+@contextmanager
+def rendering(args: argparse.Namespace) -> Iterator[None]:
+    """Raise an error if an exporter's document lacks a key: then it is not one of laggard."""
+    if args.url:
+        with Remote(args).reading():
+            yield
+    else:
+        yield
+
+
+def print_json(document: Document) -> None:
+    """Print a document as `--json` does."""
+    answer = json.loads(encode(document))
+    print(printable_json({"v": 1, "ok": True, "data": answer}, datetime.isoformat))
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    root: str
+    batch: Batch
+
+
+def document_of(
+    args: argparse.Namespace, config: Config, path: str, **parameters: str | None
+) -> Document:
+    """Return the API's answer at a path, with all entries of its list on one page.
+
+    The tables give the same document as an exporter. Text shows neither history, policy nor the
+    desired consumers of a group, so only `--json` reads these.
+    """
+    if args.url:
+        return Remote(args).whole(path, **parameters)
+    given = [(name, value) for name, value in parameters.items() if value is not None]
+    try:
+        asked = read_parameters(given, _QUESTIONS[path]) | {"limit": None}
+    except ApiError as error:
+        raise LaggardError(str(error), exit_code=USAGE) from error
+    root, seconds = config.job.tables, config.job.window_seconds
+    if path == "findings":
+        batch = published_batch(root)
+        found = lists.findings([_Source(root, batch)], asked, seconds)
+    else:
+        snapshot = _snapshot(config, is_whole=args.json)
+        batch = snapshot.batch
+        series = GroupSeries(root, seconds) if args.json else None
+        board = make_board(snapshot, root, seconds, series, config.diagnosis.of_rebalances())
+        found = lists.groups([board], asked, seconds)
+    is_fresh = warn_if_old(batch, config)
+    cluster = {
+        **named("cluster", batch.cluster),
+        "batch_id": batch.batch_id,
+        "data_timestamp": batch.polled_at,
+        "is_fresh": is_fresh,
+        "reason": None if is_fresh else "stale",
+    }
+    return decode(encode(head([batch], [cluster]) | found))
+
+
+def _snapshot(config: Config, *, is_whole: bool) -> Snapshot:
+    """Return the newest batch; whole with policies and what the rules say of sizes."""
+    root, seconds, skipped = config.job.tables, config.job.window_seconds, Skipped()
+    snapshot = read_snapshot(root, skipped, config.policies.of if is_whole else no_policy)
+    if is_whole:
+        batch = snapshot.batch
+        reader = EvaluatedReader(root, seconds, config.policies.idle_seconds(batch.cluster))
+        with suppress(TableMissing):  # of a job without rules
+            evaluated = reader.read(skipped).if_fresh(batch.polled_at.timestamp(), seconds)
+            snapshot = replace(snapshot, evaluated=evaluated)
+    warn_of(skipped)
+    return snapshot
