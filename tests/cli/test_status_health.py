@@ -13,7 +13,7 @@ import pytest
 from cli.declared import data_of
 from laggard.cli.fail_on import FOUND
 from laggard.cli.main import main
-from laggard.errors import OK, TEMPORARY, USAGE
+from laggard.errors import NOT_FOUND, OK, TEMPORARY, USAGE
 from tables.fixtures import (
     NOW,
     Row,
@@ -143,6 +143,28 @@ def test_of_a_group_that_is_seen_too_little_no_verb_says_that_nothing_is_open(ro
         assert [main([*words, *more]) for more in ([], ["--fail-on", "page"])] == [OK, TEMPORARY], (
             verb
         )
+
+
+def test_a_group_that_the_rules_saw_too_little_is_no_group_that_they_did_not_evaluate(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_batch(
+        root, 42, groups=[group_row("blind")], partitions=[partition_row("blind", "orders", 1)]
+    )
+    window = window_row("blind", "orders", partitions_material=0)
+    write_evaluated(root, windows=[window | {"scale_verdict": "UNKNOWN_INPUT"}], findings=[])
+    assert main(["status", "--group", "blind", "--set", f"job.tables={root}"]) == OK
+    shown = capsys.readouterr().out
+    assert ("UNKNOWN_INPUT" in shown, "have not evaluated" in shown) == (True, False)
+
+
+def test_a_glob_may_be_as_long_as_the_name_of_a_group(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(root)
+    words = ["--group", "n" * 900, "--set", f"job.tables={root}"]
+    assert [main([verb, *words]) for verb in ("status", "findings")] == [NOT_FOUND, NOT_FOUND]
+    assert capsys.readouterr().err.count("no group matches") == 2
 
 
 def test_without_any_group_nothing_is_known(root: Path) -> None:

@@ -238,6 +238,7 @@ def test_a_group_whose_rebalances_cannot_be_read_is_named(
     assert lines_of(rows) == []
     err = capsys.readouterr().err
     assert (
-        err == "laggard: 2 groups left out, as the exporter cannot read their rebalances: a\\x0ab, "
+        err
+        == "laggard: 2 groups left out, as the rows of their rebalances cannot be read: a\\x0ab, "
         "whole\n"
     )

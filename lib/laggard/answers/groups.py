@@ -25,7 +25,7 @@ _OF_NOBODY = ("NO_MEMBERS", "UNKNOWN")  # verdicts that are true also when all m
 
 @dataclass(frozen=True, slots=True)
 class GroupLine:
-    """One group as `status` shows it; None is unknown, and what is not exact is a lower bound."""
+    """One group of `status`: None is unknown, an inexact number is a lower bound."""
 
     group: str
     state: str

@@ -126,7 +126,7 @@ def _number(name: str, text: str, most: int, default: int | None = None) -> Para
 _GLOB = "glob on the name, as it is or as the metrics have it"
 CLUSTER = Parameter("cluster", f"cluster; {_GLOB}", Glob)
 ONE_CLUSTER = Parameter("cluster", "cluster of the group, if several have one of this name", _text)
-GROUP = Parameter("group", f"group; {_GLOB}", Glob)
+GROUP = Parameter("group", f"group; {_GLOB}", Glob, longest=MAX_LABEL)
 PAGE = (
     _number("limit", "most entries in one answer", MAX_PAGE, FIRST_PAGE),
     Parameter("after", "`next` of the answer before", _text, longest=_MAX_CURSOR),

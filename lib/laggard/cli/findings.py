@@ -92,10 +92,11 @@ def run(args: argparse.Namespace, config: Config) -> int:
         evaluated = _row(document["evaluated"][0])
         tables = finding_tables(rows, evaluated["evaluated_to"], evaluated["windows_behind"])
         is_known = True
-        if args.fail_on or not rows:
+        is_unseen = group is not None and not rows
+        if args.fail_on or is_unseen:
             groups = document_of(args, config, "groups", group=group)["groups"]
             is_known = any(row["health"] != UNKNOWN for row in groups)
-    if not rows:
+    if is_unseen:
         refuse_no_group(args, config, groups)
     _refuse_unknown_code(args.code, rows)
     if args.json:

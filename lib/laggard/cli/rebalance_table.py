@@ -30,7 +30,7 @@ def table_of(title: str, lines: Sequence[RebalanceLine], limit: int) -> Table:
 def lines_of(rows: Sequence[Row]) -> list[RebalanceLine]:
     """Return the groups of a document, the one that rebalances most of the time first.
 
-    Print on standard error the names of groups whose rebalances the exporter cannot read.
+    Print on standard error the names of groups whose rebalances cannot be read.
     """
     lines, lost = [], []
     for row in rows:
@@ -42,9 +42,9 @@ def lines_of(rows: Sequence[Row]) -> list[RebalanceLine]:
         lines.append(RebalanceLine(group=group, **(facts | times)))
     if lost:
         names = printable_lines(", ".join(map(escape_label, sorted(lost)[:10])))
-        sentence = (
-            f"{count(len(lost), 'group')} left out, as the exporter cannot read their "
-            f"rebalances: {names}"
+        groups = count(len(lost), "group")
+        print(
+            f"laggard: {groups} left out, as the rows of their rebalances cannot be read: {names}",
+            file=sys.stderr,
         )
-        print(f"laggard: {sentence}", file=sys.stderr)
     return sorted(lines, key=order)

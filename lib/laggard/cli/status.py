@@ -156,7 +156,8 @@ def _read(args: argparse.Namespace, config: Config) -> tuple[Table, Document]:
             document["groups"] = [by_name[line.group] for line in shown]
         else:
             lines = [_line(row) for row in found]
-            has_rules = any(line.health != UNKNOWN for line in lines)
+            # a verdict of UNKNOWN_INPUT is an evaluation, too
+            has_rules = any(line.health != UNKNOWN or line.verdict for line in lines)
             table = table_of(title, lines, args.limit, has_rules=has_rules)
         # of an answer that was tampered with
         rows = [[printable_lines(cell) for cell in cells] for cells in table.rows]

@@ -77,7 +77,8 @@ def document_of(
     try:
         asked = read_parameters(given, _QUESTIONS[path]) | {"limit": None}
     except ApiError as error:
-        raise LaggardError(str(error), exit_code=USAGE) from error
+        fix = f"laggard {args.verb} --help"
+        raise LaggardError(str(error), fix=fix, exit_code=USAGE) from error
     root, seconds = config.job.tables, config.job.window_seconds
     if path == "findings":
         batch = published_batch(root)
