@@ -5,11 +5,9 @@ In docs/diagnosis.md the text between two marks is generated.
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterator
 from dataclasses import fields
-from io import StringIO
 from pathlib import Path
 
 from laggard.answers.openapi import answer_schemas, openapi
@@ -130,6 +128,7 @@ def diagnosis_page(page: str) -> str:
     for name, lines in {
         "codes": _code_lines(),
         "parameters": _parameter_lines(),
+        "fixed": _fixed_lines(),
     }.items():
         begin, end = f"<!-- {name}: written by make docs -->", f"<!-- end of {name} -->"
         before, _, rest = page.partition(begin)
@@ -153,8 +152,7 @@ def _code_lines() -> Iterator[str]:
         if rule.mistakes:
             yield "- Mistakes to avoid: " + " ".join(_sentence(text) for text in rule.mistakes)
         yield f"- Wrong if: {rule.falsifier}."
-        if rule.open_after or rule.close_after:
-            yield "- Opens and closes: " + _spans(rule)
+        yield "- Opens and closes: " + _spans(rule)
         if rule.thresholds:
             yield (
                 "- Parameters: "
@@ -198,18 +196,17 @@ def _parameter_lines() -> Iterator[str]:
     yield ""
 
 
-def _fixed() -> str:
-    text = StringIO()
-    rows = ((name, f"{each.value:g}", each.unit) for name, each in sorted(FIXED.items()))
-    csv.writer(text, lineterminator="\n").writerows([("threshold", "value", "unit"), *rows])
-    return text.getvalue()
+def _fixed_lines() -> Iterator[str]:
+    yield from ("", "| threshold | value | unit |", "|---|--:|---|")
+    for name, each in sorted(FIXED.items()):
+        yield f"| `{name}` | {each.value:g} | {each.unit} |"
+    yield ""
 
 
-def data_files() -> dict[str, str]:
-    """Return the API's description, the schemas of its answers and the thresholds, by file name."""
+def api_documents() -> dict[str, str]:
+    """Return the API's description and the schemas of its answers, by file name."""
     found = {"openapi.json": openapi(), "api-v1.schema.json": answer_schemas()}
-    texts = {name: json.dumps(document, indent=1) + "\n" for name, document in found.items()}
-    return texts | {"thresholds.csv": _fixed()}
+    return {name: json.dumps(document, indent=1) + "\n" for name, document in found.items()}
 
 
 def write_pages() -> None:
@@ -217,7 +214,7 @@ def write_pages() -> None:
     (DOCS / "metrics.md").write_text(metrics_page(), encoding="utf-8")
     page = DOCS / "diagnosis.md"
     page.write_text(diagnosis_page(page.read_text(encoding="utf-8")), encoding="utf-8")
-    for name, text in data_files().items():
+    for name, text in api_documents().items():
         (DOCS / name).write_text(text, encoding="utf-8")
 
 

@@ -6,29 +6,23 @@ The sources are the declarations of the tables and conf/sql/views.sql.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from laggard.cli.query.views import View, read_views
 from laggard.config import Config
 from laggard.tables.maintenance import Retention
 from laggard.tables.schema.columns import Column, Table
-from laggard.tables.schema.schemas import FINDING_STATE, TABLES
+from laggard.tables.schema.schemas import TABLES
 
-_HEAD = ("| column | type, unit | meaning |", "|---|---|---|")
-_COUNT = Counter(column for table in TABLES.values() for column in table.columns)
-_SHARED = {column for column, times in _COUNT.items() if times > 1}
-# a name with two meanings stands under its tables
-_SHARED -= {a for a in _SHARED for b in _SHARED if a.name == b.name and a != b}
 PAGE = Path(__file__).parents[1] / "tables.md"
 VIEWS_PAGE = PAGE.with_name("views.md")
 _INTRODUCTION = """# Tables
 
 This page lists all columns. `make docs` writes it from `lib/laggard/tables`; the tables have the
 same texts as Delta comments. Timestamps are in UTC, durations in seconds. An unknown value is null,
-never 0: the meaning says when. A column that `[cluster] source = "admin"` cannot fill is null too
-([which](admin-source.md)). All columns exist since 0.1.0. A column
+never 0: "when null" says when that is, and a dash means never. A column that `[cluster] source =
+"admin"` cannot fill is null too ([which](admin-source.md)). All columns exist since 0.1.0. A column
 that is added later is null in rows that an older job wrote.
 
 - A tick is complete once its row in `batches` exists. `laggard query` reads the versions that the
@@ -41,6 +35,7 @@ that is added later is null in rows that an older job wrote.
   the time, an engine reads fewer files.
 - Time without observation has no rows. Rows of `batches` with kind `gap` say when, and so does the
   view `gaps`.
+- Columns whose meaning begins with "state:" are the job's own memory and may change in any release.
 
 To read them: [fifteen questions](questions.md), [eleven views](views.md), [other
 engines](read-elsewhere.md).
@@ -138,7 +133,7 @@ def page() -> str:
     ]
     later = ", ".join(f"`{table.name}`" for table in TABLES.values() if table.is_of_diagnosis)
     sections = (line for table in TABLES.values() for line in _section(table))
-    return "\n".join([_INTRODUCTION.format(later=later), *overview, *_shared(), *sections]) + "\n"
+    return "\n".join([_INTRODUCTION.format(later=later), *overview, *sections]) + "\n"
 
 
 def _overview(table: Table) -> str:
@@ -149,39 +144,17 @@ def _overview(table: Table) -> str:
 def _section(table: Table) -> Iterator[str]:
     yield from (f"## {table.name}", "", table.comment, "")
     yield f"Key: {', '.join(f'`{name}`' for name in table.key)}. {_kept(table)}"
-    shared = [column for column in table.columns if column in _SHARED]
-    state = [column for column in table.columns if _is_state(table, column)]
-    own = [column for column in table.columns if column not in (*shared, *state)]
-    if shared:
-        yield from ("", f"[Shared](#shared-columns): {_names(shared)}.")
-    if state:
-        yield from ("", f"State of the job, which may change in any release: {_names(state)}.")
-    if own:
-        yield from ("", *_HEAD, *map(_row, own))
+    yield from ("", "| column | type | unit | meaning | when null |", "|---|---|---|---|---|")
+    for column in table.columns:
+        cells = (
+            f"`{column.name}`",
+            _type(column),
+            unit(column),
+            column.comment,
+            column.null or "–",
+        )
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
     yield ""
-
-
-def _shared() -> Iterator[str]:
-    yield from ("## Shared columns", "", "They mean the same in each table that has them.", "")
-    columns = (column for table in TABLES.values() for column in table.columns)
-    yield from (*_HEAD, *(_row(each) for each in dict.fromkeys(columns) if each in _SHARED), "")
-
-
-def _is_state(table: Table, column: Column) -> bool:
-    is_own = table is FINDING_STATE or column.comment.startswith("state:")
-    return is_own and column not in _SHARED
-
-
-def _names(columns: Sequence[Column]) -> str:
-    return ", ".join(f"`{column.name}`" for column in columns)
-
-
-def _row(column: Column) -> str:
-    number = unit(column)
-    kind = _type(column) if number in ("–", "UTC") else f"{_type(column)} {number}"
-    meaning = column.comment + (f"; null: {column.null}" if column.null else "")
-    cells = (f"`{column.name}`", kind, meaning)
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def _type(column: Column) -> str:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from io import StringIO
 
 from scenarios.baselines import METHODS
 from scenarios.catalogue import SCENARIOS
@@ -30,15 +27,13 @@ CODES = """
 
 Precision counts runs in which a code was shown and should not have been; recall, runs in which it should have and was.
 A delay is counted from the moment the fault begins to act, in windows; the second number is that of nine runs in ten.
-Alarms page or warn in some run; the others only note. Codes that were ever wrong, missed or late; [all of
-them](scenarios-by-code.csv).
+Alarms page or warn in some run; the others only note.
 """
 EACH = """
 ## By scenario
 
 Clean: all that must open did, and no alarm that should not. With other members: the same run repeated with the number
-of members that the verdict asks for, or with more where it says that more would not help. Scenarios with a run that
-was not right in all; [all of them](scenarios-by-scenario.csv).
+of members that the verdict asks for, or with more where it says that more would not help.
 """
 BESIDE = """
 ## Beside other methods
@@ -138,31 +133,6 @@ def by_scenario(results: Sequence[Result]) -> list[str]:
             f" {share(sum(graded), len(graded))} | {instead} |"
         )
     return lines
-
-
-def imperfect(table: Sequence[str]) -> list[str]:
-    """The head of a table, and its rows with a share below 1, a late run or an error."""
-    found = []
-    for line in table[2:]:
-        *shares, last = cells(line)
-        numbers = [each for each in shares if re.fullmatch(r"[01]\.\d{3}", each)]
-        late = shares[-1] if shares[-1].isdecimal() else "0"
-        if last or late != "0" or set(numbers) - {"1.000"}:
-            found.append(line)
-    return [*table[:2], *found]
-
-
-def cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip("|").split("|")]
-
-
-def data(table: Sequence[str]) -> str:
-    """A table as CSV."""
-    text = StringIO()
-    csv.writer(text, lineterminator="\n").writerows(
-        cells(line) for place, line in enumerate(table) if place != 1
-    )
-    return text.getvalue()
 
 
 def by_method(results: Sequence[Result]) -> list[str]:
@@ -279,9 +249,9 @@ def markdown(results: Sequence[Result]) -> str:
         WRITTEN,
         *totals(results),
         CODES,
-        *imperfect(by_code(results)),
+        *by_code(results),
         EACH,
-        *imperfect(by_scenario(results)),
+        *by_scenario(results),
         BESIDE,
     ]
     return "\n".join([*parts, *by_method(results), ""])

@@ -33,7 +33,7 @@ from scenarios.diagnosed import diagnose
 from scenarios.drawn_page import with_section
 from scenarios.forecasts import forecasts
 from scenarios.kept import Key
-from scenarios.page import NAME, Result, by_code, by_scenario, data, markdown
+from scenarios.page import NAME, Result, markdown
 from scenarios.runs import parts, record_all, size_of
 from scenarios.scoring import grade, score
 
@@ -84,14 +84,6 @@ def tasks(
     return sorted(found, key=lambda task: -sizes[task[0]] * len(task[1]))
 
 
-def write_page(path: Path, results: Sequence[Result]) -> None:
-    """Write the page, and all rows of its tables as CSV beside it."""
-    known_page = path.read_text() if path.exists() else ""
-    path.write_text(with_section(markdown(results), known=known_page))
-    for name, table in (("code", by_code(results)), ("scenario", by_scenario(results))):
-        path.with_name(f"{path.stem}-by-{name}.csv").write_text(data(table))
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
@@ -132,7 +124,10 @@ def main() -> int:
                     file.writelines(kept.to_line(each) + "\n" for each in done.result())
             print(f"{name}, {len(part)} runs from seed {part[0]} done", file=sys.stderr, flush=True)
             if asked.write:
-                write_page(asked.write, kept.in_order(results))
+                known_page = asked.write.read_text() if asked.write.exists() else ""
+                asked.write.write_text(
+                    with_section(markdown(kept.in_order(results)), known=known_page)
+                )
     print(markdown(kept.in_order(results)))
     return 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scenarios.page import Result, alarms, by_code, data, imperfect, ninth
+from scenarios.page import Result, alarms, by_code, ninth
 from scenarios.scoring import Scored
 
 
@@ -34,18 +34,3 @@ def test_nine_in_ten_do_not_exceed_it() -> None:
     assert ninth(range(1, 11)) == 9
     assert ninth([7.0]) == 7.0
     assert ninth([1.0, 2.0]) == 2.0
-
-
-def test_the_page_has_what_was_not_right_and_the_data_have_all() -> None:
-    runs = [
-        Result(Scored("SC01", 1, hits={"CAPACITY_SHORTAGE": 2.0, "DATA_LOST": 1.0})),
-        Result(Scored("SC01", 2, misses={"DATA_LOST"})),
-    ]
-    table = by_code(runs)
-    (shown,) = imperfect(table)[2:]
-    assert shown.startswith("| DATA_LOST | yes | 2 | 1.000 | 0.500 |")
-    assert [line.split(",")[0] for line in data(table).splitlines()] == [
-        "code",
-        "CAPACITY_SHORTAGE",
-        "DATA_LOST",
-    ]
