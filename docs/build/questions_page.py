@@ -19,10 +19,11 @@ from questions.kit import write_tables  # noqa: E402
 
 _INTRODUCTION = """# Questions
 
-Fifteen questions are included as SQL files in `conf/sql`. `laggard query --list` lists them, and
-`laggard query --name Q7` answers one. `--from`, `--to` (UTC) and `--param name=value` set its
-parameters; without `--to` the range ends with the newest tick. In an answer null means unknown and
-is never 0. A sum leaves out unknown values, and a column next to it counts them.
+Fifteen questions are included as SQL files in `conf/sql`; the head of each file explains its
+parameters and columns. `laggard query --list` lists them, and `laggard query --name Q7` answers
+one. `--from`, `--to` (UTC) and `--param name=value` set its parameters; without `--to` the range
+ends with the newest tick. In an answer null means unknown and is never 0. A sum leaves out unknown
+values, and a column next to it counts them.
 
 `laggard query` also runs your own SQL. `show tables` lists tables and [views](views.md), `describe
 lag_windows` lists the columns of a table. `--param name=value` sets `:name` in the SQL, and the
@@ -40,8 +41,9 @@ The files are plain SQL with parameters written as `:name`. With values in their
 of `extract(epoch from x)`.
 
 All examples are about one group, `payments`. It is too slow for its load, is deployed, and then
-gets a third consumer. Written by `make docs` from `conf/sql`.
+gets a third consumer. An example shows at most three rows. Written by `make docs`.
 """
+_ROWS = 3
 
 
 def main() -> None:
@@ -57,25 +59,25 @@ def render(root: Path) -> str:
 
 
 def section(root: Path, question: Question) -> str:
-    """Return one question: tables, parameters, columns, an example."""
+    """Return one question: its parameters and an example."""
     given = {each.name: GROUP for each in question.parameters if each.default == REQUIRED}
     given |= {"topic": "orders", "partition": "0"} if question.name == "Q15" else {}
     out = io.StringIO()
     write_table(run_question(str(root), question.name, given), out)
     words = "".join(f" --param {name}={value}" for name, value in given.items())
-    parameters = [
-        f"| `{each.name}` | {each.type} | {each.default} | {each.comment} |"
-        for each in question.parameters
-    ]
-    columns = [f"| `{name}` | {meaning} |" for name, meaning in question.columns]
+    parameters = ", ".join(f"`{each.name}` ({each.default})" for each in question.parameters)
+    answer = out.getvalue().rstrip().splitlines()
     lines = [
-        f"## {question.name}. {question.title}", "",
-        "Tables: " + ", ".join(f"`{name}`" for name in question.tables) + ".", "",
-        "| parameter | type | default | meaning |", "|---|---|---|---|", *parameters, "",
-        "| column | meaning |", "|---|---|", *columns, "",
-        "```console", ("$ laggard query --name "
-            f"{question.name}{words}"), out.getvalue().rstrip(), "```", "",
-    ]  # fmt: skip
+        f"## {question.name}. {question.title}",
+        "",
+        f"Parameters and their defaults: {parameters}.",
+        "",
+        "```console",
+        f"$ laggard query --name {question.name}{words}",
+        *answer[: 1 + _ROWS],
+        "```",
+        "",
+    ]
     return "\n".join(lines)
 
 

@@ -6,7 +6,7 @@ The sources are the declarations of the tables and conf/sql/views.sql.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from laggard.cli.query.views import View, read_views
@@ -19,11 +19,15 @@ PAGE = Path(__file__).parents[1] / "tables.md"
 VIEWS_PAGE = PAGE.with_name("views.md")
 _INTRODUCTION = """# Tables
 
-This page lists all columns. `make docs` writes it from `lib/laggard/tables`; the tables have the
-same texts as Delta comments. Timestamps are in UTC, durations in seconds. An unknown value is null,
-never 0: "when null" says when that is, and a dash means never. A column that `[cluster] source =
-"admin"` cannot fill is null too ([which](admin-source.md)). All columns exist since 0.1.0. A column
-that is added later is null in rows that an older job wrote.
+All columns of all tables, written by `make docs` from `lib/laggard/tables`. Each table has the same
+texts as Delta comments; `laggard query "describe lag_windows"` lists the types. A column is
+described once, in the first table that has it: later tables only name it.
+
+Timestamps are in UTC. Names end in their unit: `_seconds`, `_ms`, `_bytes`, `_records`, `_rate`
+(records/s), `_ratio`; another unit stands in brackets. An unknown value is null, never 0;
+"null:" says when that is, and a column without it is never null. `[cluster] source = "admin"`
+leaves [more columns](admin-source.md) null. So do rows that an older job wrote, in columns that are
+newer.
 
 - A tick is complete once its row in `batches` exists. `laggard query` reads the versions that the
   newest such row names. Other engines may see half of a tick: let them read only up to the
@@ -35,55 +39,35 @@ that is added later is null in rows that an older job wrote.
   the time, an engine reads fewer files.
 - Time without observation has no rows. Rows of `batches` with kind `gap` say when, and so does the
   view `gaps`.
-- Columns whose meaning begins with "state:" are the job's own memory and may change in any release.
+- State of the job is its own memory and may change in any release.
 
-To read them: [fifteen questions](questions.md), [eleven views](views.md), [other
-engines](read-elsewhere.md).
+To read them: [questions](questions.md), [views](views.md), [other engines](read-elsewhere.md).
 """
 
 _VIEWS_INTRODUCTION = """# Views
 
 There are eleven views; each is one statement of `conf/sql/views.sql`. In `laggard query` they exist
 already: `laggard query "select * from worst_groups"`. Other engines create them from that file,
-over tables of the same names:
+over tables of the same names. DataFusion and DuckDB run it unchanged, in a session whose time zone
+is UTC. Spark needs `create temporary view`, and `spark.sql.ansi.enabled` and
+`spark.sql.ansi.doubleQuotedIdentifiers`. A test compares the answers of these three with rows
+worked out by hand; Trino is untested.
 
-- DataFusion and DuckDB run the file unchanged, in a session whose time zone is UTC.
-- Spark needs `create temporary view` instead of `create view`, and the settings
-  `spark.sql.ansi.enabled` and `spark.sql.ansi.doubleQuotedIdentifiers`.
+Time without observation has no rows, so no view counts it as zero. Sums leave out unknown values,
+and a column next to them counts those. Views over windows and events read all rows unless you give
+a condition on `date`. Written by `make docs`.
 
-A test compares the answers of these three with rows worked out by hand; Trino is untested. Time
-without observation has no rows, so no view counts it as zero. Sums leave out unknown values, and a
-column next to them counts those.
-
-Views over windows and events read all rows unless you give a condition on `date`. Written by `make
-docs`.
-
-## At size
-
-Measured with `laggard query "select * from …" -o answer.parquet`, the start of the command
-included. The tables have 1,440,000 rows of `lag_windows` (50 groups, 1,000 partitions, a day of
-one-minute windows), 72,000 of `group_windows` and of `group_history`, 101,000 of `rebalances`,
-103,000 of `findings` and 10,100 of `deploys`. The machine had two cores and other work (load 8), so
-compare CPU seconds. Repeat it with `PYTHONPATH=lib .venv/bin/python bench/views.py`.
-
-| view | rows | seconds | CPU seconds | peak MB | one group and day: seconds | CPU seconds |
-|---|--:|--:|--:|--:|--:|--:|
-| `lag_hourly` | 1,200 | 4.6 | 1.2 | 226 | 3.4 | 1.0 |
-| `state_seconds` | 50 | 3.1 | 0.7 | 206 | 3.0 | 0.8 |
-| `worst_groups` | 50 | 4.0 | 1.2 | 236 | 5.2 | 1.2 |
-| `slo_daily` | 50 | 3.5 | 1.0 | 206 | 2.3 | 0.8 |
-| `rebalance_cost` | 15,150 | 3.6 | 1.0 | 225 | 2.2 | 0.7 |
-| `deploy_impact` | 10,100 | 4.6 | 2.0 | 234 | 2.1 | 0.8 |
-| `ownership_at` | 1,000 | 9.1 | 2.5 | 581 | 2.4 | 0.7 |
-| `data_loss_risk` | 50 | 2.4 | 0.8 | 227 | 2.2 | 0.7 |
-| `idle_capacity` | 50 | 1.9 | 0.7 | 220 | 2.1 | 0.7 |
-| `commit_hygiene` | 50 | 2.6 | 0.7 | 206 | 2.4 | 0.7 |
-| `gaps` | 0 | 2.2 | 0.6 | 192 | 1.9 | 0.6 |
-
-The start of the command takes more than half a CPU second of each. `ownership_at` sorts all rows of
-`lag_windows`; the others read only the columns that they need.
+With 50 groups, 1,000 partitions and a day of one-minute windows (1,440,000 rows of `lag_windows`)
+on two busy cores, each view takes 1.9 to 4.6 seconds, of which 0.6 to 2.0 are CPU, and 192 to
+236 MB at its peak. `ownership_at` sorts all rows of `lag_windows`: 9.1 seconds, 2.5 of them CPU,
+and 581 MB. One group and day takes 1.9 to 5.2 seconds, 0.6 to 1.2 of them CPU. The start of the
+command is included: more than half a CPU second. Repeat it with
+`PYTHONPATH=lib .venv/bin/python bench/views.py`.
 """
 
+_STATE = "state:"
+# these names say their unit
+_NAMED = re.compile(r"(_seconds|_ms|_bytes|_ratio|_records|_rate|minutes)(_total)?$")
 _OFFSETS = re.compile(r"(^|_)offset$|^rewound_from$|^source_(from|to|high_watermark)$")
 # first match wins: the pattern is searched for in the column's name
 _UNITS = (
@@ -125,41 +109,46 @@ def unit(column: Column) -> str:
 
 def page() -> str:
     """Return the page: every table with its key, how it is kept, and its columns."""
-    overview = [
-        "| table | holds | written |",
-        "|---|---|---|",
-        *map(_overview, TABLES.values()),
-        "",
-    ]
     later = ", ".join(f"`{table.name}`" for table in TABLES.values() if table.is_of_diagnosis)
-    sections = (line for table in TABLES.values() for line in _section(table))
-    return "\n".join([_INTRODUCTION.format(later=later), *overview, *sections]) + "\n"
+    lines = [_INTRODUCTION.format(later=later)]
+    described: dict[Column, str] = {}
+    for table in TABLES.values():
+        lines += _section(table, described)
+        for column in table.columns:
+            described.setdefault(column, table.name)
+    return "\n".join(lines) + "\n"
 
 
-def _overview(table: Table) -> str:
-    written = "overwritten each tick" if table.overwritten else "appended"
-    return f"| [{table.name}](#{table.name}) | {table.comment} | {written} |"
-
-
-def _section(table: Table) -> Iterator[str]:
+def _section(table: Table, described: Mapping[Column, str]) -> Iterator[str]:
+    """Yield a table; a column that an earlier table declares alike is only named."""
     yield from (f"## {table.name}", "", table.comment, "")
     yield f"Key: {', '.join(f'`{name}`' for name in table.key)}. {_kept(table)}"
-    yield from ("", "| column | type | unit | meaning | when null |", "|---|---|---|---|---|")
-    for column in table.columns:
-        cells = (
-            f"`{column.name}`",
-            _type(column),
-            unit(column),
-            column.comment,
-            column.null or "–",
-        )
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    for earlier in dict.fromkeys(described.values()):
+        alike = [column for column in table.columns if described.get(column) == earlier]
+        if alike:
+            yield from ("", f"As in [{earlier}](#{earlier}): {_names(alike)}.")
+    new = [column for column in table.columns if column not in described]
+    own = [column for column in new if not column.comment.startswith(_STATE)]
+    if own:
+        yield from ("", "| column | meaning |", "|---|---|", *map(_row, own))
+    state = [column for column in new if column not in own]
+    if state:
+        yield from ("", f"State of the job: {_names(state)}.")
     yield ""
 
 
-def _type(column: Column) -> str:
-    # the job's own nested state fills a screen; its fields are nobody's interface
-    return f"`{column.type}`" if len(column.type) < 100 else f"`{column.type.partition('<')[0]}<…>`"
+def _row(column: Column) -> str:
+    meaning, name = column.comment, unit(column)
+    if name not in ("–", "UTC", "offset") and not _NAMED.search(column.name):
+        meaning += f" ({name})"
+    if column.null:
+        meaning += f"; null: {column.null}"
+    meaning = meaning.replace("|", "\\|")
+    return f"| `{column.name}` | {meaning} |"
+
+
+def _names(columns: Iterable[Column]) -> str:
+    return ", ".join(f"`{column.name}`" for column in columns)
 
 
 def _kept(table: Table) -> str:
@@ -173,15 +162,20 @@ def _kept(table: Table) -> str:
 
 
 def views_page() -> str:
-    """Return the page of views: what a row is, and every column."""
-    return "\n".join(
-        [_VIEWS_INTRODUCTION, *(line for view in read_views().values() for line in _view(view))]
-    )
+    """Return the page of views: what a row is, and every column whose name does not say all."""
+    views = read_views().values()
+    return "\n".join([_VIEWS_INTRODUCTION, *(line for view in views for line in _view(view))])
 
 
 def _view(view: View) -> Iterator[str]:
-    yield from (f"## {view.name}", "", view.title, "", "| column | meaning |", "|---|---|")
-    yield from (f"| `{name}` | {meaning} |" for name, meaning in view.columns)
+    yield from (f"## {view.name}", "", view.title, "")
+    plain = [name for name, meaning in view.columns if meaning == name.replace("_", " ")]
+    if plain:
+        yield from (", ".join(f"`{name}`" for name in plain) + ", and:", "")
+    yield from ("| column | meaning |", "|---|---|")
+    for name, meaning in view.columns:
+        if name not in plain:
+            yield f"| `{name}` | {meaning} |"
     yield ""
 
 

@@ -24,15 +24,41 @@ def test_the_page_of_views_is_what_the_file_says() -> None:
     assert views_page() == VIEWS_PAGE.read_text(encoding="utf-8")
 
 
-def test_every_column_stands_under_its_table() -> None:
-    sections = dict(
-        zip(*[iter(re.split(r"^## (\w+)$", TEXT, flags=re.MULTILINE)[1:])] * 2, strict=True)
-    )
+def sections() -> dict[str, str]:
+    parts = re.split(r"^## (\w+)$", TEXT, flags=re.MULTILINE)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def described(section: str) -> list[str]:
+    return re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
+
+
+def named(section: str) -> list[tuple[str, str]]:
+    """Columns that a section only names, with what the line begins with."""
+    lines = re.findall(r"^(As in \[\w+\]|State of the job).*?: (.*)\.$", section, re.MULTILINE)
+    return [(start, name) for start, names in lines for name in re.findall(r"`(\w+)`", names)]
+
+
+def test_every_column_stands_under_its_table_once() -> None:
     listed = {
-        name: tuple(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
-        for name, text in sections.items()
+        name: sorted([*described(text), *(column for _, column in named(text))])
+        for name, text in sections().items()
     }
-    assert listed == {name: table.names for name, table in TABLES.items()}
+    assert listed == {name: sorted(table.names) for name, table in TABLES.items()}
+
+
+def test_a_column_that_is_only_named_is_described_where_the_line_leads() -> None:
+    columns = {
+        name: {column.name: column for column in table.columns} for name, table in TABLES.items()
+    }
+    for name, text in sections().items():
+        for start, column in named(text):
+            if start.startswith("As in"):
+                earlier = start.removeprefix("As in [").removesuffix("]")
+                assert columns[earlier][column] == columns[name][column]
+                assert column in described(sections()[earlier])
+            else:
+                assert columns[name][column].comment.startswith("state:")
 
 
 def test_numbers_carry_their_unit() -> None:
