@@ -1,10 +1,14 @@
 """Write docs/metrics.md, the API's documents and parts of docs/diagnosis.md: `make docs`.
 
+It also writes docs/thresholds.csv.
+
 In docs/diagnosis.md the text between two marks is generated.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Iterator
 from dataclasses import fields
@@ -17,10 +21,11 @@ from laggard.diagnosis.engine import evaluate_group  # noqa: F401
 from laggard.diagnosis.parameters import FIXED, Parameters
 from laggard.diagnosis.rules.registry import RULES
 from laggard.diagnosis.rules.rule import Rule
-from laggard.exporter.body.compat_families import COMPAT
 from laggard.exporter.body.families import FAMILIES, LEVELS, Family
+from laggard.tables.freshness import MAX_WINDOWS_BEHIND
 
 DOCS = Path(__file__).parents[1]
+USUAL_SPANS = (1, 5)  # windows until a finding opens and closes
 _PARTS = (
     ("group_lag_records", "A. Lag now"),
     ("group_lag_floor_records", "B. Shape and forecast"),
@@ -33,103 +38,77 @@ _PARTS = (
 )
 
 
+_METRICS_INTRO = """# Metrics
+
+Written by `make docs` from `lib/laggard/exporter/body/families.py`; the HELP texts of a scrape are
+the same. An unknown value is absent: never 0, −1 or NaN. `+Inf` means: not at the current rate.
+
+A metric is a gauge; one in `_total` is a counter, one in `_info` an info. One with states is a
+stateset: a series per state, labelled with the metric's name, exactly one is 1, and no series while
+the state is unknown. A name of two parts, as in `partition_status.lag`, is a
+[column](tables.md). Labels are `cluster` and those of the row; part H names all labels. A † means:
+do not sum. A ‡ means: absent while the rules are more than 5 windows behind.
+
+Above `metrics.max_series` whole levels of series are withheld, in this order: {levels}. Groups with
+lag or an open finding are withheld last. A row without a level is never withheld."""
+_COMPAT_INTRO = """
+## Names of other exporters
+
+`metrics.compat` lists other tools; the same facts are then also served under their names, so that
+their dashboards and alerts keep working. All names are on the pages about moving from
+[Burrow](migrate/burrow.md), [kminion](migrate/kminion.md),
+[kafka_exporter](migrate/kafka_exporter.md) and
+[kafka-lag-exporter](migrate/kafka-lag-exporter.md); the HELP texts have the formulas. All
+partitions of watched groups have these series, and they are the first to be withheld above
+`metrics.max_series`. Values are laggard's: absent if the other tool shows −1, NaN, 0 or a partial
+sum. Tools without a label `cluster` get one, unless `metrics.compat_cluster_label` is false. Series
+of brokers, replicas and log directories are left out."""
+_MARKS = (
+    ("do not sum", "†"),
+    (f"absent while the rules are more than {MAX_WINDOWS_BEHIND} windows behind", "‡"),
+    ("exactly one is 1", ""),
+)
+_TABLE = ("", "| metric | labels | level | says |", "|---|---|---|---|")
+_TYPES = {"histogram": "a histogram", "gaugehistogram": "a gauge histogram"}
+
+
 def metrics_page() -> str:
     """Return every family, in the order in which a body has them."""
     return "\n".join(_metrics_lines()) + "\n"
 
 
 def _metrics_lines() -> Iterator[str]:
-    yield "# Metrics"
-    yield ""
-    yield (
-        "Written by `make docs` from `lib/laggard/exporter/body/families.py`; the HELP texts of a "
-        "scrape are the same."
-    )
-    yield (
-        "An unknown value is absent: never 0, −1 or NaN. `+Inf` means: not at the current rate. "
-        "A `stateset` has one"
-    )
-    yield (
-        "series per state, labelled with the metric's name, and no series while the state is "
-        "unknown."
-    )
-    yield "Above `metrics.max_series` whole levels of series are withheld, in this order:"
-    yield (
-        ", ".join(f"`{level}`" for level in LEVELS)
-        + ". Groups with lag or an open finding are withheld last."
-    )
+    yield _METRICS_INTRO.format(levels=", ".join(f"`{level}`" for level in LEVELS))
     starts = dict(_PARTS)
+    title = ""
     for family in FAMILIES:
-        title = starts.get(family.name.removeprefix("laggard_"))
-        if title:
-            yield from (
-                "",
-                f"## {title}",
-                "",
-                "| metric | type | labels | level | says |",
-                "|---|---|---|---|---|",
-            )
-        yield _metric_row(family)
-    yield from ("", "## Names of other exporters", "", *_COMPAT_INTRO)
-    tool = ""
-    for family in COMPAT:
-        if tool != (tool := _tool(family)):
-            yield from (
-                "",
-                f"### `{tool}`",
-                "",
-                "| metric | type | labels | says |",
-                "|---|---|---|---|",
-            )
-        yield _metric_row(family).replace("| `compat` ", "", 1)
+        begun = starts.get(family.name.removeprefix("laggard_"))
+        if begun:
+            title = begun
+            yield from ("", f"## {title}", *_TABLE)
+        yield _metric_row(family, is_of_exporter=title.startswith("H."))
+    yield _COMPAT_INTRO
 
 
-_COMPAT_INTRO = (
-    (
-        "`metrics.compat` lists other tools; the same facts are then also served under the names "
-        "of these tools, so that"
-    ),
-    (
-        "their dashboards and alerts keep working. All partitions of watched groups have these "
-        "series, and they are the"
-    ),
-    (
-        "first to be withheld above `metrics.max_series`. Values are laggard's: absent if the "
-        "other tool shows −1, NaN, 0"
-    ),
-    (
-        "or a partial sum. Tools without a label `cluster` get one, unless "
-        "`metrics.compat_cluster_label` is false. Series"
-    ),
-    "of brokers, replicas and log directories are left out.",
-)
-
-
-def _tool(family: Family) -> str:
-    if family.name.startswith(("burrow_", "kminion_")):
-        return family.name.partition("_")[0]
-    return "kafka_lag_exporter" if "cluster_name" in family.labels else "kafka_exporter"
-
-
-def _metric_row(family: Family) -> str:
-    labels = ", ".join(f"`{label}`" for label in family.labels) or "–"
-    states = (
-        "; states: " + ", ".join(f"`{state}`" for state in family.states) if family.states else ""
-    )
-    level = f"`{family.level}`" if family.level else "–"
-    return (
-        f"| `{family.name}` | {family.type} | {labels} | {level} | "
-        f"{family.help.removesuffix('.')}{states}. |"
-    )
+def _metric_row(family: Family, *, is_of_exporter: bool) -> str:
+    named = [label for label in family.labels if is_of_exporter or label != "cluster"]
+    says, marks = family.help.removesuffix("."), ""
+    for words, mark in _MARKS:
+        if f"; {words}" in says:
+            says = says.replace(f"; {words}", "")
+            marks += mark
+    kind = _TYPES.get(family.type)
+    if kind:
+        says += f"; {kind}"
+    if family.states:
+        says += "; states: " + ", ".join(family.states)
+    cells = (f"`{family.name}`{marks}", ", ".join(named) or "–", family.level or "–", says)
+    return "| " + " | ".join(cells) + " |"
 
 
 def diagnosis_page(page: str) -> str:
     """Return the page with its generated parts written again."""
-    for name, lines in {
-        "codes": _code_lines(),
-        "parameters": _parameter_lines(),
-        "fixed": _fixed_lines(),
-    }.items():
+    for name, lines in {"codes": _code_lines(), "parameters": _parameter_lines()}.items():
         begin, end = f"<!-- {name}: written by make docs -->", f"<!-- end of {name} -->"
         before, _, rest = page.partition(begin)
         _, _, after = rest.partition(end)
@@ -140,25 +119,14 @@ def diagnosis_page(page: str) -> str:
 def _code_lines() -> Iterator[str]:
     for rule in sorted(RULES, key=lambda rule: (rule.number, rule.code)):
         yield from ("", f"### {rule.code}", "")
-        yield f"{rule.number}, {_KINDS[rule.kind]}. {_sentence(rule.says)}"
+        yield f"{rule.number}, {_KINDS[rule.kind]}{_spans(rule)}. {_sentence(rule.says)}"
         yield ""
         yield f"- How: {_sentence(rule.how)}"
         yield f"- Is not: {rule.is_not}"
-        advice = [_sentence(text) for text in rule.advice]
+        advice = (*rule.advice, *rule.mistakes)
         if advice:
-            yield f"- First: {advice[0]}"
-        if advice[1:]:
-            yield "- Then: " + " ".join(advice[1:])
-        if rule.mistakes:
-            yield "- Mistakes to avoid: " + " ".join(_sentence(text) for text in rule.mistakes)
+            yield "- Do: " + " ".join(_sentence(text) for text in advice)
         yield f"- Wrong if: {rule.falsifier}."
-        yield "- Opens and closes: " + _spans(rule)
-        if rule.thresholds:
-            yield (
-                "- Parameters: "
-                + ", ".join(f"`{name}` {getattr(Parameters(), name):g}" for name in rule.thresholds)
-                + "."
-            )
 
 
 _KINDS = {
@@ -171,15 +139,10 @@ _KINDS = {
 
 
 def _spans(rule: Rule) -> str:
-    opens, closes = (
-        rule.open_after or Parameters().open_after,
-        rule.close_after or Parameters().close_after,
-    )
-    return f"after {_windows(opens)} with it, after {_windows(closes)} without."
-
-
-def _windows(count: int) -> str:
-    return f"{count} window" + ("s" if count > 1 else "")
+    """Name the windows until it opens and closes if they are not the usual ones."""
+    opens = rule.open_after or Parameters().open_after
+    closes = rule.close_after or Parameters().close_after
+    return "" if (opens, closes) == USUAL_SPANS else f" ({opens}, {closes})"
 
 
 def _sentence(text: str) -> str:
@@ -187,20 +150,24 @@ def _sentence(text: str) -> str:
 
 
 def _parameter_lines() -> Iterator[str]:
-    yield from ("", "| parameter | default | unit | rules that name it |", "|---|--:|---|---|")
+    yield from ("", "| parameter | default | unit | rules |", "|---|--:|---|---|")
     for each in fields(Parameters):
-        users = (
-            ", ".join(sorted({rule.code for rule in RULES if each.name in rule.thresholds})) or "–"
+        users = sorted({rule.number for rule in RULES if each.name in rule.thresholds})
+        yield (
+            f"| `{each.name}` | {each.default:g} | {each.metadata['unit']} | "
+            f"{', '.join(users) or '–'} |"
         )
-        yield f"| `{each.name}` | {each.default:g} | {each.metadata['unit']} | {users} |"
     yield ""
 
 
-def _fixed_lines() -> Iterator[str]:
-    yield from ("", "| threshold | value | unit |", "|---|--:|---|")
+def thresholds() -> str:
+    """Return all fixed thresholds as CSV."""
+    out = io.StringIO()
+    rows = csv.writer(out, lineterminator="\n")
+    rows.writerow(("threshold", "value", "unit"))
     for name, each in sorted(FIXED.items()):
-        yield f"| `{name}` | {each.value:g} | {each.unit} |"
-    yield ""
+        rows.writerow((name, f"{each.value:g}", each.unit))
+    return out.getvalue()
 
 
 def api_documents() -> dict[str, str]:
@@ -214,6 +181,7 @@ def write_pages() -> None:
     (DOCS / "metrics.md").write_text(metrics_page(), encoding="utf-8")
     page = DOCS / "diagnosis.md"
     page.write_text(diagnosis_page(page.read_text(encoding="utf-8")), encoding="utf-8")
+    (DOCS / "thresholds.csv").write_text(thresholds(), encoding="utf-8")
     for name, text in api_documents().items():
         (DOCS / name).write_text(text, encoding="utf-8")
 

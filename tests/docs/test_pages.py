@@ -25,7 +25,7 @@ from laggard.diagnosis.rules.rule import INFO, PAGE, WARN
 from laggard.diagnosis.verdict.reasons import VERDICTS
 from laggard.exporter.api import CODES
 from laggard.exporter.body.families import FAMILIES, SHAPES, TRENDS
-from reference_pages import DOCS, api_documents, diagnosis_page, metrics_page
+from reference_pages import DOCS, api_documents, diagnosis_page, metrics_page, thresholds
 
 # fields of a record of Kafka, and of a struct in a column, mean what their names say
 NAMED = {*RECORDS, "assigned", "pending_revocation"}
@@ -39,6 +39,10 @@ def test_the_page_of_metrics_is_what_is_declared() -> None:
 
 def test_the_page_of_the_diagnosis_is_what_is_declared() -> None:
     assert diagnosis_page(DIAGNOSIS) == DIAGNOSIS
+
+
+def test_the_list_of_fixed_thresholds_is_what_is_declared() -> None:
+    assert (DOCS / "thresholds.csv").read_text(encoding="utf-8") == thresholds()
 
 
 @pytest.mark.parametrize("name", ["openapi.json", "api-v1.schema.json"])
