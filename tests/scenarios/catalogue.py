@@ -45,3 +45,9 @@ def _place(scenario: Scenario) -> tuple[bool, int, str]:
 
 _UNSORTED = [each for subject in _SUBJECTS for each in subject.SCENARIOS]
 SCENARIOS: dict[str, Scenario] = {each.name: each for each in sorted(_UNSORTED, key=_place)}
+# the module that declares a scenario
+SUBJECT_OF = {
+    each.name: subject.__name__.rpartition(".")[2]
+    for subject in _SUBJECTS
+    for each in subject.SCENARIOS
+}

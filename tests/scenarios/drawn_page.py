@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from scenarios.drawn_score import FACTOR, OWN, DrawnScore
 from scenarios.page import median, ninth, share
@@ -204,8 +203,3 @@ def with_section(page: str, new: str | None = None, known: str = "") -> str:
     kept = known[known.index(HEADING) :].rstrip("\n") if new is None and HEADING in known else new
     before = page[: page.index(HEADING)] if HEADING in page else page
     return before.rstrip("\n") + "\n" + (f"\n{kept}\n" if kept else "")
-
-
-def write(file: Path, scores: Sequence[DrawnScore]) -> None:
-    """Replace the section in a page."""
-    file.write_text(with_section(file.read_text(), section(scores)))

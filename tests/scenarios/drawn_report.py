@@ -22,9 +22,10 @@ if __name__ == "__main__":
 
 import pyarrow as pa
 
-from scenarios.drawn_page import section, write
+from scenarios.drawn_page import section
 from scenarios.drawn_runs import simulate_drawn
 from scenarios.drawn_score import DrawnScore, score_drawn
+from scenarios.published import publish
 
 AT_ONCE = 16  # seeds that are recorded side by side
 
@@ -68,7 +69,7 @@ def main() -> int:
         help="add each score there as a line, and simulate none twice",
     )
     parser.add_argument(
-        "--write", type=Path, metavar="PAGE", help="write the section into this page"
+        "--write", type=Path, metavar="PAGE", help="write the section into this page and its CSV"
     )
     asked = parser.parse_args()
     pa.set_cpu_count(1)
@@ -89,7 +90,7 @@ def main() -> int:
         )
     scores.sort(key=lambda each: each.seed)
     if asked.write:
-        write(asked.write, scores)
+        publish(asked.write, section(scores))
     print(section(scores))
     return 0
 

@@ -20,20 +20,20 @@ WRITTEN = """\
 
 Written by `make scenarios`. Faults with a known cause, and look-alikes without one, are simulated with other sizes,
 rates, members and moments per seed; the job's own code records them, and the rules evaluate the record. What must open,
-what may, and what would help is known beforehand (`tests/scenarios`).
+what may, and what would help is known beforehand (`tests/scenarios`). The long tables are rows of
+[scenarios.csv](scenarios.csv).
 """
 CODES = """
 ## By code
 
 Precision counts runs in which a code was shown and should not have been; recall, runs in which it should have and was.
-A delay is counted from the moment the fault begins to act, in windows; the second number is that of nine runs in ten.
-Alarms page or warn in some run; the others only note.
+Delays count windows from the moment the fault acts: the median, and that of nine runs in ten. An alarm pages or warns.
 """
 EACH = """
 ## By scenario
 
-Clean: all that must open did, and no alarm that should not. With other members: the same run repeated with the number
-of members that the verdict asks for, or with more where it says that more would not help.
+Clean: all that must open did, and no alarm that should not. With other members: the run repeated with the number of
+members that the verdict asks for, or with more if it says that more would not help.
 """
 BESIDE = """
 ## Beside other methods

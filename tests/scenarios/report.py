@@ -30,10 +30,10 @@ from scenarios.baselines import METHODS
 from scenarios.catalogue import SCENARIOS
 from scenarios.compared import compare, own_calls
 from scenarios.diagnosed import diagnose
-from scenarios.drawn_page import with_section
 from scenarios.forecasts import forecasts
 from scenarios.kept import Key
 from scenarios.page import NAME, Result, markdown
+from scenarios.published import publish
 from scenarios.runs import parts, record_all, size_of
 from scenarios.scoring import grade, score
 
@@ -104,7 +104,10 @@ def main() -> int:
         "--add", type=Path, nargs="*", default=[], metavar="FILE", help="runs kept elsewhere"
     )
     parser.add_argument(
-        "--write", type=Path, metavar="FILE", help="also write the page there, after each part"
+        "--write",
+        type=Path,
+        metavar="FILE",
+        help="also write the page there and its CSV, after each part",
     )
     asked = parser.parse_args()
     results = kept.read([*asked.add, *([asked.keep] if asked.keep else [])])
@@ -124,10 +127,7 @@ def main() -> int:
                     file.writelines(kept.to_line(each) + "\n" for each in done.result())
             print(f"{name}, {len(part)} runs from seed {part[0]} done", file=sys.stderr, flush=True)
             if asked.write:
-                known_page = asked.write.read_text() if asked.write.exists() else ""
-                asked.write.write_text(
-                    with_section(markdown(kept.in_order(results)), known=known_page)
-                )
+                publish(asked.write, markdown(kept.in_order(results)))
     print(markdown(kept.in_order(results)))
     return 0
 
