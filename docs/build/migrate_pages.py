@@ -148,9 +148,9 @@ def _names(tool: Tool) -> Iterator[str]:
     yield f"| name and labels of {tool.title}, served by both | laggard's own |"
     yield "|---|---|"
     for family in families(tool):
-        labels = ", ".join(f"`{label}`" for label in family.labels if label != tool.added)
+        labels = ",".join(label for label in family.labels if label != tool.added)
         own = f"`{OWN[family.name]}`" if OWN[family.name] else "–"
-        yield f"| `{family.name}`: {labels} | {own} |"
+        yield f"| `{family.name}{{{labels}}}` | {own} |"
 
 
 def _scrape(tool: Tool) -> Iterator[str]:

@@ -68,7 +68,6 @@ _MARKS = (
     (f"absent while the rules are more than {MAX_WINDOWS_BEHIND} windows behind", "‡"),
     ("exactly one is 1", ""),
 )
-_TABLE = ("", "| metric | labels | level | says |", "|---|---|---|---|")
 _TYPES = {"histogram": "a histogram", "gaugehistogram": "a gauge histogram"}
 
 
@@ -79,19 +78,29 @@ def metrics_page() -> str:
 
 def _metrics_lines() -> Iterator[str]:
     yield _METRICS_INTRO.format(levels=", ".join(f"`{level}`" for level in LEVELS))
-    starts = dict(_PARTS)
-    title = ""
-    for family in FAMILIES:
-        begun = starts.get(family.name.removeprefix("laggard_"))
-        if begun:
-            title = begun
-            yield from ("", f"## {title}", *_TABLE)
-        yield _metric_row(family, is_of_exporter=title.startswith("H."))
+    for title, families in _parts():
+        has_levels = any(family.level for family in families)
+        level, rule = (" level |", "---|") if has_levels else ("", "")
+        yield from ("", f"## {title}", "", f"| metric |{level} says |", f"|---|{rule}---|")
+        for family in families:
+            yield _metric_row(family, has_levels=has_levels, is_last=title.startswith("H."))
     yield _COMPAT_INTRO
 
 
-def _metric_row(family: Family, *, is_of_exporter: bool) -> str:
-    named = [label for label in family.labels if is_of_exporter or label != "cluster"]
+def _parts() -> list[tuple[str, list[Family]]]:
+    starts = dict(_PARTS)
+    parts: list[tuple[str, list[Family]]] = []
+    for family in FAMILIES:
+        title = starts.get(family.name.removeprefix("laggard_"))
+        if title:
+            parts.append((title, []))
+        parts[-1][1].append(family)
+    return parts
+
+
+def _metric_row(family: Family, *, has_levels: bool, is_last: bool) -> str:
+    named = [label for label in family.labels if is_last or label != "cluster"]
+    labels = "{" + ",".join(named) + "}" if named else ""
     says, marks = family.help.removesuffix("."), ""
     for words, mark in _MARKS:
         if f"; {words}" in says:
@@ -102,18 +111,18 @@ def _metric_row(family: Family, *, is_of_exporter: bool) -> str:
         says += f"; {kind}"
     if family.states:
         says += "; states: " + ", ".join(family.states)
-    cells = (f"`{family.name}`{marks}", ", ".join(named) or "–", family.level or "–", says)
+    cells = [f"`{family.name}{labels}`{marks}", says]
+    if has_levels:
+        cells.insert(1, family.level or "–")
     return "| " + " | ".join(cells) + " |"
 
 
 def diagnosis_page(page: str) -> str:
-    """Return the page with its generated parts written again."""
-    for name, lines in {"codes": _code_lines(), "parameters": _parameter_lines()}.items():
-        begin, end = f"<!-- {name}: written by make docs -->", f"<!-- end of {name} -->"
-        before, _, rest = page.partition(begin)
-        _, _, after = rest.partition(end)
-        page = "\n".join([before + begin, *lines, end + after])
-    return page
+    """Return the page with its generated part written again."""
+    begin, end = "<!-- codes: written by make docs -->", "<!-- end of codes -->"
+    before, _, rest = page.partition(begin)
+    _, _, after = rest.partition(end)
+    return "\n".join([before + begin, *_code_lines(), end + after])
 
 
 def _code_lines() -> Iterator[str]:
@@ -149,24 +158,17 @@ def _sentence(text: str) -> str:
     return text and text[0].upper() + text[1:].removesuffix(".") + "."
 
 
-def _parameter_lines() -> Iterator[str]:
-    yield from ("", "| parameter | default | unit | rules |", "|---|--:|---|---|")
-    for each in fields(Parameters):
-        users = sorted({rule.number for rule in RULES if each.name in rule.thresholds})
-        yield (
-            f"| `{each.name}` | {each.default:g} | {each.metadata['unit']} | "
-            f"{', '.join(users) or '–'} |"
-        )
-    yield ""
-
-
 def thresholds() -> str:
-    """Return all fixed thresholds as CSV."""
+    """Return all thresholds as CSV: those of `[diagnosis]` first, with their rules."""
     out = io.StringIO()
     rows = csv.writer(out, lineterminator="\n")
-    rows.writerow(("threshold", "value", "unit"))
-    for name, each in sorted(FIXED.items()):
-        rows.writerow((name, f"{each.value:g}", each.unit))
+    rows.writerow(("threshold", "configurable", "value", "unit", "rules"))
+    for each in fields(Parameters):
+        users = sorted({rule.code for rule in RULES if each.name in rule.thresholds})
+        unit = each.metadata["unit"]
+        rows.writerow((each.name, "yes", f"{each.default:g}", unit, " ".join(users)))
+    for name, threshold in sorted(FIXED.items()):
+        rows.writerow((name, "no", f"{threshold.value:g}", threshold.unit, ""))
     return out.getvalue()
 
 

@@ -46,12 +46,12 @@ To read them: [questions](questions.md), [views](views.md), [other engines](read
 
 _VIEWS_INTRODUCTION = """# Views
 
-There are eleven views; each is one statement of `conf/sql/views.sql`. In `laggard query` they exist
-already: `laggard query "select * from worst_groups"`. Other engines create them from that file,
-over tables of the same names. DataFusion and DuckDB run it unchanged, in a session whose time zone
-is UTC. Spark needs `create temporary view`, and `spark.sql.ansi.enabled` and
-`spark.sql.ansi.doubleQuotedIdentifiers`. A test compares the answers of these three with rows
-worked out by hand; Trino is untested.
+There are eleven views; each is one statement of `conf/sql/views.sql`, whose head explains the
+columns. In `laggard query` they exist already: `laggard query "select * from worst_groups"`. Other
+engines create them from that file, over tables of the same names. DataFusion and DuckDB run it
+unchanged, in a session whose time zone is UTC. Spark needs `create temporary view`, and
+`spark.sql.ansi.enabled` and `spark.sql.ansi.doubleQuotedIdentifiers`. A test compares the answers
+of these three with rows worked out by hand; Trino is untested.
 
 Time without observation has no rows, so no view counts it as zero. Sums leave out unknown values,
 and a column next to them counts those. Views over windows and events read all rows unless you give
@@ -162,21 +162,14 @@ def _kept(table: Table) -> str:
 
 
 def views_page() -> str:
-    """Return the page of views: what a row is, and every column whose name does not say all."""
+    """Return the page of views: what a row is, and the names of the columns."""
     views = read_views().values()
     return "\n".join([_VIEWS_INTRODUCTION, *(line for view in views for line in _view(view))])
 
 
 def _view(view: View) -> Iterator[str]:
-    yield from (f"## {view.name}", "", view.title, "")
-    plain = [name for name, meaning in view.columns if meaning == name.replace("_", " ")]
-    if plain:
-        yield from (", ".join(f"`{name}`" for name in plain) + ", and:", "")
-    yield from ("| column | meaning |", "|---|---|")
-    for name, meaning in view.columns:
-        if name not in plain:
-            yield f"| `{name}` | {meaning} |"
-    yield ""
+    names = ", ".join(f"`{name}`" for name, _ in view.columns)
+    yield from (f"## {view.name}", "", view.title, "", f"Columns: {names}.", "")
 
 
 def main() -> None:

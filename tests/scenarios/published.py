@@ -43,7 +43,8 @@ def publish(page: Path, report: str) -> None:
 
 def shorten(report: str) -> tuple[str, list[Row]]:
     """Return the report with a summary for each long table, and the rows of these tables."""
-    lines, rows = [], []
+    lines: list[str] = []
+    rows: list[Row] = []
     for part in _parts(report.splitlines()):
         name = next((LONG[head] for head in LONG if part[0].startswith(head)), "")
         if name:
