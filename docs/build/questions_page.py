@@ -41,9 +41,11 @@ The files are plain SQL with parameters written as `:name`. With values in their
 of `extract(epoch from x)`.
 
 All examples are about one group, `payments`. It is too slow for its load, is deployed, and then
-gets a third consumer. An example shows at most three rows. Written by `make docs`.
+gets a third consumer. An example shows at most two rows.
+Defaults of parameters are in brackets; that of `from` is the time before `:to`, that of `to` is
+now. Written by `make docs`.
 """
-_ROWS = 3
+_ROWS = 2
 
 
 def main() -> None:
@@ -65,12 +67,16 @@ def section(root: Path, question: Question) -> str:
     out = io.StringIO()
     write_table(run_question(str(root), question.name, given), out)
     words = "".join(f" --param {name}={value}" for name, value in given.items())
-    parameters = ", ".join(f"`{each.name}` ({each.default})" for each in question.parameters)
+    parameters = ", ".join(
+        f"`{each.name}` ({each.default.removesuffix(' before :to')})"
+        for each in question.parameters
+        if each.name != "to"
+    )
     answer = out.getvalue().rstrip().splitlines()
     lines = [
         f"## {question.name}. {question.title}",
         "",
-        f"Parameters and their defaults: {parameters}.",
+        f"Parameters: {parameters}.",
         "",
         "```console",
         f"$ laggard query --name {question.name}{words}",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -19,12 +20,13 @@ from laggard.answers.openapi import answer_schemas, openapi
 # imports all modules that declare thresholds
 from laggard.diagnosis.engine import evaluate_group  # noqa: F401
 from laggard.diagnosis.parameters import FIXED, Parameters
-from laggard.diagnosis.rules.registry import RULES
+from laggard.diagnosis.rules.registry import RULES, alert_of
 from laggard.diagnosis.rules.rule import Rule
 from laggard.exporter.body.families import FAMILIES, LEVELS, Family
 from laggard.tables.freshness import MAX_WINDOWS_BEHIND
 
 DOCS = Path(__file__).parents[1]
+_ALIKE = 0.75
 USUAL_SPANS = (1, 5)  # windows until a finding opens and closes
 _PARTS = (
     ("group_lag_records", "A. Lag now"),
@@ -128,14 +130,24 @@ def diagnosis_page(page: str) -> str:
 def _code_lines() -> Iterator[str]:
     for rule in sorted(RULES, key=lambda rule: (rule.number, rule.code)):
         yield from ("", f"### {rule.code}", "")
-        yield f"{rule.number}, {_KINDS[rule.kind]}{_spans(rule)}. {_sentence(rule.says)}"
+        says = "" if _repeats(rule.says, rule.how) else f" {_sentence(rule.says)}"
+        yield f"{rule.number}, {_KINDS[rule.kind]}{_spans(rule)}.{says}"
         yield ""
         yield f"- How: {_sentence(rule.how)}"
         yield f"- Is not: {rule.is_not}"
-        advice = (*rule.advice, *rule.mistakes)
-        if advice:
-            yield "- Do: " + " ".join(_sentence(text) for text in advice)
+        alert = alert_of(rule.code)
+        if alert:
+            yield f"- Do: see [{alert}](runbooks/{alert}.md)."
+        elif rule.advice or rule.mistakes:
+            advice = (_sentence(text) for text in (*rule.advice, *rule.mistakes))
+            yield "- Do: " + " ".join(advice)
         yield f"- Wrong if: {rule.falsifier}."
+
+
+def _repeats(says: str, how: str) -> bool:
+    """Find out if nearly all words of the meaning stand in the condition as well."""
+    meaning, condition = (set(re.findall(r"\w+", text.lower())) for text in (says, how))
+    return len(meaning & condition) >= _ALIKE * len(meaning)
 
 
 _KINDS = {

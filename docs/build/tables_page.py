@@ -12,7 +12,7 @@ from pathlib import Path
 from laggard.cli.query.views import View, read_views
 from laggard.config import Config
 from laggard.tables.maintenance import Retention
-from laggard.tables.schema.columns import Column, Table
+from laggard.tables.schema.columns import BATCH_ID, CLUSTER, DATE, Column, Table
 from laggard.tables.schema.schemas import TABLES
 
 PAGE = Path(__file__).parents[1] / "tables.md"
@@ -22,6 +22,9 @@ _INTRODUCTION = """# Tables
 All columns of all tables, written by `make docs` from `lib/laggard/tables`. Each table has the same
 texts as Delta comments; `laggard query "describe lag_windows"` lists the types. A column is
 described once, in the first table that has it: later tables only name it.
+
+All tables have `cluster`, its name in the configuration, and `batch_id`, the batch that wrote the
+row. `date` is the UTC date of the time column, by which a table is partitioned.
 
 Timestamps are in UTC. Names end in their unit: `_seconds`, `_ms`, `_bytes`, `_records`, `_rate`
 (records/s), `_ratio`; another unit stands in brackets. An unknown value is null, never 0;
@@ -66,6 +69,7 @@ command is included: more than half a CPU second. Repeat it with
 """
 
 _STATE = "state:"
+COMMON = (CLUSTER, BATCH_ID, DATE)  # described in the introduction
 # these names say their unit
 _NAMED = re.compile(r"(_seconds|_ms|_bytes|_ratio|_records|_rate|minutes)(_total)?$")
 _OFFSETS = re.compile(r"(^|_)offset$|^rewound_from$|^source_(from|to|high_watermark)$")
@@ -124,10 +128,14 @@ def _section(table: Table, described: Mapping[Column, str]) -> Iterator[str]:
     yield from (f"## {table.name}", "", table.comment, "")
     yield f"Key: {', '.join(f'`{name}`' for name in table.key)}. {_kept(table)}"
     for earlier in dict.fromkeys(described.values()):
-        alike = [column for column in table.columns if described.get(column) == earlier]
+        alike = [
+            column
+            for column in table.columns
+            if described.get(column) == earlier and column not in COMMON
+        ]
         if alike:
             yield from ("", f"As in [{earlier}](#{earlier}): {_names(alike)}.")
-    new = [column for column in table.columns if column not in described]
+    new = [column for column in table.columns if column not in {*described, *COMMON}]
     own = [column for column in new if not column.comment.startswith(_STATE)]
     if own:
         yield from ("", "| column | meaning |", "|---|---|", *map(_row, own))

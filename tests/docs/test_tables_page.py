@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 
 from laggard.tables.schema.schemas import TABLES
 from tables.fixtures import make_root
-from tables_page import PAGE, VIEWS_PAGE, page, unit, views_page
+from tables_page import COMMON, PAGE, VIEWS_PAGE, page, unit, views_page
 
 TEXT = PAGE.read_text(encoding="utf-8")
 
@@ -44,7 +44,11 @@ def test_every_column_stands_under_its_table_once() -> None:
         name: sorted([*described(text), *(column for _, column in named(text))])
         for name, text in sections().items()
     }
-    assert listed == {name: sorted(table.names) for name, table in TABLES.items()}
+    assert listed == {
+        name: sorted(column.name for column in table.columns if column not in COMMON)
+        for name, table in TABLES.items()
+    }
+    assert all(f"`{column.name}`" in TEXT.partition("\n## ")[0] for column in COMMON)
 
 
 def test_a_column_that_is_only_named_is_described_where_the_line_leads() -> None:
