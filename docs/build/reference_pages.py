@@ -60,11 +60,9 @@ _COMPAT_INTRO = """
 their dashboards and alerts keep working. All names are on the pages about moving from
 [Burrow](migrate/burrow.md), [kminion](migrate/kminion.md),
 [kafka_exporter](migrate/kafka_exporter.md) and
-[kafka-lag-exporter](migrate/kafka-lag-exporter.md); the HELP texts have the formulas. All
-partitions of watched groups have these series, and they are the first to be withheld above
-`metrics.max_series`. Values are laggard's: absent if the other tool shows −1, NaN, 0 or a partial
-sum. Tools without a label `cluster` get one, unless `metrics.compat_cluster_label` is false. Series
-of brokers, replicas and log directories are left out."""
+[kafka-lag-exporter](migrate/kafka-lag-exporter.md); the HELP texts have the formulas. They are the
+first to be withheld above `metrics.max_series`. Values are laggard's: absent if the other tool
+shows −1, NaN, 0 or a partial sum."""
 _MARKS = (
     ("do not sum", "†"),
     (f"absent while the rules are more than {MAX_WINDOWS_BEHIND} windows behind", "‡"),
@@ -81,9 +79,13 @@ def metrics_page() -> str:
 def _metrics_lines() -> Iterator[str]:
     yield _METRICS_INTRO.format(levels=", ".join(f"`{level}`" for level in LEVELS))
     for title, families in _parts():
-        has_levels = any(family.level for family in families)
+        levels = {family.level for family in families}
+        has_levels = len(levels) > 1
         level, rule = (" level |", "---|") if has_levels else ("", "")
-        yield from ("", f"## {title}", "", f"| metric |{level} says |", f"|---|{rule}---|")
+        yield from ("", f"## {title}")
+        if not has_levels and families[0].level:
+            yield from ("", f"Level: `{families[0].level}`.")
+        yield from ("", f"| metric |{level} says |", f"|---|{rule}---|")
         for family in families:
             yield _metric_row(family, has_levels=has_levels, is_last=title.startswith("H."))
     yield _COMPAT_INTRO
@@ -137,7 +139,7 @@ def _code_lines() -> Iterator[str]:
         yield f"- Is not: {rule.is_not}"
         alert = alert_of(rule.code)
         if alert:
-            yield f"- Do: see [{alert}](runbooks/{alert}.md)."
+            yield f"- Do: [{alert}](runbooks/{alert}.md)."
         elif rule.advice or rule.mistakes:
             advice = (_sentence(text) for text in (*rule.advice, *rule.mistakes))
             yield "- Do: " + " ".join(advice)

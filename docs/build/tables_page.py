@@ -27,10 +27,9 @@ All tables have `cluster`, its name in the configuration, and `batch_id`, the ba
 row. `date` is the UTC date of the time column, by which a table is partitioned.
 
 Timestamps are in UTC. Names end in their unit: `_seconds`, `_ms`, `_bytes`, `_records`, `_rate`
-(records/s), `_ratio`; another unit stands in brackets. An unknown value is null, never 0;
-"null:" says when that is, and a column without it is never null. `[cluster] source = "admin"`
-leaves [more columns](admin-source.md) null. So do rows that an older job wrote, in columns that are
-newer.
+(records/s), `_ratio`; lag, `produced` and `consumed` count records; another unit stands in
+brackets. An unknown value is null, never 0; "null:" says when that is. `[cluster] source = "admin"`
+leaves [more columns](admin-source.md) null, and rows of an older job have null in newer columns.
 
 - A tick is complete once its row in `batches` exists. `laggard query` reads the versions that the
   newest such row names. Other engines may see half of a tick: let them read only up to the
@@ -38,11 +37,12 @@ newer.
 - The diagnosis writes its tables after the tick ({later}), so no row of `batches` names their
   versions.
 - `partition_status` and `group_status` are overwritten each tick: read one version of them. All
-  others are appended to, and partitioned by `date`: with a condition on `date`, besides the one on
-  the time, an engine reads fewer files.
+  others are appended to, partitioned by `date`, and kept for the days of `[retention]`. With a
+  condition on `date`, besides the one on the time, an engine reads fewer files.
 - Time without observation has no rows. Rows of `batches` with kind `gap` say when, and so does the
   view `gaps`.
-- State of the job is its own memory and may change in any release.
+- State of the job is its own memory and may change in any release: the comments of these columns
+  begin with "state:".
 
 To read them: [questions](questions.md), [views](views.md), [other engines](read-elsewhere.md).
 """
@@ -70,8 +70,12 @@ command is included: more than half a CPU second. Repeat it with
 
 _STATE = "state:"
 COMMON = (CLUSTER, BATCH_ID, DATE)  # described in the introduction
+# the introduction says it for all columns
+_OLDER = re.compile(r"(, or )?a row (of an older job|that an older job wrote)$")
 # these names say their unit
-_NAMED = re.compile(r"(_seconds|_ms|_bytes|_ratio|_records|_rate|minutes)(_total)?$")
+_NAMED = re.compile(
+    r"lag|^(produced|consumed)$|(_seconds|_ms|_bytes|_ratio|_records|_rate|minutes)(_total)?$"
+)
 _OFFSETS = re.compile(r"(^|_)offset$|^rewound_from$|^source_(from|to|high_watermark)$")
 # first match wins: the pattern is searched for in the column's name
 _UNITS = (
@@ -141,7 +145,7 @@ def _section(table: Table, described: Mapping[Column, str]) -> Iterator[str]:
         yield from ("", "| column | meaning |", "|---|---|", *map(_row, own))
     state = [column for column in new if column not in own]
     if state:
-        yield from ("", f"State of the job: {_names(state)}.")
+        yield from ("", f"{len(state)} more columns are state of the job.")
     yield ""
 
 
@@ -149,8 +153,9 @@ def _row(column: Column) -> str:
     meaning, name = column.comment, unit(column)
     if name not in ("–", "UTC", "offset") and not _NAMED.search(column.name):
         meaning += f" ({name})"
-    if column.null:
-        meaning += f"; null: {column.null}"
+    null = _OLDER.sub("", column.null)
+    if null:
+        meaning += f"; null: {null}"
     meaning = meaning.replace("|", "\\|")
     return f"| `{column.name}` | {meaning} |"
 
@@ -163,10 +168,7 @@ def _kept(table: Table) -> str:
     if table.overwritten:
         return "Overwritten each tick."
     days = Retention.from_config(Config()).days(table.name)
-    return (
-        f"Appended, partitioned by the date of `{table.time_column}`, kept for {days} days "
-        "(`[retention]`)."
-    )
+    return f"Appended by the date of `{table.time_column}`, kept for {days} days."
 
 
 def views_page() -> str:

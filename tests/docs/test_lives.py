@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("life-of-a-commit.md", "life-of-a-finding.md")
-STEP = re.compile(r"^\| `([\w/]+\.py)` \| `(\w+)` \| (?:`([\w/]+\.py)`|Spark) \| \S", re.MULTILINE)
+STEP = re.compile(r"^\| `([\w/]+\.py):(\w+)` \| (?:`([\w/]+\.py)`|Spark) \| \S", re.MULTILINE)
 
 
 @cache

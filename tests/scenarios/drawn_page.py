@@ -10,12 +10,11 @@ from scenarios.page import median, ninth, share
 
 HEADING = "## Clusters drawn at random"
 WRITTEN = """
-Written by `tests/scenarios/drawn_report.py`. Nobody chose these clusters: a seed draws one to three groups, their
-protocol, members, partitions, rates, capacity, commit interval and its jitter, retention, and what happens to them:
-nothing, a look-alike, a fault, or two at once. What is right comes from what was drawn and from the simulator's own
-positions, never from the rules. Every group-minute after a warm-up of 14 minutes counts, from the very minute in which
-a fault begins; a finding counts if its scope is exactly the fault's. Limits of this: no fault spans several groups, and
-where two answers are physically right both count.
+Written by `tests/scenarios/drawn_report.py`. A seed draws one to three groups, their protocol, members, partitions,
+rates, capacity, commit interval, retention, and what happens to them: nothing, a look-alike, a fault, or two at once.
+What is right comes from what was drawn, never from the rules. Every group-minute after a warm-up of 14 minutes counts;
+a finding counts if its scope is exactly the fault's. Limits of this: no fault spans several groups, and if two answers
+are physically right both count.
 """
 BAR_VERDICT, BAR_FORECAST, BAR_FLAPS = 0.97, 0.90, 1
 LATER = (

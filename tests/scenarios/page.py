@@ -38,11 +38,10 @@ members that the verdict asks for, or with more if it says that more would not h
 BESIDE = """
 ## Beside other methods
 
-On the same runs: Burrow's documented rules over the last 10 commits of each partition; partitions above mean + 2σ of
-their topic; the difference of the group's lag between two windows. An alarm counts once it has held for three windows,
-as a finding must. "Before": an alarm before the fault. "Names them": of the runs in which some partitions are apart,
-those where exactly these are named. "Adds": windows in which the method is right about adding consumers; Burrow's WARN
-and a growing lag are read as yes.
+On the same runs: Burrow's documented rules over the last 10 commits; partitions above mean + 2σ of their topic; the
+difference of the group's lag between two windows. An alarm counts once it has held for three windows. "Before": an
+alarm before the fault. "Names them": runs in which exactly the partitions that are apart are named. "Adds": windows in
+which the method is right about adding consumers; Burrow's WARN and a growing lag are read as yes.
 """
 
 
