@@ -147,8 +147,9 @@ def _code_lines() -> Iterator[str]:
 
 
 def _repeats(says: str, how: str) -> bool:
-    """Find out if nearly all words of the meaning stand in the condition as well."""
-    meaning, condition = (set(re.findall(r"\w+", text.lower())) for text in (says, how))
+    """Find out if the first sentence of the condition has nearly all words of the meaning."""
+    sentence = how.partition(". ")[0]
+    meaning, condition = (set(re.findall(r"\w+", text.lower())) for text in (says, sentence))
     return len(meaning & condition) >= _ALIKE * len(meaning)
 
 
