@@ -34,7 +34,7 @@ def publish(page: Path, report: str) -> None:
     page.write_text(text, encoding="utf-8")
     file = page.with_suffix(".csv")
     before = read_rows(file.read_text(encoding="utf-8")) if file.exists() else []
-    new = {row[0] for row in rows}
+    new = {name for head, name in LONG.items() if f"\n{head}" in f"\n{report}"}
     kept = [row for row in before if row[0] not in new]
     order = list(LONG.values())
     rows = sorted([*kept, *rows], key=lambda row: order.index(row[0]))

@@ -75,6 +75,13 @@ def test_each_half_of_the_page_survives_the_other(tmp_path: Path) -> None:
     assert len(rows) == len(set(rows)) == 3 * 7 + 2 * 2 + 1
 
 
+def test_rows_of_a_table_that_is_empty_now_are_removed(tmp_path: Path) -> None:
+    page = tmp_path / "scenarios.md"
+    publish(page, f"# Scenarios\n\n{CODES}")
+    publish(page, "# Scenarios\n\n" + "\n".join(CODES.splitlines()[:2]) + "\n")
+    assert read_rows(page.with_suffix(".csv").read_text(encoding="utf-8")) == []
+
+
 def test_the_published_file_has_every_run_that_the_page_counts() -> None:
     text = PAGE.with_suffix(".csv").read_text(encoding="utf-8")
     rows = read_rows(text)
