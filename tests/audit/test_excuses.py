@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from laggard.audit.excuses import Excuses
+from laggard.audit.known_gaps import KnownGaps
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=timezone.utc)
 MINUTE = timedelta(minutes=1)
@@ -43,7 +43,7 @@ def event(
 
 
 def covers(hole: float, gaps: Any = (), events: Any = (), **since: datetime) -> bool:
-    return Excuses(gaps, events, **since).covers(LAST, at(hole))
+    return KnownGaps(gaps, events, **since).covers(LAST, at(hole))
 
 
 CASES = {  # minutes of the hole, gaps, events, is it excused?

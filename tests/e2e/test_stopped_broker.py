@@ -20,7 +20,7 @@ from e2e.kit import START_LIMIT, Place, Run, View, at, commit_simply, now, offse
 from laggard.config.load import load_config
 from laggard.demo.broker import Broker
 from laggard.sources.offsets_topic import OffsetsSource
-from laggard.sources.spool import Spool, offset_in
+from laggard.sources.poll_files import PollFiles, offset_in
 from laggard.wire.coordinator import coordinator_partition
 
 pytestmark = [
@@ -140,7 +140,7 @@ def test_a_start_does_not_wait_for_the_coordinator_that_the_planned_batch_would_
         place = Place(tmp_path / "job", servers)
         running.enter_context(committing(servers, 12))
         planned = plan_of_a_killed_batch(place)
-        snapshot = Spool(str(place.checkpoint)).from_offset(offset_in(planned.read_text()))
+        snapshot = PollFiles(str(place.checkpoint)).from_offset(offset_in(planned.read_text()))
         source = OffsetsSource.of(load_config(str(place.config), [], {}).cluster)
         group = source.group(snapshot.answering_brokers, snapshot.offsets_partitions)
         [topic] = admin.describe_topics(["__consumer_offsets"])

@@ -13,9 +13,9 @@ from exporter.harness import Clock, Exporter, ask, names, serving
 from laggard.exporter.body import families as fam
 from laggard.exporter.collectors.own import Drop, Failure, Refusal
 from laggard.exporter.server import ANSWERS
+from laggard.tables.odd_rows import REASONS, SIFTED
 from laggard.tables.schema import batch_tables
 from laggard.tables.schema.batch_tables import GAP_REASONS
-from laggard.tables.sift import REASONS, SIFTED
 from laggard.wire.errors import DEAD_LETTER_REASONS
 from tables.fixtures import group_row, partition_row, write_batch
 

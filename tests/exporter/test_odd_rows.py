@@ -22,9 +22,9 @@ from laggard.exporter.evaluated import Evaluated, evaluated_rows
 from laggard.exporter.options import Selection
 from laggard.exporter.snapshot import Read, Snapshot, make_snapshot
 from laggard.tables.arrow import arrow_schema
+from laggard.tables.odd_rows import REASONS, SIFTED, Skipped
 from laggard.tables.published import Batch
 from laggard.tables.schema.schemas import TABLES
-from laggard.tables.sift import REASONS, SIFTED, Skipped
 from tables.fixtures import (
     NOW,
     batch_row,

@@ -29,7 +29,7 @@ from exporter.stops import REPOSITORY
 from exporter.web_fixtures import TLS
 from laggard.exporter.published import Published
 from laggard.exporter.web.access import Web, WebFile
-from laggard.exporter.web.users import MAX_PER_ADDRESS, MAX_UNDER_WAY, Busy, Doorkeeper, Users
+from laggard.exporter.web.users import MAX_PER_ADDRESS, MAX_UNDER_WAY, Authenticator, Busy, Users
 from patience import patient
 from tables.fixtures import partition_row, write_batch
 
@@ -274,7 +274,7 @@ def test_passwords_under_way_are_bounded_in_all_and_for_each_address() -> None:
     users = Users({"a": hashed("secret", 12).encode()})
 
     async def ask_many(addresses: int, each: int) -> list[object]:
-        doorkeeper = Doorkeeper()
+        doorkeeper = Authenticator()
         try:
             checks = [
                 doorkeeper.admits(users, basic("a", f"{n} {m}"), f"10.0.0.{n}", lambda: False)

@@ -25,8 +25,8 @@ from laggard.sources.offsets_topic import (
     unanswered,
 )
 from laggard.sources.poll import PollOptions
+from laggard.sources.poll_files import PollFiles
 from laggard.sources.snapshot import OFFSETS_PARTITIONS, Snapshot
-from laggard.sources.spool import Spool
 from laggard.wire.coordinator import coordinator_partition
 from patience import examples
 
@@ -133,7 +133,7 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Any:
         polls = Polls(*ends)
         monkeypatch.setattr(log_ends, "Poller", lambda _: polls)
         first = {"poll_id": 6, READ_TO: {"0": 5}}
-        return LogEndsReader(PollOptions(("unused",)), Spool("unused"), most, first)
+        return LogEndsReader(PollOptions(("unused",)), PollFiles("unused"), most, first)
 
     return make
 

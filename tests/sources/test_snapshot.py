@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from laggard.sources import snapshot as shapes
 from laggard.sources.offsets_topic import READ_TO, positions_in
+from laggard.sources.poll_files import PollFiles, offset_in
 from laggard.sources.snapshot import Snapshot, pack, unpack
-from laggard.sources.spool import Spool, offset_in
 from stream.simulation import ID_A, end
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -90,6 +90,6 @@ def test_poll_and_positions_are_found_in_the_write_ahead_log() -> None:
         poll_id=3, polled_at_ms=4, positions=pa.Table.from_pylist([end(5)], schema=shapes.POSITIONS)
     )
     offset = offset_in(WAL % json.dumps(pack(wanted) | {READ_TO: {"1": 42, "0": 7}}))
-    assert Spool("unused").from_offset(offset) == wanted
+    assert PollFiles("unused").from_offset(offset) == wanted
     assert positions_in(offset) == {0: 7, 1: 42}
     assert offset_in(WAL % "-") == {}

@@ -13,8 +13,8 @@ import pytest
 
 from laggard.errors import DAMAGED, TEMPORARY, LaggardError
 from laggard.sources import snapshot as shapes
+from laggard.sources.poll_files import MOST_BYTES, PollFiles, offset_in
 from laggard.sources.snapshot import Snapshot
-from laggard.sources.spool import MOST_BYTES, Spool, offset_in
 from laggard.stream.job.checkpoint import check_checkpoint
 
 
@@ -44,7 +44,7 @@ class Job:
         self.checkpoint = folder / "checkpoint"
         self.wal = self.checkpoint / "offsets"
         self.wal.mkdir(parents=True)
-        self.spool = Spool(str(self.checkpoint), most_bytes)
+        self.spool = PollFiles(str(self.checkpoint), most_bytes)
 
     def run(self, batch: int, snapshot: Snapshot, kept: int = 3) -> None:
         self.log(batch, self.spool.to_offset(snapshot))

@@ -18,8 +18,8 @@ from laggard.names import NameFilter
 from laggard.rebalance.groups import Listing
 from laggard.sources.odd_records import SCHEMA as RECORDS
 from laggard.sources.snapshot import OFFSETS_PARTITIONS, POSITIONS, PROBES, Snapshot
+from laggard.stream.job.tick_clock import clock_column, closed_to, place, time_gaps
 from laggard.stream.job.ticks import next_tick
-from laggard.stream.job.timeline import clock_column, closed_to, place, time_gaps
 from laggard.stream.tick.advance import Poll, advance
 from laggard.stream.tick.decode import decode_records
 from laggard.stream.tick.decoded import KINDS, SCHEMA, Batch, of_kind, read_batch

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from laggard.sources.clock import Reading
 from laggard.sources.snapshot import Snapshot
-from laggard.stream.job.timeline import clock_column, is_unwritten, place, time_gaps
+from laggard.stream.job.tick_clock import clock_column, is_unwritten, place, time_gaps
 from stream.simulation import NOON, Row, Simulation, commit, end, generation
 
 RATE = 10  # records that arrive in a true second

@@ -209,7 +209,7 @@ def test_group_records_that_raise_leave_the_members_unknown(
             commit(5, group="good"),
         ],
     )
-    for module in ("laggard.stream.tick.advance", "laggard.stream.tick.held"):
+    for module in ("laggard.stream.tick.advance", "laggard.stream.tick.quarantined_rows"):
         monkeypatch.setattr(
             f"{module}.fold_records", _failing_for("bad", f"{module}.fold_records", monkeypatch)
         )

@@ -16,8 +16,8 @@ from laggard.answers.history import GroupSeries, Seen
 from laggard.answers.reading import Row
 from laggard.diagnosis.parameters import Policy
 from laggard.exporter.collectors.sizing import sizes
-from laggard.exporter.fold import worst_verdict
 from laggard.exporter.snapshot import Snapshot
+from laggard.exporter.totals import worst_verdict
 from laggard.lag.status import STATUSES
 from laggard.rebalance.parameters import RebalanceParameters
 from laggard.tables.published import Batch

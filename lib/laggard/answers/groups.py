@@ -13,8 +13,8 @@ from laggard.answers.text.words import UNKNOWN, aligned, known, known_duration, 
 from laggard.exporter.options import PolicyOf, Selection, no_policy
 from laggard.exporter.snapshot import Snapshot, load_snapshot
 from laggard.rebalance.groups import generation_or_epoch
+from laggard.tables.odd_rows import Skipped
 from laggard.tables.schema.schemas import GROUP_STATUS
-from laggard.tables.sift import Skipped
 
 SORTS = ("severity", "time_lag", "lag", "group")
 Healths = Mapping[str, Health]  # by group; empty if the rules have not evaluated the moment

@@ -15,10 +15,10 @@ from pyarrow.dataset import Expression, field
 from laggard.answers.text.words import count, moment
 from laggard.errors import NOT_FOUND, TEMPORARY, LaggardError, hint
 from laggard.escape import escape_label, printable, printable_lines
+from laggard.tables.odd_rows import Skipped, made_of, sound_rows
 from laggard.tables.published import BACKFILL, Batch, newest_batch
 from laggard.tables.readers import TableUnreadable, dates_of, open_table, read_known, table_uri
 from laggard.tables.schema.schemas import TABLES
-from laggard.tables.sift import Skipped, made_of, sound_rows
 
 Row = dict[str, Any]
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow.dataset import field as column
 
-from laggard.audit.excuses import FIRST
+from laggard.audit.known_gaps import FIRST
 from laggard.audit.reader import Reader
 from laggard.audit.result import Tally
 from laggard.lag.arrays import TIMESTAMP

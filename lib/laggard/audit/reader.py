@@ -12,7 +12,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from pyarrow.dataset import field as column
 
-from laggard.audit.excuses import Span
+from laggard.audit.known_gaps import Span
 from laggard.tables.arrow import arrow_type
 from laggard.tables.published import Batch
 from laggard.tables.readers import (

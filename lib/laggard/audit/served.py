@@ -14,11 +14,11 @@ from laggard.audit.result import Tally
 from laggard.errors import UNREACHABLE, LaggardError
 from laggard.escape import escape_label
 from laggard.exporter.body import families as fam
-from laggard.exporter.fold import PARTITION_COLUMNS
+from laggard.exporter.totals import PARTITION_COLUMNS
 from laggard.lag.status import KNOWN_STATUSES
+from laggard.tables.odd_rows import Skipped, sift_columns
 from laggard.tables.published import newest_batch
 from laggard.tables.schema.schemas import BATCHES, GROUP_STATUS, PARTITION_STATUS
-from laggard.tables.sift import Skipped, sift_columns
 
 Ask = Callable[[str], tuple[int, bytes]]  # path to status and body
 Served = dict[tuple[str, ...], float]  # values of labels to value

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyarrow.dataset import field as column
 
 from laggard.audit import windows
-from laggard.audit.excuses import ENDS, QUARANTINED, RECOVERED, Excuses
+from laggard.audit.known_gaps import ENDS, QUARANTINED, RECOVERED, KnownGaps
 from laggard.audit.reader import DAY, Reader
 from laggard.audit.result import Tally, Totals, new_tallies
 from laggard.lag.arrays import key_codes
@@ -236,22 +236,24 @@ def _check_status(reader: Reader, audit: Audit) -> Iterator[Audit]:
 
 
 def _check_topics(reader: Reader, audit: Audit) -> Iterator[Audit]:
-    excuses, before = _excuses(reader, audit.totals), None
+    known_gaps, before = _known_gaps(reader, audit.totals), None
     for span in reader.spans(TOPIC_WINDOWS):
         rows = reader.rows(TOPIC_WINDOWS, _MOVING, *span)
-        before, _, _ = windows.check_neighbours(before, rows, TOPIC_WINDOWS, audit.tallies, excuses)
+        before, _, _ = windows.check_neighbours(
+            before, rows, TOPIC_WINDOWS, audit.tallies, known_gaps
+        )
         yield audit
 
 
 def _check_windows(reader: Reader, audit: Audit) -> Iterator[Audit]:
-    excuses, before, tallies = _excuses(reader, audit.totals), None, audit.tallies
+    known_gaps, before, tallies = _known_gaps(reader, audit.totals), None, audit.tallies
     for begin, end in reader.spans(LAG_WINDOWS):
         rows = reader.rows(LAG_WINDOWS, windows.COLUMNS, begin, end)
         windows.check_rows(rows, LAG_WINDOWS, tallies)
         before, earlier, later = windows.check_neighbours(
-            before, rows, LAG_WINDOWS, tallies, excuses
+            before, rows, LAG_WINDOWS, tallies, known_gaps
         )
-        windows.check_order(earlier, later, tallies, excuses)
+        windows.check_order(earlier, later, tallies, known_gaps)
         windows.check_source(rows, tallies["I4"], _read_to(reader, rows, begin, end))
         for table, columns in (
             (GROUP_HISTORY, (*_HISTORY, "sampled_at")),
@@ -266,10 +268,10 @@ def _check_windows(reader: Reader, audit: Audit) -> Iterator[Audit]:
         yield audit
     if before is not None and (closed_to := reader.batch.values["windows_closed_to"]) is not None:
         living = reader.whole(PARTITION_STATUS, PARTITION_STATUS.key)
-        windows.check_newest(before, living, closed_to, tallies["I2"], excuses)
+        windows.check_newest(before, living, closed_to, tallies["I2"], known_gaps)
 
 
-def _excuses(reader: Reader, totals: Totals) -> Excuses:
+def _known_gaps(reader: Reader, totals: Totals) -> KnownGaps:
     columns = ("kind", "polled_at", "gap_scope", "gap_from", "gap_to", "gap_reason")
     rows = reader.whole(BATCHES, columns)
     oldest = pc.min(rows["polled_at"]).as_py() or reader.begin
@@ -280,7 +282,9 @@ def _excuses(reader: Reader, totals: Totals) -> Excuses:
         totals.gaps_known_since = oldest
     events = reader.whole(GROUP_EVENTS, ("group", "kind", "event_at", "topic", "partition"))
     kinds = (*ENDS, QUARANTINED, RECOVERED)
-    return Excuses(kept.to_pylist(), events.filter(column("kind").isin(kinds)).to_pylist(), oldest)
+    return KnownGaps(
+        kept.to_pylist(), events.filter(column("kind").isin(kinds)).to_pylist(), oldest
+    )
 
 
 def _read_to(

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.audit.excuses import Excuses
+from laggard.audit.known_gaps import KnownGaps
 from laggard.audit.result import Tallies, Tally, differ
 from laggard.lag.arrays import key_codes, where
 from laggard.tables.schema.schemas import GROUP_STATUS, LAG_WINDOWS, PARTITION_STATUS, Table
@@ -86,7 +86,7 @@ def check_rows(rows: pa.Table, table: Table, tallies: Tallies) -> None:
 
 
 def check_neighbours(
-    before: pa.Table | None, rows: pa.Table, table: Table, tallies: Tallies, excuses: Excuses
+    before: pa.Table | None, rows: pa.Table, table: Table, tallies: Tallies, known_gaps: KnownGaps
 ) -> tuple[pa.Table, pa.Table, pa.Table]:
     """Check I1 and I3 between rows of one key in the order of their windows.
 
@@ -117,12 +117,12 @@ def check_neighbours(
             tallies["I3"].checked += _count(pc.and_(follows, pc.is_valid(is_equal)))
             bad = pc.fill_null(pc.and_(follows, pc.invert(is_equal)), False).to_numpy().copy()
             for place in np.flatnonzero(bad).tolist():
-                bad[place] = not excuses.cut_short(_row(earlier, place))
+                bad[place] = not known_gaps.cut_short(_row(earlier, place))
             tallies["I3"].add(
                 later, pa.array(bad), table.name, table.key, column, moved, later[column]
             )
             loose = later.filter(pc.and_(pc.invert(follows), pc.is_valid(later[column])))
-            _check_unknown(loose, table, column, tallies["I3"], excuses)
+            _check_unknown(loose, table, column, tallies["I3"], known_gaps)
     falls = pc.less(rows["produced"], 0)
     tallies["I3"].add(
         rows, falls, table.name, table.key, "produced", "0 or more, or unknown", rows["produced"]
@@ -146,22 +146,24 @@ def _pairs(rows: pa.Table, table: Table) -> tuple[pa.Table, pa.Table, pa.Table]:
 
 
 def _check_unknown(
-    rows: pa.Table, table: Table, column: str, tally: Tally, excuses: Excuses
+    rows: pa.Table, table: Table, column: str, tally: Tally, known_gaps: KnownGaps
 ) -> None:
     """Check I3: after a hole, `column` is null in a row if no tick was in the window before it."""
     for row in rows.to_pylist():
         end = row["window_start"]
-        if excuses.is_dark(end - (row["window_end"] - end), end):
+        if known_gaps.is_dark(end - (row["window_end"] - end), end):
             key = {name: row[name] for name in table.key}
             tally.refute(table.name, key, column, None, row[column])
 
 
-def check_order(earlier: pa.Table, later: pa.Table, tallies: Tallies, excuses: Excuses) -> None:
+def check_order(
+    earlier: pa.Table, later: pa.Table, tallies: Tallies, known_gaps: KnownGaps
+) -> None:
     """Check I2 and I4 between consecutive windows of `lag_windows`.
 
     There is no hole, and no commit that goes back.
     """
-    check_holes(earlier, later["window_start"], tallies["I2"], excuses)
+    check_holes(earlier, later["window_start"], tallies["I2"], known_gaps)
     falls = pc.and_(
         pc.less(later["commit_source_offset"], earlier["commit_source_offset"]),
         pc.equal(later["commit_source_partition"], earlier["commit_source_partition"]),
@@ -169,14 +171,14 @@ def check_order(earlier: pa.Table, later: pa.Table, tallies: Tallies, excuses: E
     tallies["I4"].checked += _count(pc.is_valid(falls))
     for place in pc.indices_nonzero(pc.fill_null(falls, False)).to_pylist():
         row, end = _row(earlier, place), later["window_end"][place].as_py()
-        if not excuses.gaps(row, row["window_start"], end):
+        if not known_gaps.gaps(row, row["window_start"], end):
             named = {name: later[name][place].as_py() for name in LAG_WINDOWS.key}
             sides = (each["commit_source_offset"][place].as_py() for each in (earlier, later))
             tallies["I4"].refute(LAG_WINDOWS.name, named, "commit_source_offset, at least", *sides)
 
 
 def check_newest(
-    last: pa.Table, living: pa.Table, closed_to: datetime, tally: Tally, excuses: Excuses
+    last: pa.Table, living: pa.Table, closed_to: datetime, tally: Tally, known_gaps: KnownGaps
 ) -> None:
     """Check I2: partitions in `partition_status` have windows up to `closed_to`.
 
@@ -189,11 +191,11 @@ def check_newest(
     kept = last.take(pa.array(order[is_last & np.isin(codes[order], alive)]))
     lengths = pc.subtract(kept["window_end"], kept["window_start"])
     check_holes(
-        kept, pc.add(pa.scalar(closed_to, kept["window_start"].type), lengths), tally, excuses
+        kept, pc.add(pa.scalar(closed_to, kept["window_start"].type), lengths), tally, known_gaps
     )
 
 
-def check_holes(rows: pa.Table, ends: Any, tally: Tally, excuses: Excuses) -> None:
+def check_holes(rows: pa.Table, ends: Any, tally: Tally, known_gaps: KnownGaps) -> None:
     """Check I2: no window is missing without a reason.
 
     The windows are those between a row of `lag_windows` and its moment in `ends`.
@@ -203,7 +205,7 @@ def check_holes(rows: pa.Table, ends: Any, tally: Tally, excuses: Excuses) -> No
     is_hole = pc.and_(pc.greater(ends, rows["window_end"]), pc.is_valid(rows["committed_offset"]))
     for place in pc.indices_nonzero(is_hole).to_pylist():
         row, end = _row(rows, place), ends[place].as_py()
-        if not excuses.covers(row, end):
+        if not known_gaps.covers(row, end):
             named = {name: row[name] for name in LAG_WINDOWS.key} | {
                 "window_start": row["window_end"]
             }

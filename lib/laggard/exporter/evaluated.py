@@ -25,9 +25,9 @@ from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.diagnosis.rules.rule import INFO, PAGE, WARN
 from laggard.diagnosis.verdict.sizing import SCALE_IN_SECONDS
 from laggard.tables.freshness import MAX_WINDOWS_BEHIND
+from laggard.tables.odd_rows import Skipped, plain_rows
 from laggard.tables.readers import open_table, read_known, read_newest, table_uri
 from laggard.tables.schema.schemas import FINDING_STATE, FINDINGS, GROUP_WINDOWS
-from laggard.tables.sift import Skipped, plain_rows
 
 SEVERITIES = (INFO, WARN, PAGE)  # in order
 MIN_CONFIDENCE = 0.3  # below, a finding is hardly more than a guess

@@ -10,17 +10,17 @@ from threading import Event, Thread
 
 from laggard.errors import LaggardError
 from laggard.exporter.body.budget import Shedding
-from laggard.exporter.body.held import Held
 from laggard.exporter.body.render import DataPart, render_data
+from laggard.exporter.body.sticky_series import Held
 from laggard.exporter.collectors.own import Failure, SelfStats
 from laggard.exporter.evaluated import Evaluated, EvaluatedReader
 from laggard.exporter.memory import give_back
 from laggard.exporter.options import ExporterOptions
 from laggard.exporter.snapshot import Snapshot, load_snapshot
 from laggard.tables.freshness import MAX_AHEAD_SECONDS, is_fresh, max_age
+from laggard.tables.odd_rows import Skipped
 from laggard.tables.published import BACKFILL, Batch, newest_batch
 from laggard.tables.readers import TableMissing, TableUnreadable
-from laggard.tables.sift import Skipped
 
 log = logging.getLogger("laggard.exporter")
 

@@ -24,7 +24,7 @@ from laggard.exporter.ui.files import UI, UI_ANSWERS
 from laggard.exporter.web.access import Web
 
 if TYPE_CHECKING:
-    from laggard.exporter.web.users import Doorkeeper, Users
+    from laggard.exporter.web.users import Authenticator, Users
 
 PATHS = ("/metrics", "/-/healthy", "/healthz", "/-/ready", "/readyz", "/")
 # ask for no password and count for no rate limit
@@ -238,14 +238,14 @@ class Site:
         # open connections, the one that has been silent longest first
         self.streams: dict[IOStream, None] = {}
 
-        self._doorkeeper: Doorkeeper | None = None
+        self._doorkeeper: Authenticator | None = None
 
     @property
-    def doorkeeper(self) -> Doorkeeper:
+    def doorkeeper(self) -> Authenticator:
         """Made when it is first needed: without passwords nothing is there to check them."""
-        from laggard.exporter.web.users import Doorkeeper
+        from laggard.exporter.web.users import Authenticator
 
-        self._doorkeeper = self._doorkeeper or Doorkeeper()
+        self._doorkeeper = self._doorkeeper or Authenticator()
         return self._doorkeeper
 
     def close(self) -> None:

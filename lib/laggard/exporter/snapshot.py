@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laggard.diagnosis.parameters import Policy
-from laggard.exporter.body.held import Held
+from laggard.exporter.body.sticky_series import Held
 from laggard.exporter.evaluated import Evaluated
-from laggard.exporter.fold import (
+from laggard.exporter.options import PolicyOf, Selection, no_policy
+from laggard.exporter.totals import (
     PARTITION_COLUMNS,
     TOPIC_COLUMNS,
     GroupTopics,
@@ -22,12 +23,11 @@ from laggard.exporter.fold import (
     fold_topics,
     sort_worst_first,
 )
-from laggard.exporter.options import PolicyOf, Selection, no_policy
 from laggard.names import matches
+from laggard.tables.odd_rows import VALUE, Skipped, sift_columns, sound_rows
 from laggard.tables.published import BACKFILL, Batch
 from laggard.tables.readers import TableUnreadable, read_newest, read_table, table_uri
 from laggard.tables.schema.schemas import BATCHES, GROUP_STATUS, PARTITION_STATUS, TOPIC_WINDOWS
-from laggard.tables.sift import VALUE, Skipped, sift_columns, sound_rows
 
 GROUP_COLUMNS = (
     "group", "status", "group_type", "protocol_type", "assignor", "rebalance_mode", "group_state",

@@ -23,7 +23,7 @@ from laggard.config.security import OAuth, Security
 from laggard.failures import carried
 from laggard.sources.offsets_topic import READ_TO, Positions, is_read, next_positions, positions_in
 from laggard.sources.poll import Poller, PollOptions
-from laggard.sources.spool import Spool
+from laggard.sources.poll_files import PollFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,8 +54,9 @@ class LogEnds(DataSource):
             "poll_id": int(self.options["after_poll"]),
             READ_TO: json.loads(self.options["positions"]),
         }
-        most_records, spool = int(self.options["most_records"]), Spool(self.options["checkpoint"])
-        return LogEndsReader(options_from_json(self.options["poll"]), spool, most_records, first)
+        most_records = int(self.options["most_records"])
+        files = PollFiles(self.options["checkpoint"])
+        return LogEndsReader(options_from_json(self.options["poll"]), files, most_records, first)
 
 
 class LogEndsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -65,10 +66,10 @@ class LogEndsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """
 
     def __init__(
-        self, options: PollOptions, spool: Spool, most_records: int, first: dict[str, Any]
+        self, options: PollOptions, files: PollFiles, most_records: int, first: dict[str, Any]
     ) -> None:
         self._options = options
-        self._spool = spool
+        self._files = files
         self._most_records = most_records
         self._first = first
         self._poller: Poller | None = None
@@ -118,7 +119,7 @@ class LogEndsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             and is_read(read_to, snapshot.offsets_partitions)
             and not snapshot.pending_groups
         )
-        return self._spool.to_offset(snapshot) | {
+        return self._files.to_offset(snapshot) | {
             READ_TO: {str(number): read_to[number] for number in sorted(read_to)}
         }
 

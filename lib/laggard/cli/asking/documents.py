@@ -24,8 +24,8 @@ from laggard.escape import printable_json
 from laggard.exporter.evaluated import EvaluatedReader
 from laggard.exporter.options import no_policy
 from laggard.exporter.snapshot import Snapshot
+from laggard.tables.odd_rows import Skipped
 from laggard.tables.readers import TableMissing
-from laggard.tables.sift import Skipped
 
 if TYPE_CHECKING:
     from laggard.config import Config

@@ -26,7 +26,7 @@ from laggard.exporter.collectors.pipeline import PipelineCollector
 from laggard.exporter.collectors.sizing import SizingCollector
 from laggard.exporter.collectors.state import PolicyCollector, RebalanceCollector, StateCollector
 from laggard.exporter.snapshot import Snapshot
-from laggard.tables.sift import ERROR, Skipped, error_of, find_odd
+from laggard.tables.odd_rows import ERROR, Skipped, error_of, find_odd
 
 TEXT = "text"
 OPENMETRICS = "openmetrics"

@@ -16,8 +16,8 @@ from laggard.escape import escape_label
 from laggard.exporter.body import compat_families as fam
 from laggard.exporter.body.families import Family
 from laggard.exporter.body.samples import SnapshotCollector, Value, filled
-from laggard.exporter.fold import worst_verdict
 from laggard.exporter.snapshot import MEMBERSHIP, Row, Snapshot
+from laggard.exporter.totals import worst_verdict
 from laggard.lag.burrow import OK, REWOUND, SLOW, STALLED, STOPPED
 from laggard.rebalance.membership.owners import find_owners
 from laggard.rebalance.topics import Topics

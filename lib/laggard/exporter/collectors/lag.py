@@ -22,8 +22,8 @@ from laggard.exporter.body.samples import (
     filled_histogram,
     filled_states,
 )
-from laggard.exporter.fold import worst_verdict
 from laggard.exporter.snapshot import Row
+from laggard.exporter.totals import worst_verdict
 from laggard.lag.status import STATUSES
 from laggard.names import matches
 

@@ -18,8 +18,8 @@ from laggard import __version__
 from laggard.escape import escape_label
 from laggard.exporter.body import families as fam
 from laggard.exporter.body.samples import filled
+from laggard.tables.odd_rows import REASONS, SIFTED
 from laggard.tables.schema.schemas import TABLES
-from laggard.tables.sift import REASONS, SIFTED
 
 Failure: TypeAlias = Literal[
     "table_missing", "table_unreadable", "findings_unreadable", "duplicate_cluster", "internal"

@@ -11,8 +11,8 @@ from prometheus_client.core import Metric
 from laggard.escape import escape_label
 from laggard.exporter.body import families as fam
 from laggard.exporter.body.samples import SnapshotCollector, filled, filled_histogram, filled_states
-from laggard.exporter.fold import GroupTopics
 from laggard.exporter.snapshot import Row
+from laggard.exporter.totals import GroupTopics
 from laggard.rebalance.analytics.causes import CAUSES
 from laggard.rebalance.groups import generation_or_epoch
 

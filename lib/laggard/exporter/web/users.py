@@ -74,7 +74,7 @@ class Users:
         return hashlib.blake2b(user + b":" + password, key=self._key).digest()
 
 
-class Doorkeeper:
+class Authenticator:
     """Checks passwords for the serving loop."""
 
     def __init__(self) -> None:

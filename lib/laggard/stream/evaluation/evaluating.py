@@ -29,8 +29,8 @@ from laggard.stream.evaluation.reading import (
     read_span,
 )
 from laggard.tables.arrow import to_arrow
+from laggard.tables.odd_rows import Skipped, sound_rows
 from laggard.tables.schema import schemas
-from laggard.tables.sift import Skipped, sound_rows
 
 log = logging.getLogger("laggard.diagnose")
 NOT_ODD = (LaggardError, OSError, MemoryError)  # what no row of a group is the reason of

@@ -17,7 +17,7 @@ from pyarrow.dataset import field
 from laggard.diagnosis.history.frames import NAMES, NUMBERS, Row
 from laggard.diagnosis.history.layout import CONFIGURED, LOG_ENDS, rows_of
 from laggard.diagnosis.parameters import Parameters, Policy
-from laggard.stream.evaluation import standing
+from laggard.stream.evaluation import last_generation
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.published import TICK
 from laggard.tables.readers import Scan, TableMissing, open_table, scan_known, table_uri
@@ -119,10 +119,12 @@ def read_history(
         "window_start",
         group=group,
     )
-    return found | _read_standing(root, versions, found, recent_ms, end_ms - begin_ms, group)
+    return found | _read_last_generations(
+        root, versions, found, recent_ms, end_ms - begin_ms, group
+    )
 
 
-def _read_standing(
+def _read_last_generations(
     root: str,
     versions: Mapping[str, int],
     found: Mapping[str, pa.Table],
@@ -139,18 +141,18 @@ def _read_standing(
     history = read_span(
         root, "group_history", versions.get("group_history"), recent_ms, recent_ms + length_ms,
         "window_start",
-        standing.COLUMNS, group,
+        last_generation.COLUMNS, group,
     )  # fmt: skip
     before = datetime.fromtimestamp(recent_ms / 1000, timezone.utc)
     rows = found["group_history"]
     rows = rows.filter(
         pc.greater_equal(rows["window_start"], pa.scalar(before + RECENT_SPAN, _TIME))
     )
-    places = standing.places(rows, history, RECENT_SPAN)
+    places = last_generation.places(rows, history, RECENT_SPAN)
     tables = {"places": places}
-    for name in standing.PLACES:
+    for name in last_generation.PLACES:
         table = open_table(root, name, versions.get(name))
-        tables[name] = standing.read_older(root, table, found[name], name, places, before)
+        tables[name] = last_generation.read_older(root, table, found[name], name, places, before)
     return tables
 
 
@@ -237,7 +239,10 @@ def events_of(tables: Mapping[str, pa.Table]) -> Events:
         rows,
         {}
         if named is None
-        else {name: standing.by_window(named, at) for name, at in standing.PLACES.items()},
+        else {
+            name: last_generation.by_window(named, at)
+            for name, at in last_generation.PLACES.items()
+        },
     )
 
 
@@ -255,7 +260,7 @@ def known_at(events: Events, window: Window, options: Options) -> dict[str, list
         known = [row for row in rows if row["batch_id"] <= window.batch_id]
         if name in RECENT:
             time = schemas.TABLES[name].time_column
-            places = standing.newest(events.places.get(name, {}).get(begin, {}), since)
+            places = last_generation.newest(events.places.get(name, {}).get(begin, {}), since)
             # the batch that closed the window was polled after its end
             known = [
                 row

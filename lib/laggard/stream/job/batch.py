@@ -28,8 +28,8 @@ from laggard.sources.offsets_topic import (
     positions_in,
     unanswered,
 )
+from laggard.sources.poll_files import PollFiles, offset_in
 from laggard.sources.snapshot import Snapshot
-from laggard.sources.spool import Spool, offset_in
 from laggard.stream.job.identity import Identity, follows_another
 from laggard.stream.job.progress import Stopwatch, Totals, find_gaps
 from laggard.stream.job.source_positions import (
@@ -38,8 +38,8 @@ from laggard.stream.job.source_positions import (
     find_truncations,
     positions_to_go_on,
 )
+from laggard.stream.job.tick_clock import backfill_gaps, is_unwritten, place, reading_of, time_gaps
 from laggard.stream.job.ticks import batch_row, next_tick, topic_windows
-from laggard.stream.job.timeline import backfill_gaps, is_unwritten, place, reading_of, time_gaps
 from laggard.stream.tick.advance_stage import (
     ROWS_PER_SHARD,
     STATUS_TABLES,
@@ -155,7 +155,7 @@ class Batches:
         clock = Stopwatch()
         wal = files.read_text(f"{self._options.checkpoint.rstrip('/')}/offsets/{spark_batch_id}")
         offset = offset_in(wal)
-        snapshot = Spool(self._options.checkpoint).from_offset(offset)
+        snapshot = PollFiles(self._options.checkpoint).from_offset(offset)
         check_same_topic(self._identity.offsets_topic_id, snapshot.offsets_topic_id)
         tick, source_to, advanced = self._read(
             frame.sparkSession, batch_id, snapshot, positions_in(offset)

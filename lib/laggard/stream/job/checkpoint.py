@@ -12,7 +12,7 @@ import zlib
 
 from laggard import files
 from laggard.errors import DAMAGED, LaggardError
-from laggard.sources.spool import Spool
+from laggard.sources.poll_files import PollFiles
 
 REPAIR = "laggard doctor --repair"
 _VERSION = "v"
@@ -35,7 +35,7 @@ def check_checkpoint(checkpoint: str) -> None:
     planned = max(files.numbers(f"{folder}/offsets"), default=None)
     # it is run again, with its poll
     if planned is not None and planned not in files.numbers(f"{folder}/commits"):
-        Spool(folder).check(files.read_text(f"{folder}/offsets/{planned}"))
+        PollFiles(folder).check(files.read_text(f"{folder}/offsets/{planned}"))
 
 
 def _check_file(path: str, *, has_version: bool = True) -> None:

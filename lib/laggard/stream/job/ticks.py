@@ -14,7 +14,7 @@ from laggard.lag.tick import Tick
 from laggard.sources.offsets_topic import is_read, unanswered
 from laggard.sources.snapshot import Snapshot
 from laggard.stream.job.source_positions import truncated_partitions
-from laggard.stream.job.timeline import clock_column, closed_to, is_open, place
+from laggard.stream.job.tick_clock import clock_column, closed_to, is_open, place
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.published import BACKFILL, TICK
 from laggard.tables.schema.schemas import TOPIC_WINDOWS

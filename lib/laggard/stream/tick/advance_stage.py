@@ -40,8 +40,8 @@ from laggard.stream.tick.decoded import (
     polled_batch,
     read_batch,
 )
-from laggard.stream.tick.held import hold, recovery_events, unseen_ends
 from laggard.stream.tick.quarantine import Failed, Inputs, Quarantine, advance_apart, join
+from laggard.stream.tick.quarantined_rows import hold, recovery_events, unseen_ends
 from laggard.tables.arrow import to_arrow
 from laggard.tables.data_files import DataFile, check_rows, read_files, write_files
 from laggard.tables.readers import table_uri

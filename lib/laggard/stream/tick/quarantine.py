@@ -1,8 +1,8 @@
 """Quarantine: a group whose tick raises is set aside; other groups are published without it.
 
 The groups of a shard are advanced together. Where that raises they are halved until those that
-raise are alone. These keep their last rows as `stale` (`held.py`) and are tried again, apart from
-the others, at the next tick.
+raise are alone. These keep their last rows as `stale` (`quarantined_rows.py`) and are tried again,
+apart from the others, at the next tick.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyarrow.dataset import field
 
+from laggard.tables.odd_rows import holdable
 from laggard.tables.readers import open_table, read_known, table_uri
-from laggard.tables.sift import holdable
 
 # table -> column of group_history
 PLACES = {"generations": "generation_at", "group_members": "roster_at"}

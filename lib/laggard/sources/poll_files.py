@@ -17,7 +17,7 @@ MOST_BYTES = 1_000_000
 _NAME = re.compile(r"poll-(\d+)\.json")
 
 
-class Spool:
+class PollFiles:
     """The folder `<checkpoint>.laggard.polls`, on whatever file system the checkpoint is.
 
     A file is complete before Spark can write its name to the write-ahead log, and is kept as long

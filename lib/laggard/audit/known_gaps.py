@@ -19,7 +19,7 @@ Span = tuple[datetime, datetime]
 Row = Mapping[str, Any]
 
 
-class Excuses:
+class KnownGaps:
     """Gaps of `batches`, and the events of `group_events` that end or hold rows of a group.
 
     `since`: poll of the oldest row of `batches`; what was not watched before is not known.

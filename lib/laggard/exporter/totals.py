@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from laggard.diagnosis.signals.significance import measure
 from laggard.exporter.body.families import RECORD_BOUNDS, SECOND_BOUNDS
-from laggard.exporter.body.held import Held, count_before
+from laggard.exporter.body.sticky_series import Held, count_before
 from laggard.lag.arrays import as_double, where
 from laggard.lag.burrow import OK, VERDICTS
 from laggard.lag.status import KNOWN_STATUSES, STATUSES
