@@ -53,9 +53,8 @@ def run(config: Config) -> None:
             carry_out = carry_out_on(spark.sparkContext)
         outcomes = maintain(
             root,
-            Retention.from_config(config),
+            Retention.of(config.retention),
             now,
-            optimize=config.maintenance.optimize,
             carry_out=carry_out,
         )
     failed = [f"{each.table}: {each.error}" for each in outcomes if each.error]

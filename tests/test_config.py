@@ -15,7 +15,7 @@ from laggard.config.load import SPARK_FIXED
 from laggard.config.ranges import is_host_port, is_url
 from laggard.config.sections import SECTIONS, keys, value_of
 from laggard.config.sources import MAX_FILE_BYTES, line_of
-from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.errors import CONFIGURATION, LaggardError
 from laggard.stream.job.session import FIXED
 
@@ -23,8 +23,8 @@ UNITS = {  # by the last word of the key
     "seconds": "seconds",
     "hours": "hours",
     "days": "days",
-    "utc": "hour in UTC",
-    "batch": "records",
+    "minutes": "minutes",
+    "records": "records",
     "series": "series",
     "k": "partitions",
 }
@@ -126,15 +126,19 @@ def test_sparks_names_may_be_quoted_or_not() -> None:
 
 
 def test_thresholds_are_what_the_diagnosis_takes() -> None:
-    assert {each.name for each in fields(Parameters)} == {
-        key.removeprefix("diagnosis.") for key in keys() if key.startswith("diagnosis.")
-    } - {"mute_codes"}
-    loaded = load("[diagnosis]\nstorm_count = 7\nhot_ratio = 4\nmute_codes = ['STORM']\n").diagnosis
-    assert isinstance(loaded, Parameters)
-    assert (loaded.storm_count, loaded.hot_ratio, loaded.mute_codes) == (7, 4.0, ("STORM",))
-    assert asdict(replace(loaded, storm_count=5, hot_ratio=3.0)) == asdict(Parameters()) | {
-        "mute_codes": ("STORM",)
+    assert load().diagnosis.thresholds == Parameters()
+    loaded = load("[diagnosis]\nloss_page_hours = 7\nstall_min_seconds = 90\n").diagnosis
+    assert loaded.thresholds == replace(Parameters(), loss_page_hours=7.0, stall_min_seconds=90.0)
+
+
+def test_a_pace_divides_the_thresholds_in_seconds_and_no_others() -> None:
+    slow, fast = Parameters(), load("[diagnosis]\npace = 10\nstall_min_seconds = 90\n").diagnosis
+    expected = {
+        each.name: getattr(slow, each.name) / (10 if each.metadata["unit"] == "s" else 1)
+        for each in fields(Parameters)
     }
+    assert asdict(fast.thresholds) == expected | {"stall_min_seconds": 9.0}
+    assert load("[diagnosis]\npace = 10\n").policies.default == Policy(drain_target_seconds=90.0)
 
 
 @pytest.mark.parametrize("name", SPARK_FIXED)
@@ -187,31 +191,24 @@ def test_every_mistake_is_reported_at_once_in_the_order_of_places() -> None:
             "[cluster]\nbootstrap_servers = ['a']\n",
             'cluster.bootstrap_servers: expected list of host:port, got ["a"]',
         ),
-        ("[diagnosis]\ntrend_p = 1.5\n", "diagnosis.trend_p: expected more than 0 to 1, got 1.5"),
-        ("[diagnosis]\ntrend_p = 0\n", "diagnosis.trend_p: expected more than 0 to 1, got 0.0"),
-        ("[diagnosis]\nhot_ratio = -1\n", "diagnosis.hot_ratio: expected more than 0, got -1.0"),
         (
-            "[diagnosis]\nhot_ratio = inf\n",
-            "diagnosis.hot_ratio: expected more than 0, got Infinity",
-        ),
-        ("[diagnosis]\nhot_ratio = nan\n", "diagnosis.hot_ratio: expected more than 0, got NaN"),
-        ("[diagnosis]\nhot_ratio = '3'\n", 'diagnosis.hot_ratio: expected number, got string "3"'),
-        (
-            "[diagnosis]\nhot_ratio = true\n",
-            "diagnosis.hot_ratio: expected number, got boolean true",
-        ),
-        ("[diagnosis]\nstorm_count = 0\n", "diagnosis.storm_count: expected 1 or more, got 0"),
-        (
-            "[diagnosis]\nstorm_count = 2.5\n",
-            "diagnosis.storm_count: expected integer, got float 2.5",
+            "[diagnosis]\nloss_page_hours = -1\n",
+            "diagnosis.loss_page_hours: expected more than 0, got -1.0",
         ),
         (
-            "[diagnosis]\nslo_objective = 0.9\n",
-            "diagnosis.slo_objective: expected 0.94 to 0.9999, got 0.9",
+            "[diagnosis]\nloss_page_hours = inf\n",
+            "diagnosis.loss_page_hours: expected more than 0, got Infinity",
+        ),
+        ("[diagnosis]\npace = nan\n", "diagnosis.pace: expected more than 0, got NaN"),
+        ("[diagnosis]\npace = '3'\n", 'diagnosis.pace: expected number, got string "3"'),
+        ("[diagnosis]\npace = true\n", "diagnosis.pace: expected number, got boolean true"),
+        (
+            "[diagnosis]\nmin_group_lag_records = 0\n",
+            "diagnosis.min_group_lag_records: expected 1 or more, got 0",
         ),
         (
-            "[diagnosis]\nmute_codes = ['lag']\n",
-            'diagnosis.mute_codes: expected list of codes such as NO_RULE_MATCHED, got ["lag"]',
+            "[diagnosis]\nmin_group_lag_records = 2.5\n",
+            "diagnosis.min_group_lag_records: expected integer, got float 2.5",
         ),
         ('[logging]\nformat = "xml"\n', 'logging.format: expected json or text, got "xml"'),
     ],

@@ -501,7 +501,7 @@ PIPELINE = Dashboard(
             (
                 Panel("Time to read and render a batch", "series", "s",
                     ((now("exporter_refresh_seconds"), "{{cluster}} {{instance}}"),),
-                    "Near exporter.refresh_seconds, the exporter falls behind.", 8),
+                    "Near half a tick, the exporter falls behind.", 8),
                 Panel("Errors and skipped rows", "columns", "none",
                     ((happened(increase("exporter_refresh_errors_total")),
                     "{{cluster}} {{instance}} {{reason}}"),

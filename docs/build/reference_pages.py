@@ -16,10 +16,11 @@ from dataclasses import fields
 from pathlib import Path
 
 from laggard.answers.openapi import answer_schemas, openapi
+from laggard.config.sections import Diagnosis
 
 # imports all modules that declare thresholds
 from laggard.diagnosis.engine import evaluate_group  # noqa: F401
-from laggard.diagnosis.parameters import FIXED, Parameters
+from laggard.diagnosis.parameters import FIXED, Parameters, Policy
 from laggard.diagnosis.rules.registry import RULES, alert_of
 from laggard.diagnosis.rules.rule import Rule
 from laggard.exporter.body.families import FAMILIES, LEVELS, Family
@@ -174,14 +175,18 @@ def _sentence(text: str) -> str:
 
 
 def thresholds() -> str:
-    """Return all thresholds as CSV: those of `[diagnosis]` first, with their rules."""
+    """Return all thresholds as CSV: those of `Parameters` first, with their rules."""
     out = io.StringIO()
     rows = csv.writer(out, lineterminator="\n")
     rows.writerow(("threshold", "configurable", "value", "unit", "rules"))
+    configurable = {each.name for each in fields(Diagnosis)} | {
+        each.name for each in fields(Policy)
+    }
     for each in fields(Parameters):
         users = sorted({rule.code for rule in RULES if each.name in rule.thresholds})
         unit = each.metadata["unit"]
-        rows.writerow((each.name, "yes", f"{each.default:g}", unit, " ".join(users)))
+        is_set = "yes" if each.name in configurable else "no"
+        rows.writerow((each.name, is_set, f"{each.default:g}", unit, " ".join(users)))
     for name, threshold in sorted(FIXED.items()):
         rows.writerow((name, "no", f"{threshold.value:g}", threshold.unit, ""))
     return out.getvalue()

@@ -167,7 +167,7 @@ def _names(columns: Iterable[Column]) -> str:
 def _kept(table: Table) -> str:
     if table.overwritten:
         return "Overwritten each tick."
-    days = Retention.from_config(Config()).days(table.name)
+    days = Retention.of(Config().retention).days(table.name)
     return f"Appended by the date of `{table.time_column}`, kept for {days} days."
 
 

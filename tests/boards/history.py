@@ -162,8 +162,8 @@ def missing(found: Mapping[str, set[str]], cases: Collection[Case]) -> dict[str,
 def config_text(roots: Collection[SimulatedRoot]) -> str:
     """The exporter's configuration."""
     lines = [
-        "[exporter]", ("tables = "
-            f"{json.dumps([str(each.folder) for each in roots])}"), "refresh_seconds = 1",
+        "[job]", "tick_seconds = 2", "[exporter]", ("tables = "
+            f"{json.dumps([str(each.folder) for each in roots])}"),
         "max_age_seconds = 86400", "[logging]", 'format = "text"',
     ]  # fmt: skip
     for each in roots:

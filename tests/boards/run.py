@@ -20,12 +20,12 @@ from boards.workload import HEALTHY, REWOUND, WORKLOAD
 from laggard.demo.answers import HEALTHY_SECONDS
 from laggard.demo.broker import Broker
 from laggard.demo.children import Child, stop_children
-from laggard.demo.config_text import config_text, drill_thresholds
+from laggard.demo.config_text import DRILL_PACE, config_text
 from patience import patient
 
 TESTS = Path(__file__).parents[1]
 HOT = "fraud"  # its pages are the pictures
-START_SECONDS, CALM_SECONDS, DRILL_SECONDS, END_SECONDS = 60, 120, 170, 40
+START_SECONDS, CALM_SECONDS, DRILL_SECONDS, END_SECONDS = 60, 120, 240, 40
 CAUGHT_UP_RECORDS = 2000  # of all groups, as two exporters show them
 Children = dict[str, Child]
 Look = Callable[[Prometheus, float, float], None]
@@ -124,12 +124,12 @@ def everything(folder: Path) -> Iterator[tuple[Prometheus, Children]]:
         broker = stack.enter_context(Broker(folder / "kafka", properties=properties))
         config = folder / "laggard.toml"
         text = config_text(folder, broker.bootstrap_servers, WORKLOAD, SLOWER)
-        text = text.replace("[exporter]\n", f"[exporter]\nmax_age_seconds = {30 * SLOWER}\n")
-        storm = drill_thresholds(SLOWER)["storm_seconds"]
         # rebalances less than 10 s apart are one, at any pace: five of them do not fit into a
         # minute
-        text = text.replace(f"storm_seconds = {storm}\n", f"storm_seconds = {2 * storm}\n")
-        config.write_text(text + MORE, encoding="utf-8")
+        pace = DRILL_PACE / SLOWER
+        text = text.replace(f"pace = {pace}\n", f"pace = {pace / 2}\n")
+        text += f"{MORE}[exporter]\nmax_age_seconds = {30 * SLOWER}\n"
+        config.write_text(text, encoding="utf-8")
         # of the children
         os.environ["PYTHONPATH"] = os.pathsep.join(str(path) for path in (TESTS, TESTS / "wire"))
         children = Children()

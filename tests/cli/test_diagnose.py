@@ -18,6 +18,7 @@ from cli.declared import data_of
 from cli.evaluated_run import MINUTE, batch_of, evaluate, hot, record
 from diagnosis.fluid import NOON, Fluid, Row
 from laggard.cli.main import main
+from laggard.config import sections
 from laggard.errors import NOT_FOUND, OK, REFUSED, USAGE
 from laggard.stream.evaluation import replay as replaying
 from laggard.stream.evaluation.replay import memory_before, replay
@@ -33,8 +34,9 @@ OPTIONS = replace(
 
 
 @pytest.fixture(autouse=True)
-def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _empty_folder_and_short_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sections, "_THRESHOLDS", OPTIONS.parameters)
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +85,7 @@ def time_of(window: int) -> str:
 
 def diagnose(root: Path, *words: str, first: int = MIDDLE, last: int = LAST) -> int:
     span = ["--from", time_of(first), "--to", time_of(last + 1)]
-    keys = {"job.tables": root, "cluster.name": "prod"} | {
-        f"diagnosis.{name}": value for name, value in SHORT.items()
-    }
+    keys = {"job.tables": root, "cluster.name": "prod"}
     sets = [word for key, value in keys.items() for word in ("--set", f"{key}={value}")]
     return main(["diagnose", *span, *sets, *words])
 
@@ -159,14 +159,15 @@ def test_a_range_begins_with_the_stored_state_and_gives_the_stored_findings(
     assert numbers(data(evaluated, capsys)["findings"]) == numbers(rows)
 
 
-def test_another_threshold_closes_findings_earlier(
+def test_another_threshold_gives_other_findings(
     evaluated: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = data(evaluated, capsys)["findings"]
-    found = data(evaluated, capsys, "--set", "diagnosis.close_after=2")["findings"]
-    early = {row["finding_id"]: row["at"] for row in found if row["event"] == "closed"}
-    late = {row["finding_id"]: row["at"] for row in rows if row["event"] == "closed"}
-    assert any(early[name] < late[name] for name in early.keys() & late.keys())
+    def stalls(*words: str) -> int:
+        rows = data(evaluated, capsys, *words, first=FIRST)["findings"]
+        return sum(row["code"] == "PARTITION_STALLED" for row in rows)
+
+    assert stalls()
+    assert not stalls("--set", "diagnosis.stall_min_seconds=3600")
 
 
 def test_without_an_evaluated_window_before_it_begins_with_nothing_and_says_so(

@@ -18,8 +18,6 @@ from laggard.cli.main import OWN_CONFIG, main
 from laggard.cli.parser import VERBS, chosen_verb
 from laggard.config import Config
 from laggard.errors import DENIED, INTERNAL, INTERRUPTED, OK, USAGE, LaggardError
-from laggard.exporter import run as exporter_run
-from laggard.exporter.options import ExporterOptions
 
 Run = Callable[[argparse.Namespace, Config], int]
 
@@ -336,16 +334,3 @@ def test_what_py4j_writes_past_its_own_logger_is_left_out(
     logging.getLogger("laggard.job").error("ours")
     assert "Exception while sending" not in (said := capsys.readouterr().err)
     assert "ours" in said
-
-
-def test_the_limits_of_connections_are_those_of_the_configuration(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    seen: list[ExporterOptions] = []
-    monkeypatch.setattr(exporter_run, "run_exporter", lambda options: seen.append(options) or OK)
-    limits = {"max_connections": 7, "header_seconds": 2, "response_seconds": 9}
-    words = [
-        word for name, value in limits.items() for word in ("--set", f"exporter.{name}={value}")
-    ]
-    assert main(["export", *words]) == OK
-    assert {name: getattr(seen[0], name) for name in limits} == limits

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import bcrypt
@@ -17,7 +16,6 @@ from laggard.answers.answering import Answering
 from laggard.cli.asking import client
 from laggard.cli.main import main
 from laggard.cli.rebalance_table import lines_of
-from laggard.diagnosis.parameters import Parameters
 from laggard.errors import CONFIGURATION, DENIED, NOT_FOUND, OK, TEMPORARY, UNREACHABLE, USAGE
 from laggard.exporter import api as api_module
 from laggard.exporter.web.access import WebFile
@@ -136,31 +134,6 @@ def test_a_limit_beyond_what_an_exporter_answers_is_lowered_and_said(
     assert main([*words, "--limit", "5000"]) == OK
     found, said = capsys.readouterr()
     assert (found, "1,000 rebalances at most" in said) == (whole, True)
-
-
-def test_a_reason_is_claimed_by_the_probability_that_is_configured(
-    root: Path, exporter: Exporter, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The best reason has 0.5, which is claimed only below the default of 0.7."""
-    low = replace(Parameters(), cause_posterior=0.45)
-    assert (
-        main(
-            [
-                "explain",
-                "checkout",
-                "--set",
-                f"job.tables={root}",
-                "--set",
-                "diagnosis.cause_posterior=0.45",
-            ]
-        )
-        == OK
-    )
-    expected = capsys.readouterr().out
-    assert "Why it left: most likely a poll that came too late" in expected
-    with serving_api(exporter, answers=Answering(60, low.of_rebalances())) as asker:
-        assert main(["explain", "checkout", "--url", f"http://127.0.0.1:{asker.port}"]) == OK
-    assert capsys.readouterr().out == expected
 
 
 @pytest.mark.parametrize(

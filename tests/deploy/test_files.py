@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 
 from laggard import __version__
 from laggard.config.sections import Config, keys
+from laggard.stream.job.query import STOP_SECONDS
 
 ROOT = Path(__file__).parent.parent.parent
 DOCKER = ROOT / "docker"
@@ -143,7 +144,7 @@ def test_ports_and_places_are_those_of_the_code(compose: Any) -> None:
         "CHECKPOINT=/var/lib/laggard/state/checkpoint",
     ):
         assert name in text
-    assert int(job["stop_grace_period"].rstrip("s")) > Config().job.stop_seconds
+    assert int(job["stop_grace_period"].rstrip("s")) > STOP_SECONDS
 
 
 def test_files_that_compose_mounts_are_here_and_rules_and_dashboards_are_mounted_once_they_are(

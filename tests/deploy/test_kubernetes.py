@@ -19,6 +19,7 @@ from laggard import __version__
 from laggard.config import load_config
 from laggard.config.sections import Config
 from laggard.exporter.body.families import FAMILIES
+from laggard.stream.job.query import STOP_SECONDS
 
 ROOT = Path(__file__).parent.parent.parent
 K8S = ROOT / "docker" / "k8s"
@@ -141,9 +142,7 @@ def test_a_pod_has_no_rights_it_does_not_need(name: str) -> None:
 def test_there_is_one_job_and_its_end_has_time() -> None:
     job = by_name(base())["Deployment", "laggard-job"]["spec"]
     assert (job["replicas"], job["strategy"]) == (1, {"type": "Recreate"})
-    assert (
-        job["template"]["spec"]["terminationGracePeriodSeconds"] >= Config().job.stop_seconds + 10
-    )
+    assert job["template"]["spec"]["terminationGracePeriodSeconds"] >= STOP_SECONDS + 10
 
 
 def test_the_jobs_probes_are_its_own_command() -> None:

@@ -35,7 +35,7 @@ from laggard.tables.published import Batch, newest_batch
 from laggard.tables.readers import TableMissing, open_table, read_table
 from patience import patient
 
-TICK, WINDOW, MAX_AGE, METADATA = 2, 10, 20, 2
+TICK, WINDOW, MAX_AGE = 2, 10, 20
 START_LIMIT, STOP_LIMIT = 150, 20
 POLL_MS = 5000
 LOG_SETTINGS = f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
@@ -82,8 +82,6 @@ class Place:
         lines = [
             "[cluster]",
             f"bootstrap_servers = {json.dumps(self.bootstrap_servers.split(','))}",
-            f"metadata_seconds = {METADATA}",
-            "state_poll_seconds = 2",
             *(f'{name} = "{value}"' for name, value in self.cluster.items()),
             "[job]",
             f'tables = "{self.tables}"',
@@ -95,7 +93,6 @@ class Place:
             # the job lives for a minute: half of its processor time would go into compiling
             f'"spark.driver.extraJavaOptions" = "{QUICK_JVM}"',
             "[exporter]",
-            "refresh_seconds = 1",
             f"max_age_seconds = {MAX_AGE}",
             "[logging]",
             'format = "text"',

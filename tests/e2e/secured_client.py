@@ -89,7 +89,6 @@ class Client:
         self.values = {
             **{f"cluster.{name}": json.dumps(value) for name, value in self.settings.items()},
             "cluster.bootstrap_servers": json.dumps([self.settings["bootstrap_servers"]]),
-            "cluster.metadata_seconds": "1",
             "job.tables": json.dumps(str(self.folder / "tables")),
             "job.checkpoint": json.dumps(str(self.folder / "checkpoint")),
             "job.master": '"local[1]"',

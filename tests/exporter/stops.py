@@ -64,7 +64,7 @@ class Stop:
 
 def start_exporter(root: Path) -> subprocess.Popen[str]:
     """`laggard export` on a free port, with a process group of its own."""
-    words = ["--set", f"job.tables={root}", "--set", "exporter.refresh_seconds=1"]
+    words = ["--set", f"job.tables={root}", "--set", "job.tick_seconds=2"]
     return subprocess.Popen(
         [sys.executable, "-m", "laggard", *words, "export", "--listen", "127.0.0.1:0"],
         env={**os.environ, "PYTHONPATH": str(REPOSITORY / "lib")},

@@ -14,13 +14,10 @@ import pytest
 import encoder
 from exporter.harness import Clock, Exporter, names
 from laggard.config.sections import TOOLS
-from laggard.errors import CONFIGURATION, LaggardError
 from laggard.exporter.body.compat_families import COMPAT, KMINION_ASSIGNED, KMINION_TOPIC_MEMBERS
 from laggard.exporter.body.render import OPENMETRICS, TEXT
 from laggard.exporter.collectors.compat import CompatCollector, count_least
-from laggard.exporter.collectors.own import SelfStats
-from laggard.exporter.options import ExporterOptions, Selection
-from laggard.exporter.publish import Publisher
+from laggard.exporter.options import Selection
 from laggard.exporter.snapshot import load_snapshot
 from laggard.tables.published import newest_batch
 from stream.simulation import commit, end, generation
@@ -161,33 +158,6 @@ def test_a_group_that_only_commits_is_a_simple_consumer(tmp_path: Path) -> None:
     assert {each["group"]: each["is_simple_consumer"] for each in shown} == {
         str(k): each for k, each in types.items()
     }
-
-
-def test_the_label_cluster_is_left_out_of_names_that_do_not_have_it(
-    tmp_path: Path, found: Samples
-) -> None:
-    write_tables(tmp_path)
-    exporter = Exporter(
-        tmp_path, partition_top_k=0, selection=Selection(compat=TOOLS, compat_cluster_label=False)
-    )
-    exporter.refresh()
-    bare = exporter.samples()
-    assert (
-        value(bare, "kafka_consumergroup_lag", consumergroup="whole", topic="t", partition=1) == 100
-    )
-    assert value(bare, "kminion_kafka_consumer_group_members", group_id="whole") == 2
-    assert (
-        value(bare, "burrow_kafka_consumer_lag_total", cluster="prod", consumer_group="whole")
-        == 110
-    )
-    assert len(bare) == len(found)  # no two have become one
-    selection = Selection(compat=("kminion",), compat_cluster_label=False)
-    with pytest.raises(LaggardError, match="same labels") as raised:
-        Publisher(
-            ExporterOptions((str(tmp_path), str(tmp_path / "other")), selection=selection),
-            SelfStats(),
-        )
-    assert raised.value.exit_code == CONFIGURATION
 
 
 def test_kminion(found: Samples) -> None:

@@ -34,9 +34,7 @@ def test_every_series_is_counted_once() -> None:
     ("selection", "more"),
     [
         (Selection(partition_top_k=12), 4 * 2 * 5 + 2 * 2 * 2),
-        (Selection(partition_always=("a",)), 2 * 2 * 5 + 2 * 2 * 2),
         (Selection(distributions=("b",)), -2 * 24),
-        (Selection(experimental=False), -2 - 2 * 4),
         (Selection(compat=("burrow", "kminion")), 48 * 4),
     ],
 )

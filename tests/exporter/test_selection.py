@@ -1,6 +1,4 @@
-"""What `[metrics]` and policies choose: partitions, distributions, experimental families, the
-owner.
-"""
+"""What `[metrics]` and policies choose: partitions and distributions."""
 
 from __future__ import annotations
 
@@ -9,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from exporter.harness import Exporter, names, series
+from exporter.harness import Exporter
 from laggard.answers.groups import worst_partitions
 from laggard.diagnosis.parameters import Policy
-from laggard.exporter.body.families import EXPERIMENTAL, FAMILIES
 from laggard.exporter.options import Selection
 from tables.fixtures import NOW, group_row, partition_row, window_row, write_batch, write_evaluated
 
@@ -39,8 +36,6 @@ def shown(exporter: Exporter, name: str) -> dict[str, int]:
 def test_all_partitions_of_chosen_groups_have_series(root: Path) -> None:
     lag = "laggard_partition_lag_records"
     assert shown(Exporter(root, partition_top_k=1), lag) == {"a": 1, "b": 1}
-    always = Exporter(root, partition_top_k=1, selection=Selection(partition_always=("b*",)))
-    assert shown(always, lag) == {"a": 1, "b": 5}
     policies = {"a": Policy(export_partitions="all")}
     assert shown(Exporter(root, partition_top_k=1, policies=policies), lag) == {"a": 5, "b": 1}
 
@@ -48,8 +43,7 @@ def test_all_partitions_of_chosen_groups_have_series(root: Path) -> None:
 def test_no_partition_of_a_group_has_series_where_its_policy_says_none(root: Path) -> None:
     exporter = Exporter(
         root,
-        policies={"a": Policy(export_partitions="none")},
-        selection=Selection(partition_always=("*",)),
+        policies={"a": Policy(export_partitions="none"), "b": Policy(export_partitions="all")},
     )
     assert shown(exporter, "laggard_partition_lag_records") == {"b": 5}
     assert shown(exporter, "laggard_group_lag_records") == {"a": 1, "b": 1}
@@ -98,35 +92,3 @@ def test_only_chosen_groups_have_distributions(
     root: Path, globs: tuple[str, ...], expected: dict[str, int]
 ) -> None:
     assert shown(Exporter(root, selection=Selection(distributions=globs)), DISTRIBUTION) == expected
-
-
-def test_experimental_families_can_be_hidden(root: Path) -> None:
-    experimental = {family.name for family in FAMILIES if family.help.startswith(EXPERIMENTAL)}
-    assert experimental == {
-        "laggard_group_drain_at_capacity_seconds", "laggard_group_slo_breach_seconds",
-        "laggard_group_ping_pong_ratio",
-    }  # fmt: skip
-    exporter = Exporter(root)
-    exporter.refresh()
-    assert experimental & names(exporter.samples()) == experimental - {
-        "laggard_group_slo_breach_seconds"
-    }
-    exporter = Exporter(root, selection=Selection(experimental=False))
-    exporter.refresh()
-    assert experimental.isdisjoint(names(exporter.samples()))
-
-
-def test_partition_lag_has_the_owner_where_that_is_asked(root: Path) -> None:
-    exporter = Exporter(
-        root, policies={"a": Policy(owner="ann")}, selection=Selection(owner_label=True)
-    )
-    exporter.refresh()
-    found = exporter.samples()
-    assert (
-        found[series("partition_lag_records", group="a", topic="t", partition=0, owner="ann")]
-        == 100
-    )
-    assert (
-        found[series("partition_lag_records", group="b", topic="t", partition=0, owner="")] == 100
-    )
-    assert found[series("partition_time_lag_seconds", group="a", topic="t", partition=0)] == 10

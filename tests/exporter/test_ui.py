@@ -13,7 +13,7 @@ from laggard.exporter.published import Published
 from laggard.exporter.ui.files import UI, UI_ANSWERS, ui_files
 from laggard.exporter.web.access import Web
 
-HERE = {"answers": lambda _: Answer(b"{}"), "ui": True}
+HERE = {"answers": lambda _: Answer(b"{}")}
 
 
 @pytest.fixture(scope="module")
@@ -71,15 +71,12 @@ def test_the_page_weighs_little() -> None:
     assert sum(len(file.plain) for file in ui_files().values()) <= 150_000
 
 
-@pytest.mark.parametrize("missing", [{"ui": False}, {"answers": None}])
-def test_without_api_or_key_there_is_no_page(
-    published: Published, missing: dict[str, object]
-) -> None:
-    with serving(published, **(HERE | missing)) as (port, stats):
+def test_without_the_api_there_is_no_page(published: Published) -> None:
+    with serving(published) as (port, stats):
         assert ask(port, UI)[0].status == 404
         landing = ask(port, "/")[1]
         assert b"ui" not in landing
-        assert (b"api" in landing) == (missing == {"ui": False})
+        assert b"api" not in landing
         assert not any(path == UI for path, _ in stats.requests)
 
 

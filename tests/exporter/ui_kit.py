@@ -34,7 +34,7 @@ def showing(
     """A tab on the exporter; whatever the test does in it, nothing leaves the origin."""
     with (
         pytest.MonkeyPatch.context() as patch,
-        serving_api(exporter, clock, ui=True) as asker,
+        serving_api(exporter, clock) as asker,
         tab(browser, asker.port, **look) as seen,
     ):
         patch.setattr(api, "ANSWER_SECONDS", LIMIT_SECONDS)  # a busy machine may answer late

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from laggard.diagnosis.parameters import Parameters
+from laggard.config import load_config
 from laggard.diagnosis.rules.registry import ALERT_CODES, BY_CODE, alert_of, runbook_of
 from laggard.diagnosis.rules.rule import CAUSE, META, SYMPTOM
+from laggard.errors import LaggardError
 from laggard.exporter.body.families import FAMILIES, LEVELS
 from laggard.exporter.evaluated import SEVERITIES
 from laggard.lag.status import STATUSES
@@ -86,12 +86,13 @@ def test_an_unknown_metric_is_found() -> None:
         labels_of("laggard_no_such_metric_total")
 
 
-def test_no_objective_is_accepted_under_which_the_fast_burn_cannot_fire() -> None:
+def test_no_objective_is_accepted_under_which_the_fast_burn_cannot_fire(tmp_path: Path) -> None:
     """A burn is at most 1 / (1 - objective)."""
-    (holds,) = (
-        each.metadata["holds"] for each in fields(Parameters) if each.name == "slo_objective"
-    )
-    assert not holds(1 - 1 / alert_table.FAST_BURN)
+    file = tmp_path / "laggard.toml"
+    objective = 1 - 1 / alert_table.FAST_BURN
+    file.write_text(f'[[policy]]\nmatch = "*"\nslo_objective = {objective}\n')
+    with pytest.raises(LaggardError, match="slo_objective: expected"):
+        load_config(str(file), (), {})
 
 
 @pytest.mark.parametrize(

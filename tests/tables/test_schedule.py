@@ -221,7 +221,6 @@ def test_it_does_not_outlive_a_job_that_is_killed() -> None:
         "retention": asdict(RETENTION),
         "now": str(NOW),
         "names": [],
-        "optimize": True,
     }
     # the pipe ends as when the job dies
     child.communicate(json.dumps(request).encode() + b"\n", timeout=LIMIT_SECONDS)

@@ -101,7 +101,7 @@ def _replayed(
     from laggard.stream.evaluation.replay import memory_before, replay
 
     root, seconds = config.job.tables, config.job.window_seconds
-    options = Options(config.cluster.name, seconds, config.diagnosis, config.policies.of)
+    options = Options(config.cluster.name, seconds, config.diagnosis.thresholds, config.policies.of)
     remembered = memory_before(root, begin_ms)
     total = (end_ms - begin_ms) // (1000 * seconds) + 1
     replayed = replay(root, begin_ms, end_ms, remembered, options)

@@ -69,7 +69,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
         with waiting(is_quiet=args.quiet):
             asked = Asked(
                 args.group,
-                config.diagnosis.of_rebalances(),
+                config.diagnosis.thresholds.of_rebalances(),
                 args.limit,
                 args.topic,
                 args.at,

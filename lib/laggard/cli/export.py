@@ -76,7 +76,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
     if config.exporter.api and not args.print:
         from laggard.answers.answering import Answering
 
-        answers = Answering(config.job.window_seconds, config.diagnosis.of_rebalances())
+        answers = Answering(config.job.window_seconds, config.diagnosis.thresholds.of_rebalances())
     tables = tuple(args.tables or config.exporter.tables) or (config.job.tables,)
     options = ExporterOptions(
         tables=tables,
@@ -89,16 +89,11 @@ def run(args: argparse.Namespace, config: Config) -> int:
         ),
         listen=listen,
         web_config_file=web_config_file,
-        refresh_seconds=config.exporter.refresh_seconds,
         max_age_seconds=config.exporter.max_age_seconds,
-        max_connections=config.exporter.max_connections,
-        header_seconds=config.exporter.header_seconds,
-        response_seconds=config.exporter.response_seconds,
         max_series=config.metrics.max_series,
         selection=Selection.of(config.metrics),
         answers=answers,
         cors_origins=config.exporter.cors_origins,
-        ui=config.exporter.ui,
         runbook_base=config.exporter.runbook_base,
         once=args.print,
     )

@@ -66,7 +66,9 @@ def load_config(path: str | None, sets: Sequence[str], environ: Mapping[str, str
     problems += [*_across(config, winners), *_only_for_s3(config, winners), *wrong]
     if problems:
         raise refused([text for _, text in sorted(problems)])
-    return dataclasses.replace(config, policies=Policies(rules, _default_policy(config)))
+    target = config.diagnosis.thresholds.drain_target_seconds
+    policies = Policies(rules, Policy(drain_target_seconds=target))
+    return dataclasses.replace(config, policies=policies)
 
 
 def _policy_rules(
@@ -90,13 +92,6 @@ def _policy_rules(
             ((POLICY_FILE, len(problems)), text) for _, text in sorted(others + found.problems)
         ]
     return tuple(rules), problems
-
-
-def _default_policy(config: Config) -> Policy:
-    """Take keys of `[diagnosis]` with the name of a policy key for groups without a rule."""
-    names = {each.name for each in dataclasses.fields(config.diagnosis)}
-    shared = [each.name for each in dataclasses.fields(Policy) if each.name in names]
-    return Policy(**{name: getattr(config.diagnosis, name) for name in shared})
 
 
 def _checked(given: Given) -> Any:

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from laggard.config.sources import TomlFile, unquoted
 from laggard.config.values import CODES, is_code, shown, suggestion, typed
-from laggard.diagnosis.parameters import Parameters, Policy
+from laggard.diagnosis.parameters import Policy
 from laggard.names import matches
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -30,20 +30,18 @@ _DEFAULTS = {
 }
 _DEFAULTS |= {"mute_codes": (), "match": "", "cluster": "*"}
 _NUMBER: _Range = ("0 or more", lambda value: 0 <= value < inf)
+_ABOVE_0: _Range = ("more than 0", lambda value: 0 < value < inf)
 _RANGES: dict[str, _Range] = {
-    **{
-        each.name: (each.metadata["accepts"], each.metadata["holds"])  # the same key of [diagnosis]
-        for each in fields(Parameters)
-        if each.name in _DEFAULTS
-    },
-    "idle_seconds": ("more than 0", lambda value: 0 < value < inf),
+    "slo_objective": ("0.94 to 0.9999", lambda value: 0.94 <= value <= 0.9999),  # a burn of 14.4
+    "drain_target_seconds": _ABOVE_0,
+    "idle_seconds": _ABOVE_0,
     "isolation": (" or ".join(ISOLATIONS), ISOLATIONS.__contains__),
     "export_partitions": (", ".join(EXPORTED), EXPORTED.__contains__),
     "mute_codes": (CODES, lambda value: all(map(is_code, value))),
     "match": ("not empty", bool),
     "cluster": ("not empty", bool),
 }
-_PLANNED = ("start", "end", "weekly", "timezone", "reason")
+_PLANNED = ("start", "end", "weekly", "timezone")
 _WEEKLY = re.compile(rf"({'|'.join(DAYS)}) (\d\d:\d\d)-(\d\d:\d\d)")
 
 
@@ -53,7 +51,6 @@ class Once:
 
     start: datetime
     end: datetime
-    reason: str = ""
 
     def covers(self, at: datetime) -> bool:
         return self.start <= at < self.end
@@ -70,7 +67,6 @@ class Weekly:
     start: time
     end: time
     timezone: str = "UTC"
-    reason: str = ""
 
     def covers(self, at: datetime) -> bool:
         local = at.astimezone(ZoneInfo(self.timezone))
@@ -229,17 +225,16 @@ def _checked(key: str, value: Any) -> Any:
 def _planned(entry: Mapping[str, Any]) -> Planned:
     if unknown := [key for key in entry if key not in _PLANNED]:
         raise ValueError(f"unknown key {unknown[0]}{suggestion(unknown[0], _PLANNED)}")
-    reason = typed(entry.get("reason", ""), "")
     if "weekly" in entry:
         if "start" in entry or "end" in entry:
             raise ValueError("expected either weekly, or start and end")
-        return _weekly(typed(entry["weekly"], ""), typed(entry.get("timezone", "UTC"), ""), reason)
+        return _weekly(typed(entry["weekly"], ""), typed(entry.get("timezone", "UTC"), ""))
     if "timezone" in entry:
         raise ValueError("timezone belongs to weekly; start and end have an offset of their own")
     start, end = _moment(entry, "start"), _moment(entry, "end")
     if end <= start:
         raise ValueError(f"ends at {end}, which is not after its start at {start}")
-    return Once(start, end, reason)
+    return Once(start, end)
 
 
 def _moment(entry: Mapping[str, Any], name: str) -> datetime:
@@ -252,7 +247,7 @@ def _moment(entry: Mapping[str, Any], name: str) -> datetime:
     return found
 
 
-def _weekly(text: str, timezone: str, reason: str) -> Weekly:
+def _weekly(text: str, timezone: str) -> Weekly:
     found = _WEEKLY.fullmatch(text)
     try:
         if found is None:
@@ -269,7 +264,7 @@ def _weekly(text: str, timezone: str, reason: str) -> Weekly:
         raise ValueError(
             f"expected timezone such as Europe/Berlin, got {shown(timezone)}"
         ) from None
-    return Weekly(DAYS.index(found[1]), start, end, timezone, reason)
+    return Weekly(DAYS.index(found[1]), start, end, timezone)
 
 
 def _lines(text: str) -> Iterator[tuple[tuple[int, str], int]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import Field, dataclass, field, fields, is_dataclass
+from dataclasses import Field, asdict, dataclass, field, fields, is_dataclass, replace
+from math import inf
 from typing import Any
 
 from laggard.config.policy import Policies
@@ -21,7 +22,6 @@ from laggard.config.ranges import (
     switch,
 )
 from laggard.config.security import Security
-from laggard.config.values import CODES, is_code
 from laggard.diagnosis.parameters import Parameters
 from laggard.errors import CONFIGURATION, LaggardError
 from laggard.storage import Settings
@@ -47,9 +47,6 @@ class Cluster:
     topics: tuple[str, ...] = globs("*")
     topics_ignore: tuple[str, ...] = ignored("__*")
     request_timeout_seconds: int = between(1, 300, 10)
-    metadata_seconds: int = between(1, 3600, 60)
-    state_poll_seconds: int = between(0, 3600, 10)
-    reconcile_hours: int = between(0, 168, 6)
     security: Security = field(default_factory=Security)
 
     @property
@@ -68,9 +65,6 @@ class Job:
     tick_seconds: int = between(1, 300, 10)
     window_seconds: int = between(1, 3600, 60)
     max_group_partitions: int = between(1000, 100_000_000, 2_000_000)
-    max_records_per_batch: int = between(1000, 100_000_000, 500_000)
-    stop_seconds: int = between(1, 600, 20)
-    stuck_seconds: int = between(60, 86_400, 900)
     heartbeat_file: str = key("", "path, or empty for none", lambda _: True)
     spark: Mapping[str, str] = key({}, "table of Spark settings", lambda _: True)
 
@@ -93,9 +87,6 @@ class Retention:
 
     windows_days: int = between(1, 3650, 30)
     history_days: int = between(1, 3650, 730)
-    dead_letters_days: int = between(1, 3650, 14)
-    batches_days: int = between(1, 3650, 90)
-    status_files_hours: int = between(1, 168, 1)
 
 
 @dataclass(frozen=True)
@@ -103,16 +94,35 @@ class Maintenance:
     """The daily care of the tables, done by the job beside its ticks."""
 
     enabled: bool = switch(default=True)
-    hour_utc: int = between(0, 23, 3)
-    optimize: bool = switch(default=True)
-    vacuum_hours: int = between(1, 8760, 168)
+
+
+_THRESHOLDS = Parameters()
+
+
+def _threshold(name: str) -> Any:
+    """Declare a key for a threshold of the diagnosis, with its default."""
+    default = getattr(_THRESHOLDS, name)
+    accepts = "1 or more" if type(default) is int else "more than 0"
+    return key(default, accepts, lambda value: 0 < value < inf)
 
 
 @dataclass(frozen=True)
-class Diagnosis(Parameters):
-    """Every threshold of the diagnosis, declared there, and which findings are not reported."""
+class Diagnosis:
+    """The thresholds that users set, and the pace at which drills run."""
 
-    mute_codes: tuple[str, ...] = key((), CODES, lambda value: all(map(is_code, value)))
+    min_group_lag_records: int = _threshold("min_group_lag_records")
+    min_group_time_lag_seconds: float = _threshold("min_group_time_lag_seconds")
+    stall_min_seconds: float = _threshold("stall_min_seconds")
+    loss_page_hours: float = _threshold("loss_page_hours")
+    offsets_retention_minutes: float = _threshold("offsets_retention_minutes")
+    pace: float = key(1.0, "more than 0", lambda value: 0 < value < inf)
+
+    @property
+    def thresholds(self) -> Parameters:
+        """Return all thresholds of the diagnosis, those in seconds divided by the pace."""
+        values = asdict(self)
+        pace = values.pop("pace")
+        return replace(_THRESHOLDS, **values).at_pace(pace)
 
 
 @dataclass(frozen=True)
@@ -122,13 +132,8 @@ class Exporter:
     listen: str = key("127.0.0.1:8917", "host:port", is_host_port)
     tables: tuple[str, ...] = key((), "list of paths, empty for job.tables alone", all)
     web_config_file: str = key("", "path, or empty for none", lambda _: True)
-    refresh_seconds: int = between(1, 300, 5)
     max_age_seconds: int = between(0, 86_400, 0)
-    max_connections: int = between(1, 65_536, 1024)
-    header_seconds: int = between(1, 60, 5)
-    response_seconds: int = between(1, 600, 30)
     api: bool = switch(default=True)
-    ui: bool = switch(default=True)
     runbook_base: str = key(
         "", "URL that ends with /, may be empty", lambda each: not each or is_folder_url(each)
     )
@@ -145,14 +150,10 @@ class Metrics:
 
     max_series: int = between(1000, 500_000, 100_000)
     partition_top_k: int = between(0, 1000, 10)
-    partition_always: tuple[str, ...] = ignored()
     distributions: tuple[str, ...] = ignored("*")
-    experimental: bool = switch(default=True)
-    owner_label: bool = switch(default=False)
     compat: tuple[str, ...] = key(
         (), f"list of {', '.join(TOOLS)}", lambda value: set(value) <= set(TOOLS)
     )
-    compat_cluster_label: bool = switch(default=True)
     compat_member_labels: bool = switch(default=False)
 
 

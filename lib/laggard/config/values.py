@@ -55,6 +55,6 @@ def suggestion(key: str, known: Collection[str]) -> str:
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.85)
     near = near or [
         by_name[name]
-        for name in difflib.get_close_matches(key.rpartition(".")[2], by_name, n=1, cutoff=0.7)
+        for name in difflib.get_close_matches(key.rpartition(".")[2], by_name, n=1, cutoff=0.85)
     ]
     return f" (did you mean {near[0]}?)" if near else ""

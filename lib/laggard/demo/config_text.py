@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
 from laggard.conf import conf_file
 from laggard.demo.scenarios import EVERYDAY, Scenario
-from laggard.diagnosis.parameters import Parameters
 
 # short, so that something is to be seen at once
 TIMINGS = {"tick_seconds": 3, "window_seconds": 15}
@@ -31,8 +29,6 @@ def config_text(
         "cluster": {
             "name": "demo",
             "bootstrap_servers": bootstrap.split(","),
-            "metadata_seconds": 5,
-            "state_poll_seconds": 3,
         },
         "job": {
             "tables": str(folder / "tables"),
@@ -50,11 +46,10 @@ def config_text(
                 "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             },
         },
-        "exporter": {"refresh_seconds": 2},
         "logging": {"format": "text"},
     }
     if scenario.group:
-        sections["diagnosis"] = drill_thresholds(slower)
+        sections["diagnosis"] = {"pace": DRILL_PACE / slower}
     text = "\n".join(
         f"[{name}]\n" + "".join(f"{key} = {toml_value(value)}\n" for key, value in section.items())
         for name, section in sections.items()
@@ -62,15 +57,6 @@ def config_text(
     if scenario.scales_to_zero:
         text += f"\n[[policy]]\nmatch = {toml_value(scenario.group)}\nscale_to_zero = true\n"
     return text
-
-
-def drill_thresholds(slower: int = 1) -> dict[str, float]:
-    """Return every threshold that is a time, scaled to the pace of a drill.
-
-    Thresholds that count windows stay unchanged.
-    """
-    times = (each.name for each in dataclasses.fields(Parameters) if each.metadata["unit"] == "s")
-    return {name: getattr(Parameters(), name) * slower / DRILL_PACE for name in times}
 
 
 def toml_value(value: Any) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from hashlib import sha256
-from math import inf
 from typing import Any, TypeVar
 
 from laggard.rebalance.parameters import DEFAULTS, RebalanceParameters
@@ -35,34 +33,14 @@ def fixed(name: str, value: Number, unit: str) -> Number:
     return value
 
 
-def _of(default: float, unit: str, *, low: float = 0, high: float = inf) -> Any:
-    """Declare a threshold with its unit and its range.
-
-    Errors and conf/reference.toml print them in this form.
-    """
-    if low:
-        return field(
-            default=default,
-            metadata=_rules(unit, f"{low} to {high}", lambda value: low <= value <= high),
-        )
-    if unit.startswith(("share ", "probability")):
-        return field(
-            default=default, metadata=_rules(unit, "more than 0 to 1", lambda value: 0 < value <= 1)
-        )
-    accepts = "1 or more" if type(default) is int else "more than 0"
-    return field(default=default, metadata=_rules(unit, accepts, lambda value: 0 < value < inf))
-
-
-def _rules(unit: str, accepts: str, holds: Callable[[float], bool]) -> dict[str, Any]:
-    return {"unit": unit, "accepts": accepts, "holds": holds}
+def _of(default: float, unit: str) -> Any:
+    """Declare a threshold with its unit."""
+    return field(default=default, metadata={"unit": unit})
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """Tunable thresholds by name.
-
-    The section `[diagnosis]` of the configuration has the same keys.
-    """
+    """Thresholds by name; the section `[diagnosis]` sets the few that users set."""
 
     # when a finding opens and closes
     open_after: int = _of(3, "windows")
@@ -143,8 +121,12 @@ class Parameters:
     elasticity_min: float = _of(0.3, "ratio")
 
     # service levels and the offsets topic
-    # a burn of 14.4 needs 0.94
-    slo_objective: float = _of(0.99, "share of the records", low=0.94, high=0.9999)
+    slo_objective: float = _of(0.99, "share of the records")
+
+    def at_pace(self, pace: float) -> Parameters:
+        """Return the thresholds with those in seconds divided by `pace`, as drills have them."""
+        times = [each.name for each in fields(self) if each.metadata["unit"] == "s"]
+        return replace(self, **{name: getattr(self, name) / pace for name in times})
 
     def of_rebalances(self) -> RebalanceParameters:
         """Return the thresholds of the rebalance analytics.
@@ -158,7 +140,7 @@ class Parameters:
         )
 
 
-_DEFAULTS = Parameters()  # the same keys of [diagnosis]
+_DEFAULTS = Parameters()
 _HASHES = 2**31  # `findings.rule_version` is a 32-bit integer, and not negative
 
 
@@ -168,8 +150,7 @@ def thresholds_hash(parameters: Parameters) -> int:
 
     The result is the same on every platform, once the engine is imported.
     """
-    # the section [diagnosis] has other keys as well
-    values = {each.name: getattr(parameters, each.name) for each in fields(Parameters)}
+    values = {each.name: getattr(parameters, each.name) for each in fields(parameters)}
     values |= {name: each.value for name, each in FIXED.items()}
     return hash_of(sorted((name, float(value)) for name, value in values.items()))
 

@@ -142,7 +142,6 @@ def application(site: Site) -> Application:
     handlers = dict(HANDLERS)
     if site.api:
         handlers[f"{API_PREFIX}.*"] = ApiHandler
-    if site.has_ui:
         handlers[UI] = handlers[f"{UI_PREFIX}.*"] = UiHandler
     return Application(
         [(path, handler, shared) for path, handler in handlers.items()],

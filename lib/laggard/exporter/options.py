@@ -31,12 +31,8 @@ class Selection:
     """Series that are wanted, as `[metrics]` says."""
 
     partition_top_k: int = 10
-    partition_always: tuple[str, ...] = ()  # globs on groups of which every partition has series
     distributions: tuple[str, ...] = ("*",)  # globs on groups that have them
-    experimental: bool = True
-    owner_label: bool = False
     compat: tuple[str, ...] = ()  # tools whose names are served too
-    compat_cluster_label: bool = True  # also where the tool has none
     compat_member_labels: bool = False
 
     @property
@@ -61,7 +57,6 @@ class ExporterOptions:
     # host:port; an IPv6 address in brackets, port 0 takes a free one
     listen: str = "127.0.0.1:8917"
     web_config_file: str = ""  # TLS, passwords and rate limit; empty: none of them
-    refresh_seconds: float = 5.0
     max_age_seconds: int = 0  # 0: max(3 ticks, 90 s)
     tick_seconds: int = 10
     window_seconds: int = 60
@@ -75,10 +70,14 @@ class ExporterOptions:
     idle_seconds: float = 0.0
     answers: Answers | None = None  # of the API; without it, none is served
     cors_origins: tuple[str, ...] = ()  # whose pages may read it; "*": those of all
-    ui: bool = False  # the page, where there is an API to read
     # URL before the paths of runbooks in the page; empty: the path alone is shown
     runbook_base: str = ""
     once: bool = False  # one body to stdout instead of a server
+
+    @property
+    def refresh_seconds(self) -> float:
+        """Seconds between two looks for a new batch."""
+        return min(5.0, self.tick_seconds / 2)
 
     @property
     def host(self) -> str:

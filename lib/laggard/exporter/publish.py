@@ -46,7 +46,6 @@ class Publisher:
         self, options: ExporterOptions, stats: SelfStats, clock: Callable[[], float] = time.time
     ) -> None:
         _refuse_twins(options.tables)
-        _refuse_one_name_for_all(options)
         count = len(options.tables)
         # each root has its share, so that one that grows does not push out the others
         share = replace(options, max_series=options.max_series // count)
@@ -193,19 +192,6 @@ class Publisher:
         if self._merged is None or list(map(id, self._merged[0])) != list(map(id, parts)):
             self._merged = (tuple(parts), merge_data(parts))
         return self._merged[1]
-
-
-def _refuse_one_name_for_all(options: ExporterOptions) -> None:
-    selection = options.selection
-    if len(options.tables) > 1 and selection.compat and not selection.compat_cluster_label:
-        raise LaggardError(
-            "series of several clusters would have the same labels",
-            cause=f"metrics.compat_cluster_label is false, and there are {len(options.tables)} "
-            "table roots",
-            fix="set metrics.compat_cluster_label to true, or start an exporter for each table "
-            "root",
-            exit_code=CONFIGURATION,
-        )
 
 
 def _refuse_twins(roots: Sequence[str]) -> None:

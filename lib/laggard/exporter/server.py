@@ -20,7 +20,7 @@ from laggard.exporter.body.negotiate import choose_format, wants_gzip
 from laggard.exporter.collectors.own import SelfStats
 from laggard.exporter.options import ExporterOptions
 from laggard.exporter.published import Published
-from laggard.exporter.ui.files import UI, UI_ANSWERS
+from laggard.exporter.ui.files import UI_ANSWERS
 from laggard.exporter.web.access import Web
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _LANDING = f"""<!doctype html>
 %s</ul>
 </body></html>
 """
-_API_LINKS = ("api/v1/groups", "api/v1/findings", "api/v1/openapi.json")
+_API_LINKS = ("ui", "api/v1/groups", "api/v1/findings", "api/v1/openapi.json")
 _LINKS = ("metrics", "-/ready", "-/healthy")
 
 
@@ -201,7 +201,7 @@ class _Landing(Handler):
     def answer(self) -> bytes:
         self.set_header("Content-Type", "text/html; charset=utf-8")
         api_links = _API_LINKS if self.site.api else ()
-        links = ((UI.strip("/"),) if self.site.has_ui else ()) + api_links + _LINKS
+        links = api_links + _LINKS
         return (
             _LANDING % "".join(f'<li><a href="{link}">/{link}</a></li>\n' for link in links)
         ).encode()
@@ -222,10 +222,7 @@ class Site:
         self.web = web or Web()
         self.api = Api(options.answers, options.cors_origins) if options.answers else None
         self.runbook_base = options.runbook_base
-        self.has_ui = bool(options.ui and self.api)
-        answers = ANSWERS | (API_ANSWERS if self.api else {})
-        if self.has_ui:
-            answers |= UI_ANSWERS
+        answers = ANSWERS | (API_ANSWERS | UI_ANSWERS if self.api else {})
         for path, codes in answers.items():  # who watches a count has to see its first rise
             protected = () if web is None or path in OPEN_PATHS else _PROTECTED
             stats.requests.update({(path, str(code)): 0 for code in (*codes, *protected)})

@@ -23,7 +23,6 @@ from laggard.exporter.totals import (
     fold_topics,
     sort_worst_first,
 )
-from laggard.names import matches
 from laggard.tables.odd_rows import VALUE, Skipped, sift_columns, sound_rows
 from laggard.tables.published import BACKFILL, Batch
 from laggard.tables.readers import TableUnreadable, read_newest, read_table, table_uri
@@ -198,11 +197,7 @@ def _exported(
 
     The second table has the partitions of groups with no partition exported for its lag.
     """
-    whole = [
-        name
-        for name in policies
-        if policies[name].exports_all or matches(name, selection.partition_always)
-    ]
+    whole = [name for name in policies if policies[name].exports_all]
     hidden = [name for name in policies if policies[name].exports_none]
     is_hidden = pc.is_in(partitions["group"], value_set=pa.array(hidden, pa.string()))
     seen = partitions.filter(pc.invert(is_hidden)) if hidden else partitions

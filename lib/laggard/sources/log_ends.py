@@ -141,6 +141,11 @@ def options_from_json(text: str) -> PollOptions:
     )
 
 
+METADATA_SECONDS = 60  # between two looks for new topics and partitions
+STATE_POLL_SECONDS = 10  # between two questions for the states of groups
+# between two looks whether groups that no broker lists still exist
+RECONCILE_SECONDS = 6 * 3600
+MOST_RECORDS = 500_000  # of the offsets topic, in one batch
 # of a tick, for asking groups for their offsets; who is left waits for the next one
 ASK_SHARE = 0.5
 
@@ -165,8 +170,8 @@ def stream_polls(
         topics=tuple(cluster.topics),
         topics_ignore=tuple(cluster.topics_ignore),
         request_timeout_seconds=cluster.request_timeout_seconds,
-        metadata_seconds=cluster.metadata_seconds,
-        state_poll_seconds=cluster.state_poll_seconds,
+        metadata_seconds=min(METADATA_SECONDS, 6 * job.tick_seconds),
+        state_poll_seconds=min(STATE_POLL_SECONDS, job.tick_seconds),
         reconcile_seconds=reconcile_seconds(cluster),
         window_seconds=job.window_seconds,
         slo_seconds=config.policies.slo_seconds(cluster.name),
@@ -178,9 +183,7 @@ def stream_polls(
         known_groups=tuple(known_groups),
     )
     polls = spark.readStream.format("log_ends").option("poll", options_to_json(options))
-    polls = polls.option("checkpoint", job.checkpoint).option(
-        "most_records", str(job.max_records_per_batch)
-    )
+    polls = polls.option("checkpoint", job.checkpoint).option("most_records", str(MOST_RECORDS))
     return (
         polls.option("after_poll", str(after_poll))
         .option("positions", json.dumps(positions))
@@ -193,4 +196,4 @@ def reconcile_seconds(cluster: Cluster) -> int:
 
     No coordinator has the groups of a copied topic.
     """
-    return cluster.reconcile_hours * 3600 if cluster.offsets_topic == KAFKAS_OWN else 0
+    return RECONCILE_SECONDS if cluster.offsets_topic == KAFKAS_OWN else 0

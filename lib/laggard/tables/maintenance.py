@@ -34,7 +34,7 @@ from laggard.tables.readers import (
 from laggard.tables.schema.schemas import BATCHES, EACH_TICK, TABLES, Table
 
 if TYPE_CHECKING:
-    from laggard.config import Config
+    from laggard.config.sections import Retention as Section
 
 _WINDOWS = ("lag_windows", "group_history", "topic_windows")
 _SLACK_SECONDS = 60.0  # of two clocks that agree, and of a coarse one
@@ -46,19 +46,15 @@ class Retention:
 
     windows_days: int
     history_days: int
-    dead_letters_days: int
-    batches_days: int
-    status_files_hours: int
-    vacuum_hours: int
+    dead_letters_days: int = 14
+    batches_days: int = 90
+    status_files_hours: int = 1  # a reader of the live tables that takes longer fails
+    vacuum_hours: int = 168
 
     @classmethod
-    def from_config(cls, config: Config) -> Retention:
-        """Return the retention that the `[retention]` and `[maintenance]` sections set."""
-        kept = config.retention
-        return cls(
-            kept.windows_days, kept.history_days, kept.dead_letters_days, kept.batches_days,
-            kept.status_files_hours, config.maintenance.vacuum_hours,
-        )  # fmt: skip
+    def of(cls, section: Section) -> Retention:
+        """Return the retention that the section `[retention]` sets."""
+        return cls(section.windows_days, section.history_days)
 
     def days(self, table: str) -> int:
         """Return the number of days that a table's rows are kept."""
@@ -83,7 +79,6 @@ def maintain(
     now: datetime,
     names: Iterable[str] = tuple(TABLES),
     *,
-    optimize: bool = True,
     carry_out: CarryOut = carry_out_here,
 ) -> list[Outcome]:
     """Maintain table after table and record the time; a failing table stops none of the others."""
@@ -93,9 +88,7 @@ def maintain(
     for name in _behind_the_last(root, names):
         files.write_text(_begun_path(root), name)
         try:
-            _maintain_table(
-                root, TABLES[name], retention, now, behind, carry_out if optimize else None
-            )
+            _maintain_table(root, TABLES[name], retention, now, behind, carry_out)
         except TableMissing:
             pass  # a job of an earlier release makes fewer
         except LaggardError as error:
@@ -142,7 +135,7 @@ def _maintain_table(
     retention: Retention,
     now: datetime,
     hours_behind: int,
-    carry_out: CarryOut | None,
+    carry_out: CarryOut,
 ) -> None:
     named = _named_version(root, table)
     delta = open_table(root, table.name)
@@ -160,7 +153,7 @@ def _maintain_table(
             keep_versions=None if named is None else [named],
         )
         try:
-            if carry_out is not None and not table.overwritten:
+            if not table.overwritten:
                 # the day at hand waits for tomorrow, except where each tick adds a file: every
                 # commit pays for each
                 last = (now + timedelta(days=table.name in EACH_TICK)).date().isoformat()

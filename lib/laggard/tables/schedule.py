@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("laggard.maintenance")
 RETRY_SECONDS = 600.0
 MAX_SECONDS = 6 * 3600.0
+_HOUR_UTC = 3  # from which the daily work is due
 _CLOCK_SLACK = timedelta(hours=1)  # a time further ahead was written before the clock was set back
 _NICENESS = 10
 _CHILD = "from laggard.tables.schedule import run_child; run_child()"
@@ -44,8 +45,8 @@ class Schedule:
 
     def __init__(self, config: Config) -> None:
         self._root = config.job.tables
-        self._care = config.maintenance
-        self._retention = Retention.from_config(config)
+        self._is_enabled = config.maintenance.enabled
+        self._retention = Retention.of(config.retention)
         self._done: dict[str, datetime] = {}
         self._child: subprocess.Popen[str] | None = None
         # a file, as a pipe that is not read while the child runs would block it
@@ -91,13 +92,13 @@ class Schedule:
         if not self._done:  # new tables, or those of a release that recorded nothing
             self._done = dict.fromkeys(TABLES, now)
             write_done(self._root, self._done)
-        hour = now.replace(hour=self._care.hour_utc, minute=0, second=0, microsecond=0)
+        hour = now.replace(hour=_HOUR_UTC, minute=0, second=0, microsecond=0)
         last_hour = hour if hour <= now else hour - timedelta(days=1)
         hours_ago = now - timedelta(hours=self._retention.status_files_hours)
         return [
             name
             for name, table in TABLES.items()
-            if (table.overwritten or self._care.enabled)
+            if (table.overwritten or self._is_enabled)
             and not (hours_ago if name in EACH_TICK else last_hour)
             <= self._done.get(name, now)
             <= now + _CLOCK_SLACK
@@ -116,8 +117,7 @@ class Schedule:
         self._started_at = time.monotonic()
         request = {
             "root": self._root, "retention": asdict(self._retention), "now": now.isoformat(),
-            "names": list(names),
-            "optimize": self._care.optimize, "storage": asdict(storage.settings()),
+            "names": list(names), "storage": asdict(storage.settings()),
         }  # fmt: skip
         assert self._child.stdin is not None  # noqa: S101 - for the type checker
         self._child.stdin.write(json.dumps(request) + "\n")
@@ -168,9 +168,7 @@ def run_child() -> None:
         Path("/proc/self/oom_score_adj").write_text("1000")
     storage.use(storage.Settings(**request["storage"]))
     retention, now = Retention(**request["retention"]), datetime.fromisoformat(request["now"])
-    for outcome in maintain(
-        request["root"], retention, now, request["names"], optimize=request["optimize"]
-    ):
+    for outcome in maintain(request["root"], retention, now, request["names"]):
         sys.stdout.write(json.dumps(asdict(outcome)) + "\n")
     sys.stdout.flush()
     os._exit(0)

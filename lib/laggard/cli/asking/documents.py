@@ -87,7 +87,9 @@ def document_of(
         snapshot = _snapshot(config, is_whole=args.json)
         batch = snapshot.batch
         series = GroupSeries(root, seconds) if args.json else None
-        board = make_board(snapshot, root, seconds, series, config.diagnosis.of_rebalances())
+        board = make_board(
+            snapshot, root, seconds, series, config.diagnosis.thresholds.of_rebalances()
+        )
         found = lists.groups([board], asked, seconds)
     is_fresh = warn_if_old(batch, config)
     cluster = {

@@ -92,13 +92,15 @@ def _answer(args: argparse.Namespace, config: Config) -> Answer:
     from laggard.stream.evaluation.reading import Options
 
     root, seconds = config.job.tables, config.job.window_seconds
-    asked = Asked(args.group, config.diagnosis.of_rebalances(), _REBALANCES, at=args.at)
+    asked = Asked(args.group, config.diagnosis.thresholds.of_rebalances(), _REBALANCES, at=args.at)
     explained = asked.read(root, seconds)
     diagnosis = explained.diagnosis
     if not diagnosis.is_current or not diagnosis.windows or diagnosis.evaluated_to is None:
         raise _not_evaluated(explained, seconds, is_past=args.at is not None)
     begin_ms = round((diagnosis.evaluated_to - timedelta(seconds=seconds)).timestamp() * 1000)
-    options = Options(explained.batch.cluster, seconds, config.diagnosis, config.policies.of)
+    options = Options(
+        explained.batch.cluster, seconds, config.diagnosis.thresholds, config.policies.of
+    )
     recorded = read_recorded(root, explained.group["group"], begin_ms, options)
     if recorded is None or not recorded.signals.topics:
         raise _not_evaluated(explained, seconds, is_past=args.at is not None)

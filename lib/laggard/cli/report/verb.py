@@ -99,7 +99,9 @@ def group_html(args: argparse.Namespace, config: Config) -> tuple[str, list[Row]
     batch = published_batch(config.job.tables)
     end = args.to(batch.polled_at) if args.to else batch.polled_at
     _refuse_empty(args.since(end), end)
-    asked = Asked(args.group, config.diagnosis.of_rebalances(), None, None, args.to, args.since)
+    asked = Asked(
+        args.group, config.diagnosis.thresholds.of_rebalances(), None, None, args.to, args.since
+    )
     explained = asked.read(config.job.tables, config.job.window_seconds, batch)
     if args.to is None:
         warn_if_old(explained.batch, config)

@@ -247,12 +247,11 @@ def estimate_series(
     `committed` has group, topic and partition of each offset.
     """
     names, sizes = set(groups), Counter((group, topic) for group, topic, _ in committed)
-    most = {group: _most_partitions(group, selection, policy(group)) for group in names}
+    most = {group: _most_partitions(selection, policy(group)) for group in names}
     times = _times(sizes, most) | {fam.O: offsets_partitions}
     series = sizes.total() * sum(len(BY_PARTITION[tool]) for tool in selection.compat)
     for family in FAMILIES:
-        if selection.experimental or not family.help.startswith(fam.EXPERIMENTAL):
-            series += _width(family) * times.get(_unit(family), 0)
+        series += _width(family) * times.get(_unit(family), 0)
     plain = sum(not matches(group, selection.distributions) for group, _ in sizes)
     series -= plain * sum(_width(family) for family in FAMILIES if family.level == "distributions")
     return Estimate(series, len(names), len(sizes), times[fam.P])
@@ -279,9 +278,9 @@ def _times(
     }
 
 
-def _most_partitions(group: str, selection: Selection, policy: Policy) -> int:
+def _most_partitions(selection: Selection, policy: Policy) -> int:
     """Return the group's maximum of partitions per topic with series, if a topic has so many."""
-    if policy.exports_all or matches(group, selection.partition_always):
+    if policy.exports_all:
         return 1 << 31  # all
     return 0 if policy.exports_none else selection.partition_top_k
 

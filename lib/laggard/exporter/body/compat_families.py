@@ -3,7 +3,7 @@
 They are served where `metrics.compat` asks for them.
 
 Values are ours: absent if the other tool says -1, NaN, 0 or a partial sum. `cluster` is added
-where it has none, unless `metrics.compat_cluster_label` is false.
+where it has none.
 """
 
 from __future__ import annotations

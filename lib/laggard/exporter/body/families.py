@@ -444,5 +444,4 @@ WEB_CONFIG_ERRORS = _counter("exporter_web_config_errors_total", (),
 
 # fmt: on
 
-EXPERIMENTAL = "Experimental: "  # how the help of a family begins that metrics.experimental hides
 FAMILIES = tuple(value for value in list(globals().values()) if isinstance(value, Family))

@@ -16,7 +16,6 @@ from prometheus_client.openmetrics.exposition import generate_latest as openmetr
 from prometheus_client.registry import Collector
 
 from laggard.exporter.body.budget import Budgeted, Shedding, count_series, fit
-from laggard.exporter.body.families import EXPERIMENTAL
 from laggard.exporter.collectors.compat import CompatCollector, count_least
 from laggard.exporter.collectors.findings import FindingCollector
 from laggard.exporter.collectors.flows import FlowCollector, TopicCollector
@@ -99,10 +98,6 @@ def fitting_families(
     for collector, table in _BY_GROUP:
         collected += _collect_by("group", collector, snapshot, table, skipped)
     collected += _collect_by("topic", TopicCollector, snapshot, "topic_windows", skipped)
-    if not snapshot.selection.experimental:
-        collected = [
-            metric for metric in collected if not metric.documentation.startswith(EXPERIMENTAL)
-        ]
     # the pipeline's own families are in every body, so they count first
     reserved = (
         count_series(_collect(PipelineCollector(snapshot.cluster, "", snapshot))) + _SELF_SERIES

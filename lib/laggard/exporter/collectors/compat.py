@@ -43,7 +43,6 @@ BY_PARTITION = {  # columns that a tool has by group and partition, once for eac
     "kafka_lag_exporter": ("committed_offset", "lag", "time_lag_seconds"),
     "kminion": ("lag",),
 }
-_OWN_CLUSTER = ("burrow", "kafka_lag_exporter")  # tools that have a label for the cluster
 
 
 def count_least(snapshot: Snapshot) -> int:
@@ -70,13 +69,10 @@ class CompatCollector(SnapshotCollector):
             "kafka_lag_exporter": self._kafka_lag_exporter,
             "kminion": self._kminion,
         }
-        selection = self._snapshot.selection
-        for tool in selection.compat:
-            first = 0 if tool in _OWN_CLUSTER or selection.compat_cluster_label else 1
+        for tool in self._snapshot.selection.compat:
             for family, values in tools[tool]():
-                names = family.labels[first:]
                 named = (
-                    (dict(zip(names, (self._cluster, *own)[first:], strict=True)), n)
+                    (dict(zip(family.labels, (self._cluster, *own), strict=True)), n)
                     for own, n in values
                 )
                 yield filled(family, named)

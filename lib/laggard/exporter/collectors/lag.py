@@ -11,7 +11,6 @@ from math import inf
 
 from prometheus_client.core import Metric
 
-from laggard.diagnosis.parameters import Policy
 from laggard.escape import escape_label
 from laggard.exporter.body import families as fam
 from laggard.exporter.body.samples import (
@@ -100,18 +99,10 @@ class LagCollector(SnapshotCollector):
             )
 
     def _partition_lag(self) -> Iterator[Metric]:
-        """Yield lag of exported partitions, with the group's owner if that label is configured."""
-        rows, policies = self._snapshot.partitions, self._snapshot.policies
-        labels = partition_labels(self._cluster, rows)
-        if self._snapshot.selection.owner_label:
-            owners = (policies.get(row["group"], Policy()).owner for row in rows)
-            labels = [
-                {**name, "owner": escape_label(owner)}
-                for name, owner in zip(labels, owners, strict=True)
-            ]
-        yield filled(
-            fam.PARTITION_LAG, ((name, row["lag"]) for name, row in zip(labels, rows, strict=True))
-        )
+        """Yield lag of exported partitions."""
+        rows = self._snapshot.partitions
+        labels, lags = partition_labels(self._cluster, rows), (row["lag"] for row in rows)
+        yield filled(fam.PARTITION_LAG, zip(labels, lags, strict=True))
 
 
 def _group_topic_families(

@@ -218,7 +218,7 @@ class DiagnoseQuery:
         self._stopping = stopping or Event()
         self._is_over = self._is_ending = False
         self._options = Options(
-            config.cluster.name, job.window_seconds, config.diagnosis, config.policies.of
+            config.cluster.name, job.window_seconds, config.diagnosis.thresholds, config.policies.of
         )
         self._spark = spark
         # a writer of its own: each table has one writing query

@@ -17,7 +17,7 @@ from laggard.files import locate
 from laggard.names import NameFilter
 from laggard.sources.brokers import Brokers
 from laggard.sources.clock import read_clock
-from laggard.sources.log_ends import LogEnds, stream_polls
+from laggard.sources.log_ends import MOST_RECORDS, LogEnds, stream_polls
 from laggard.sources.login.security import check_files, warnings
 from laggard.sources.offsets_topic import OffsetsSource
 from laggard.sources.readiness import count_backlog
@@ -41,9 +41,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("laggard.job")
 FIRST_TICKS = 5
-# before job.stop_seconds are over, what is left is killed, which takes a second at load 35
+STUCK_SECONDS = 900  # without any progress, the job ends by itself
+STOP_SECONDS = 20  # longest wait for the batch at hand; the images are given 10 s more
+# before these are over, what is left is killed, which takes a second at load 35
 CUT_SECONDS = 3.0
-_LEAST_SECONDS = 0.5
 
 
 class Job:
@@ -62,9 +63,7 @@ class Job:
         self._is_starting = False
         self._retries = Retries()
         idle_seconds = idle_limit(config.job.tick_seconds, config.cluster.request_timeout_seconds)
-        self._heartbeat = Heartbeat(
-            config.job.heartbeat_file, idle_seconds, config.job.stuck_seconds
-        )
+        self._heartbeat = Heartbeat(config.job.heartbeat_file, idle_seconds, STUCK_SECONDS)
         self._logged = ""
         self._ticks = 0
         self._progress_said_at = 0.0
@@ -74,9 +73,7 @@ class Job:
         # a second signal may come in the middle of the first; it must not meet the lock of the
         # event
         if self._stop_by is None:
-            self._stop_by = time.monotonic() + max(
-                _LEAST_SECONDS, self._config.job.stop_seconds - CUT_SECONDS
-            )
+            self._stop_by = time.monotonic() + STOP_SECONDS - CUT_SECONDS
             self._exit_code = exit_code
             self._stopping.set()
 
@@ -85,15 +82,13 @@ class Job:
         return self._stop_by is not None and (self._is_starting or time.monotonic() > self._stop_by)
 
     def is_stuck(self) -> bool:
-        """Return True if there was no progress for job.stuck_seconds.
+        """Return True if there was no progress for STUCK_SECONDS.
 
         The job then ends with 75. Call it often.
         """
         if self._stop_by is not None or not (what := self._heartbeat.stuck()):
             return False
-        log.error(
-            "stuck: %s, more than job.stuck_seconds = %d", what, self._config.job.stuck_seconds
-        )
+        log.error("stuck: %s, more than %d s", what, STUCK_SECONDS)
         self._exit_code = errors.TEMPORARY
         return True
 
@@ -105,7 +100,7 @@ class Job:
                 if self._gate.has_batch
                 else "Spark or the diagnosis did not end"
             )
-            log.warning("cut off, to end within %d s: %s", self._config.job.stop_seconds, why)
+            log.warning("cut off, to end within %d s: %s", STOP_SECONDS, why)
         kill_below()
         if self._lease is not None:  # a store that does not answer must not hold up the end
             back = Thread(target=self._lease.give_back, daemon=True)
@@ -187,7 +182,7 @@ class Job:
             ),
             policies=self._config.policies,
             max_group_partitions=job.max_group_partitions,
-            limits=self._config.diagnosis.of_rebalances(),
+            limits=self._config.diagnosis.thresholds.of_rebalances(),
         )
 
     def _run_queries(
@@ -260,7 +255,7 @@ class Job:
             return False
         with closing(Brokers.of(cluster)) as brokers:
             waiting = count_backlog(brokers, cluster.offsets_topic, batches.positions)
-        return waiting > self._config.job.max_records_per_batch
+        return waiting > MOST_RECORDS
 
     def _run_query(
         self, spark: SparkSession, batches: Batches, diagnosis: DiagnoseQuery | None
