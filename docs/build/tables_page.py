@@ -142,22 +142,21 @@ def _section(table: Table, described: Mapping[Column, str]) -> Iterator[str]:
     new = [column for column in table.columns if column not in {*described, *COMMON}]
     own = [column for column in new if not column.comment.startswith(_STATE)]
     if own:
-        yield from ("", "| column | meaning |", "|---|---|", *map(_row, own))
+        yield from ("", *map(_line, own))
     state = [column for column in new if column not in own]
     if state:
         yield from ("", f"{len(state)} more columns are state of the job.")
     yield ""
 
 
-def _row(column: Column) -> str:
+def _line(column: Column) -> str:
     meaning, name = column.comment, unit(column)
     if name not in ("–", "UTC", "offset") and not _NAMED.search(column.name):
         meaning += f" ({name})"
     null = _OLDER.sub("", column.null)
     if null:
         meaning += f"; null: {null}"
-    meaning = meaning.replace("|", "\\|")
-    return f"| `{column.name}` | {meaning} |"
+    return f"- `{column.name}`: {meaning}"
 
 
 def _names(columns: Iterable[Column]) -> str:

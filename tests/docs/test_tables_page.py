@@ -30,7 +30,7 @@ def sections() -> dict[str, str]:
 
 
 def described(section: str) -> list[str]:
-    return re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
+    return re.findall(r"^- `(\w+)`: ", section, re.MULTILINE)
 
 
 def named(section: str) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class RebalanceParameters:
     """Seconds and shares by which generations are joined, evaluated and written.
 
-    Those that `[diagnosis]` has under the same name take their value from there.
+    The diagnosis sets those that its `Parameters` have under the same name, as drills scale them.
     """
 
     min_lag_records: int = 5  # of a partition: less counts as no lag
