@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from e2e.kit import METADATA, Place, Row, Run, View, at, now, produce, wait_until
+from e2e.kit import TICK, Place, Row, Run, View, at, now, produce, wait_until
 from e2e.live.clients import Clients
 from e2e.live.members import TOPICS, Member
 from e2e.live.newest import Newest
@@ -20,6 +20,7 @@ from e2e.live.tools import Described, Line, ask_tools, places, share_members
 from laggard.tables.published import Batch
 
 REST_LIMIT, FEW_TICKS = 60, 3
+LISTING_SECONDS = 6 * TICK  # between two looks of the poll for new topics
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class Scenario:
     empty: set[str] = field(default_factory=set)  # groups that are there with nobody in them
     moments: dict[str, Moment] = field(default_factory=dict)
     last: Look | None = None
+    listed: frozenset[str] = frozenset()  # the topics of the last moment
     started: float = field(default_factory=time.monotonic)
 
     def join(self, *members: Member) -> None:
@@ -109,6 +111,9 @@ class Scenario:
         positions = self.clients.ask("commit")
         produce(self.servers, {at(topic, number): 1 for topic, number in self._places(self.topics)})
         since = now()
+        if self.listed != (topics := frozenset(self.topics)):
+            self.listed = topics
+            since += timedelta(seconds=LISTING_SECONDS)
         described = ask_tools(self.clients)
         view = self.place.view(self._agreeing(since, look))
         after = self._look()
@@ -131,12 +136,10 @@ class Scenario:
         tests to check.
         """
         wanted = {group: state for group, (_, state, _) in look.groups.items()}
-        # a topic that is new is in the list of topics by then
-        listed = since + timedelta(seconds=METADATA)
         seen: set[int] = set()
 
         def agrees(batch: Batch) -> bool:
-            if batch.kind != "tick" or batch.polled_at <= listed:
+            if batch.kind != "tick" or batch.polled_at <= since:
                 return False
             seen.add(batch.batch_id)
             states = {
@@ -144,7 +147,7 @@ class Scenario:
             }
             return states == wanted or len(seen) >= FEW_TICKS
 
-        return self.run.wait_for(agrees, f"a tick after {listed}")
+        return self.run.wait_for(agrees, f"a tick after {since}")
 
     def _look(self) -> Look:
         found = Look(
