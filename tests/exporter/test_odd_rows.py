@@ -15,21 +15,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.harness import Exporter, series
+from laggard.answers.history import GroupSeries
 from laggard.cli.main import main
 from laggard.errors import OK
 from laggard.exporter.body.render import TEXT, render_data
 from laggard.exporter.evaluated import Evaluated, evaluated_rows
 from laggard.exporter.options import Selection
 from laggard.exporter.snapshot import Read, Snapshot, make_snapshot
-from laggard.tables.arrow import arrow_schema
+from laggard.tables.arrow import arrow_schema, to_arrow
 from laggard.tables.odd_rows import REASONS, SIFTED, Skipped
 from laggard.tables.published import Batch
-from laggard.tables.schema.schemas import TABLES
+from laggard.tables.schema.schemas import GROUP_WINDOWS, TABLES
 from tables.fixtures import (
     NOW,
     batch_row,
     finding_row,
     group_row,
+    make_root,
     partition_row,
     topic_row,
     window_row,
@@ -263,3 +265,15 @@ def test_a_name_that_is_no_text_is_skipped_in_real_tables(tmp_path: Path) -> Non
     found = exporter.samples()
     assert found[series("group_lag_records", group="g", topic="g")] == 200
     assert found[series("exporter_rows_skipped_total", table="partition_status", reason="key")] == 2
+
+
+def test_an_odd_name_in_the_windows_costs_no_other_group_its_history(tmp_path: Path) -> None:
+    start = NOW - timedelta(minutes=1)
+    place = {"date": start.date(), "window_start": start, "max_time_lag_seconds": 10.0}
+    rows = to_arrow(GROUP_WINDOWS, [{**window_row(name, "t"), **place} for name in "gh"])
+    names = pa.chunked_array([pa.array([b"g", b"\xff"], pa.binary()).view(pa.string())])
+    rows = rows.set_column(rows.column_names.index("group"), "group", names)
+    make_root(tmp_path)
+    write_arrow(tmp_path, "group_windows", rows)
+    history = GroupSeries(str(tmp_path), 60).upto(NOW)
+    assert {group: seen[-1] for group, seen in history.items()} == {"g": (10.0, False)}

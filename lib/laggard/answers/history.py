@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from pyarrow.dataset import Expression, field, scalar
 
 from laggard.tables.evaluated import read_between
+from laggard.tables.odd_rows import holdable
 from laggard.tables.schema.schemas import GROUP_WINDOWS, LAG_WINDOWS
 
 WINDOWS = 60
@@ -54,7 +55,7 @@ class GroupSeries:
 
     def _read(self, since: datetime, until: datetime) -> None:
         columns = ("group", "window_start", "max_time_lag_seconds", "time_lag_censored", "status")
-        rows = read_between(self._root, GROUP_WINDOWS.name, columns, since, until)
+        rows = holdable(read_between(self._root, GROUP_WINDOWS.name, columns, since, until))
         if not rows.num_rows:
             return
         is_bound = pc.or_(
@@ -82,7 +83,7 @@ def partition_series(
     starts = newest_windows(until, window_seconds)
     condition = (field("group") == group) & _among(places)
     names = ("topic", "topic_id", "partition", "window_start", *_OF_PARTITION)
-    table = read_between(root, LAG_WINDOWS.name, names, starts[0], starts[-1], condition)
+    table = holdable(read_between(root, LAG_WINDOWS.name, names, starts[0], starts[-1], condition))
     rows = list(zip(*(table[name].to_pylist() for name in names), strict=True))
     # of each topic by its id: last and first window
     ages: dict[tuple[str, str], tuple[datetime, datetime]] = {}
@@ -123,18 +124,18 @@ def group_series(
     condition = field("group") == group
     if topic is not None:
         condition &= field("topic") == topic
-    rows = read_between(
-        root, GROUP_WINDOWS.name, names, starts[0], starts[-1], condition
-    ).to_pylist()
+    table = read_between(root, GROUP_WINDOWS.name, names, starts[0], starts[-1], condition)
+    rows = holdable(table).to_pylist()
     if not rows:
         return None
+    has_odd = len(rows) < len(table)  # a topic may be left out of any window
     by_start: dict[datetime, list[dict[str, Any]]] = {start: [] for start in starts}
     for row in rows:
         if row["window_start"] in by_start:  # else of windows that were longer or shorter
             by_start[row["window_start"]].append(row)
     lacking = _lacking(by_start.values())
     windows = [
-        _of_window(each, lacks=lacks)
+        _of_window(each, lacks=lacks or has_odd)
         for each, lacks in zip(by_start.values(), lacking, strict=True)
     ]
     return {name: [window[name] for window in windows] for name in windows[0]}
