@@ -21,7 +21,7 @@ _shtab_laggard_commands() {
     findings:'Findings that are open, and those that ended in the last 24 hours, worst first.'
     plan:'Forecast load of each member, drain time and cost of a change, from recorded history. Nothing is changed.'
     query:'SQL on the published tables, without a JVM.'
-    report:'One self-contained HTML file about a group or, with --fleet, about all: no script, no network.'
+    report:'The web page about a group or, with --fleet, about all groups, as one HTML file that asks nobody.'
     run:'Read the offsets topic, write the tables; until SIGTERM or Ctrl-C.'
     status:'Groups, worst first, from the newest batch.'
   )

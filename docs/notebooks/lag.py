@@ -14,12 +14,12 @@ def _():
 
     import marimo as mo
 
-    from laggard.cli.query.notes import gaps_in
+    from laggard.answers.history import gaps_between
     from laggard.cli.query.range import Range
     from laggard.cli.query.verb import open_session
     from laggard.tables.published import newest_batch
 
-    return Range, gaps_in, mo, newest_batch, open_session, os
+    return Range, gaps_between, mo, newest_batch, open_session, os
 
 
 @app.cell
@@ -94,28 +94,34 @@ def _(lag_hourly, mo):
 
 
 @app.cell
-def _(batch, lag_hourly, mo, span):
-    from laggard.cli.report.charts import Span, by_bin, line
+def _(lag_hourly, mo):
+    from itertools import groupby
 
-    # an hour with a window whose lag is not known in whole is a hole in the line, never 0
-    hourly = [
-        (row["hour_start"], None if row["windows_unknown"] else row["lag_max"])
-        for row in lag_hourly
+    largest = {}
+    for row in lag_hourly:
+        lag = None if row["windows_unknown"] else row["lag_max"]
+        known = largest.setdefault(row["hour_start"], lag)
+        largest[row["hour_start"]] = None if None in (known, lag) else max(known, lag)
+    most = max((lag for lag in largest.values() if lag), default=1)
+    first = min(largest, default=None)
+    points = [
+        (4 * (hour - first).total_seconds() / 3600, None if lag is None else 95 - 90 * lag / most)
+        for hour, lag in sorted(largest.items())
     ]
-    drawn = Span(span.begin.replace(minute=0, second=0, microsecond=0), batch.polled_at, 3600)
-    chart = str(
-        line(
-            drawn,
-            by_bin(drawn, hourly),
-            "Largest lag of a topic by hour",
-            lambda value: f"{value:,.0f}",
-        )
-    )
-    style = (
-        "<style>.line{fill:none;stroke:#0072b2} .grid{stroke:#ddd} .unwatched{fill:#ccc} "
-        ".partial{fill:#f1e3c6}</style>"
-    )
-    mo.Html(style + chart)
+    drawn = ""
+    for is_known, part in groupby(points, lambda point: point[1] is not None):
+        if is_known:
+            line = " ".join(f"{x:.0f},{y:.1f}" for x, y in part)
+            drawn += f'<polyline points="{line}" fill="none" stroke="#0072b2"/>'
+        else:  # an hour with a window whose lag is not known in whole is never 0
+            left, *_, right = [x for x, _ in part] * 2
+            drawn += (
+                f'<rect class="partial" x="{left:.0f}" width="{right - left + 4:.0f}" '
+                'height="100" fill="#f1e3c6"/>'
+            )
+    title = "<title>Largest lag of a topic by hour</title>"
+    chart = f'<svg width="700" height="100">{title}{drawn}</svg>'
+    mo.Html(chart)
     return (chart,)
 
 
@@ -127,8 +133,8 @@ def _(cost, mo):
 
 
 @app.cell
-def _(batch, gaps_in, mo, root, span):
-    gaps = gaps_in(root, batch, span)
+def _(batch, gaps_between, mo, root, span):
+    gaps = gaps_between(root, batch, span.begin, span.end)
     mo.vstack(
         [
             mo.md("## Time without observation: no row above covers it"),

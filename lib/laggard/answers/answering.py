@@ -146,6 +146,8 @@ class Answering:
             found = ROUTES[path](boards, parameters, self._window_seconds)
         else:
             board, group = _named(boards, name, shown, question.now, is_label=path == BY_LABEL)
+            at, end = parameters.get("at"), board.batch.polled_at
+            refuse_long(parameters.get("since"), at(end) if at else end)
             boards, found = [board], ROUTES[path](board, group, parameters, self._window_seconds)
         top = head([board.batch for board in boards], _clusters(shown, question.now))
         answer = Answer(encode(top | found), 200, _ids([root for root, _ in fresh]))

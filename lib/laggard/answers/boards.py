@@ -42,6 +42,7 @@ class Board:
     root: str
     entries: Mapping[str, Entry]  # by the group's name
     limits: RebalanceParameters  # by which reasons are claimed
+    is_past: bool = False  # at the end of a window, as history has it
 
     @property
     def batch(self) -> Batch:

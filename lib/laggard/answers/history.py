@@ -1,9 +1,11 @@
-"""The newest windows behind small charts: a group's time lag, a partition's lag."""
+"""The windows behind charts: a group's lag and time lag, a partition's lag, times not watched."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
+from operator import itemgetter
 from typing import Any
 
 import pyarrow.compute as pc
@@ -11,9 +13,12 @@ from pyarrow.dataset import Expression, field, scalar
 
 from laggard.tables.evaluated import read_between
 from laggard.tables.odd_rows import holdable
-from laggard.tables.schema.schemas import GROUP_WINDOWS, LAG_WINDOWS
+from laggard.tables.published import Batch
+from laggard.tables.readers import open_table, read_known, table_uri
+from laggard.tables.schema.schemas import BATCHES, GROUP_WINDOWS, LAG_WINDOWS
 
 WINDOWS = 60
+MOST_POINTS = 480  # of a chart over a range
 MAX_DRAWN = 200  # partitions of one group with a history: the worst ones
 _OF_PARTITION = ("lag", "time_lag_seconds", "status", "slot", "time_lag_censored")
 
@@ -141,6 +146,61 @@ def group_series(
     return {name: [window[name] for window in windows] for name in windows[0]}
 
 
+def range_series(
+    root: str,
+    group: str,
+    topic: str | None,
+    since: datetime,
+    until: datetime,
+    window_seconds: int,
+) -> dict[str, Any]:
+    """Return the lag of a range in points: each has the largest value of its windows.
+
+    A point is unknown, or its time lag a lower bound, if one of its windows is.
+    """
+    seconds = max((until - since).total_seconds(), window_seconds)
+    starts = newest_windows(until, window_seconds, math.ceil(seconds / window_seconds))
+    width = math.ceil(len(starts) / MOST_POINTS)
+    firsts = range(0, len(starts), width)
+    series = group_series(root, group, topic, starts)
+    if series is not None:
+        points = [_point(series, slice(first, first + width)) for first in firsts]
+        series = {name: [point[name] for point in points] for name in series}
+    return {
+        "starts": [starts[first] for first in firsts],
+        "point_seconds": width * window_seconds,
+        "history": series,
+    }
+
+
+def _point(series: Series, windows: slice) -> dict[str, Any]:
+    lags, exact = series["lag"][windows], series["time_lag_is_exact"][windows]
+    known = {
+        name: max((value for value in series[name][windows] if value is not None), default=None)
+        for name in ("lag_known", "time_lag_seconds")
+    }
+    return {"lag": None if None in lags else max(lags), **known, "time_lag_is_exact": all(exact)}
+
+
+def gaps_between(
+    root: str, batch: Batch, begin: datetime | None, end: datetime | None
+) -> list[dict[str, Any]]:
+    """Return the times of a range without observation, earliest first; None is an open end."""
+    if begin is end is None:
+        return []
+    table = open_table(root, BATCHES.name, batch.version)
+    files = f"date >= '{begin.date()}'" if begin else ""
+    names = ["gap_from", "gap_to", "gap_reason", "gap_scope"]
+    found = read_known(table, table_uri(root, BATCHES.name), names, field("kind") == "gap", files)
+    gaps: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in found.to_pylist():
+        first, last = row["gap_from"], row["gap_to"]
+        if not (first and last) or (begin and last <= begin) or (end and first >= end):
+            continue
+        gaps[first, last, row["gap_reason"]] = row
+    return sorted(gaps.values(), key=itemgetter("gap_from"))
+
+
 def _of_window(rows: Sequence[Mapping[str, Any]], *, lacks: bool) -> dict[str, Any]:
     seconds = _known(rows, "max_time_lag_seconds", max)
     is_sound = all(row["status"] == "ok" and not row["time_lag_censored"] for row in rows)
@@ -181,10 +241,10 @@ def _known(rows: Sequence[Mapping[str, Any]], name: str, fold: Callable[[Any], A
     return fold(values) if values else None
 
 
-def newest_windows(until: datetime, window_seconds: int) -> list[datetime]:
+def newest_windows(until: datetime, window_seconds: int, count: int = WINDOWS) -> list[datetime]:
     """Return the starts of the newest windows that had closed by then, the newest last."""
     end = int(until.timestamp() // window_seconds) * window_seconds
-    starts = (end - number * window_seconds for number in range(WINDOWS, 0, -1))
+    starts = (end - number * window_seconds for number in range(count, 0, -1))
     return [datetime.fromtimestamp(start, timezone.utc) for start in starts]
 
 

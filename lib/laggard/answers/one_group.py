@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from laggard.answers.boards import Board, is_censored, partition_counts
@@ -19,8 +19,14 @@ from laggard.answers.explain.members import readers
 from laggard.answers.explain.page import page_lines
 from laggard.answers.explain.rebalance import events_and_cost
 from laggard.answers.explain.rows import Explained, read_rebalances
-from laggard.answers.history import MAX_DRAWN, group_series, partition_series
-from laggard.answers.questions import MAX_REBALANCES, refuse_long
+from laggard.answers.history import (
+    MAX_DRAWN,
+    gaps_between,
+    group_series,
+    partition_series,
+    range_series,
+)
+from laggard.answers.questions import MAX_REBALANCES
 from laggard.answers.reading import Row
 from laggard.answers.text.diagnosis_words import checked, evidence_words, spoken, unchecked, where
 from laggard.diagnosis.parameters import Policy
@@ -36,8 +42,6 @@ def explain(
     board: Board, group: str, asked: Mapping[str, Any], window_seconds: int
 ) -> dict[str, Any]:
     """Give the facts of the page and its lines, as the verb prints them."""
-    polled_at = board.snapshot.batch.polled_at
-    refuse_long(asked["since"], polled_at if asked["at"] is None else asked["at"](polled_at))
     limit = asked["limit"] or (MAX_REBALANCES if asked["since"] else None)
     question = Asked(group, board.limits, limit, asked["topic"], asked["at"], asked["since"])
     explained = question.read(board.root, window_seconds, board.snapshot.batch)
@@ -48,9 +52,11 @@ def group(
     board: Board, group: str, asked: Mapping[str, Any], window_seconds: int
 ) -> dict[str, Any]:
     """Give the object of the list, and beside it what only one group can have."""
-    day_before = board.snapshot.batch.polled_at - _DAY
-    question = Asked(group, board.limits, _REBALANCES, asked["topic"], since=lambda _: day_before)
-    explained = question.read(board.root, window_seconds, board.snapshot.batch)
+    end = board.batch.polled_at
+    at = (lambda _: end) if board.is_past else None
+    since = asked["since"] or (lambda _: end - _DAY)
+    question = Asked(group, board.limits, _REBALANCES, asked["topic"], at, since)
+    explained = question.read(board.root, window_seconds, board.batch)
     facts = to_data(explained)
     diagnosis = dict(facts["diagnosis"])
     del diagnosis["windows"]
@@ -58,9 +64,7 @@ def group(
         (row["topic"], row["partition"])
         for row in explained.partitions[: min(asked["limit"], MAX_DRAWN)]
     ]
-    starts, series = partition_series(
-        board.root, group, board.snapshot.batch.polled_at, window_seconds, drawn
-    )
+    starts, series = partition_series(board.root, group, end, window_seconds, drawn)
     entry = board.entries[group]
     rebalances, findings = explained.rebalances, diagnosis.pop("findings")
     if rebalances is not None:
@@ -70,7 +74,7 @@ def group(
         ]
     if findings is not None:
         findings = [row | {"words": _words(row)} for row in findings]
-    return {
+    found = {
         "group": entry.row,
         "history": group_series(board.root, group, explained.topic, starts),
         "topics": [
@@ -86,12 +90,27 @@ def group(
         "diagnosis": diagnosis,
         "policy": asdict(board.snapshot.policies.get(group, Policy())),
         "not_known": facts["not_known"],
-        **({"page": _page(explained, board)} if asked["page"] else {}),
+    }
+    if asked["since"]:
+        found["range"] = _range(explained, board, since(end), window_seconds)
+    if asked["page"]:
+        found["page"] = _page(explained, board, asked)
+    return found
+
+
+def _range(explained: Explained, board: Board, since: datetime, window_seconds: int) -> Row:
+    """Return the lag of the time asked for, and the parts of it that nobody watched."""
+    group, end = explained.group["group"], board.batch.polled_at
+    return {
+        **range_series(board.root, group, explained.topic, since, end, window_seconds),
+        "gaps": gaps_between(board.root, board.batch, since, end),
     }
 
 
-def _page(explained: Explained, board: Board) -> list[str]:
-    """Return the lines of `laggard explain` with the newest few rebalances, however old."""
+def _page(explained: Explained, board: Board, asked: Mapping[str, Any]) -> list[str]:
+    """Return the lines of `laggard explain`; without a range with few rebalances, however old."""
+    if asked["since"]:
+        return page_lines(explained)
     newest = read_rebalances(board.root, explained.batch, explained.group, FEW)
     return page_lines(replace(explained, rebalances=newest, since=None, past=None))
 

@@ -197,9 +197,11 @@ PAGE_LINES = Parameter(
     {"type": "boolean"},
     default="false",
 )
+_SINCE = Parameter("since", "also what was found since then, and the rebalances since then", when)
 ONE_GROUP = (
     ONE_CLUSTER,
     TOPIC,
+    _SINCE,
     _number("limit", "most partitions, the worst first", MAX_PAGE, FIRST_PAGE),
     PAGE_LINES,
 )
@@ -208,7 +210,7 @@ EXPLAIN = (
     ONE_CLUSTER,
     TOPIC,
     Parameter("at", f"show the group at this time: {HELP}", when),
-    Parameter("since", "also what was found since then, and the rebalances since then", when),
+    _SINCE,
     _number("limit", "most rebalances; default 5, with since 1000", MAX_REBALANCES),
     _number("partitions", "most partitions, the furthest behind first", MAX_PAGE, MAX_PAGE),
 )

@@ -336,6 +336,16 @@ _EVALUATED = object_of(
     },
     ["cluster_bytes"],
 )
+_GAP = {"gap_from": TIME, "gap_to": TIME, "gap_reason": TEXT, "gap_scope": or_null(TEXT)}
+_RANGE = object_of(
+    {
+        "starts": list_of(TIME) | {"description": "begin of each point"},
+        "point_seconds": WHOLE | {"description": "length of a point, in whole windows"},
+        "history": or_null(_GROUP_SERIES)
+        | {"description": "largest value of each point; null: the rules evaluated none of it"},
+        "gaps": list_of(object_of(_GAP)) | {"description": "times that nobody watched"},
+    }
+)
 _OPTIONAL = [NULL_REASONS]
 
 SCHEMAS: Mapping[str, Schema] = {
@@ -361,8 +371,9 @@ SCHEMAS: Mapping[str, Schema] = {
             "policy": ref("Policy"),
             "not_known": _GAPS,
             "page": TEXTS | {"description": "lines of `laggard explain`; only with page=true"},
+            "range": _RANGE | {"description": "lag since `since`; only with it"},
         },
-        [*_OPTIONAL, "page"],
+        [*_OPTIONAL, "page", "range"],
     ),
     "Explain": object_of(_TOP | {"explain": ref("Explained"), "page": TEXTS}, _OPTIONAL),
     "Findings": object_of(

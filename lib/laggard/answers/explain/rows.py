@@ -144,7 +144,7 @@ def _named(name: str, read: Callable[[Expression | None], list[Row]], batch: Bat
         names = sorted({row["group"] for row in read(None)})
         spelled = [each for each in names if escape_label(each) == name]
         if not spelled:
-            raise _no_such_group(name, names, batch)
+            raise no_such_group(name, names, batch)
         found = read(field("group") == spelled[0])
     return found[0]
 
@@ -240,7 +240,8 @@ def _badness(row: Row) -> tuple[float, int, str, int]:
     return (-seconds, -lag, row["topic"], row["partition"])
 
 
-def _no_such_group(name: str, names: list[str], batch: Batch) -> LaggardError:
+def no_such_group(name: str, names: list[str], batch: Batch) -> LaggardError:
+    """Return the error about a group that is not there, with near names."""
     unique = near_names(name, names)
     cause = f"none of the {len(names)} groups of batch {batch.batch_id} has this name"
     fix = "laggard status"

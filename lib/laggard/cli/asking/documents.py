@@ -22,7 +22,7 @@ from laggard.cli.text.terminal import warn_if_old
 from laggard.errors import USAGE, LaggardError
 from laggard.escape import printable_json
 from laggard.exporter.evaluated import EvaluatedReader
-from laggard.exporter.options import no_policy
+from laggard.exporter.options import PolicyOf, no_policy
 from laggard.exporter.snapshot import Snapshot
 from laggard.tables.odd_rows import Skipped
 from laggard.tables.readers import TableMissing
@@ -84,7 +84,7 @@ def document_of(
         batch = published_batch(root)
         found = lists.findings([_Source(root, batch)], asked, seconds)
     else:
-        snapshot = _snapshot(config, is_whole=args.json)
+        snapshot = whole_snapshot(config) if args.json else _snapshot(config, no_policy)
         batch = snapshot.batch
         series = GroupSeries(root, seconds) if args.json else None
         board = make_board(
@@ -102,15 +102,20 @@ def document_of(
     return decode(encode(head([batch], [cluster]) | found))
 
 
-def _snapshot(config: Config, *, is_whole: bool) -> Snapshot:
-    """Return the newest batch; whole with policies and what the rules say of sizes."""
-    root, seconds, skipped = config.job.tables, config.job.window_seconds, Skipped()
-    snapshot = read_snapshot(root, skipped, config.policies.of if is_whole else no_policy)
-    if is_whole:
-        batch = snapshot.batch
-        reader = EvaluatedReader(root, seconds, config.policies.idle_seconds(batch.cluster))
-        with suppress(TableMissing):  # of a job without rules
-            evaluated = reader.read(skipped).if_fresh(batch.polled_at.timestamp(), seconds)
-            snapshot = replace(snapshot, evaluated=evaluated)
+def whole_snapshot(config: Config) -> Snapshot:
+    """Return the newest batch with policies and with what the rules say of sizes."""
+    snapshot, skipped = _snapshot(config, config.policies.of), Skipped()
+    root, seconds, batch = config.job.tables, config.job.window_seconds, snapshot.batch
+    reader = EvaluatedReader(root, seconds, config.policies.idle_seconds(batch.cluster))
+    with suppress(TableMissing):  # of a job without rules
+        evaluated = reader.read(skipped).if_fresh(batch.polled_at.timestamp(), seconds)
+        snapshot = replace(snapshot, evaluated=evaluated)
+    warn_of(skipped)
+    return snapshot
+
+
+def _snapshot(config: Config, policy: PolicyOf) -> Snapshot:
+    skipped = Skipped()
+    snapshot = read_snapshot(config.job.tables, skipped, policy)
     warn_of(skipped)
     return snapshot

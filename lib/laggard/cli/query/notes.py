@@ -5,19 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from operator import itemgetter
-from typing import Any
 
 import pyarrow as pa
-from pyarrow.dataset import field
 
+from laggard.answers.history import gaps_between
 from laggard.answers.text.words import count, listed, moment
 from laggard.cli.query.range import Range, named, tables_behind
 from laggard.cli.query.views import read_views
 from laggard.errors import NOT_FOUND, USAGE, LaggardError
 from laggard.tables.published import Batch
 from laggard.tables.readers import open_table, read_known, table_uri
-from laggard.tables.schema.schemas import BATCHES, TABLES
+from laggard.tables.schema.schemas import TABLES
 
 _NO_TABLE = re.compile(r"table '(?:\w+\.)*(\w+)' not found")
 _NO_COLUMN = re.compile(r"No field named (?:\"?\w+\"?\.)?\"?([^\".\s]+)")
@@ -71,7 +69,7 @@ def gap_notes(root: str, batch: Batch, asked: Range) -> list[str]:
 
     The list is empty if there are no such times.
     """
-    gaps = gaps_in(root, batch, asked)
+    gaps = gaps_between(root, batch, asked.begin, asked.end)
     if not gaps:
         return []
     shown = "; ".join(
@@ -85,31 +83,6 @@ def gap_notes(root: str, batch: Batch, asked: Range) -> list[str]:
             "answer covers them"
         )
     ]
-
-
-def gaps_in(root: str, batch: Batch, asked: Range) -> list[dict[str, Any]]:
-    """Return the times in a range without observation, earliest first.
-
-    The list is empty if the range has no ends.
-    """
-    if asked.begin is None and asked.end is None:
-        return []
-    table = open_table(root, BATCHES.name, batch.version)
-    files = f"date >= '{asked.begin.date()}'" if asked.begin else ""
-    names = ["gap_from", "gap_to", "gap_reason", "gap_scope"]
-    rows = read_known(
-        table, table_uri(root, BATCHES.name), names, field("kind") == "gap", files
-    ).to_pylist()
-    kept = [row for row in rows if row["gap_from"] and row["gap_to"] and _overlaps(row, asked)]
-    unique = {(row["gap_from"], row["gap_to"], row["gap_reason"]): row for row in kept}
-    return sorted(unique.values(), key=itemgetter("gap_from"))
-
-
-def _overlaps(gap: Mapping[str, Any], asked: Range) -> bool:
-    return not (
-        (asked.begin is not None and gap["gap_to"] <= asked.begin)
-        or (asked.end is not None and gap["gap_from"] >= asked.end)
-    )
 
 
 def groups_named(sql: str, values: Mapping[str, str]) -> list[str]:

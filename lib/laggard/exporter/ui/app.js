@@ -1,6 +1,6 @@
 // The address says which view is shown; this file finds it, asks for its data, and takes the numbers away when they are old.
 import { badge, el, time } from "./base.js";
-import { Feed } from "./feed.js";
+import { Feed, report } from "./feed.js";
 import { Fleet, linkTo } from "./fleet.js";
 import { Group } from "./group.js";
 
@@ -36,14 +36,15 @@ function give(found) {
   shownAt = Date.now();
   shownOf = found.data_timestamp;
   const batch = found.batch_id === null ? "" : ` · batch ${found.batch_id}`;
-  document.getElementById("moment").replaceChildren("Data of ", time(found.data_timestamp), batch);
+  const since = report ? [", since ", time(report.since)] : [];
+  document.getElementById("moment").replaceChildren(report ? "Report of " : "Data of ", time(found.data_timestamp), batch, ...since);
   if (!drawn || drawn !== found.etag) { // else it says the same as before, and who reads or chooses is left alone
     drawn = null;
     say(view.show(found));
     drawn = found.etag;
   }
   clearTimeout(expiry);
-  expiry = setTimeout(expire, KEEP);
+  if (!report) expiry = setTimeout(expire, KEEP);
 }
 
 function fail(error, wait, isLate = Date.now() - shownAt >= KEEP) {
@@ -140,7 +141,10 @@ document.addEventListener("keydown", (event) => {
 window.addEventListener("hashchange", () => { route(); scrollTo(0, 0); });
 // a tab that nobody looked at for long must not show numbers of then
 document.addEventListener("visibilitychange", () => {
-  if (!document.hidden && shownAt && Date.now() - shownAt >= KEEP) expire();
+  if (!report && !document.hidden && shownAt && Date.now() - shownAt >= KEEP) expire();
 });
+document.getElementById("reload").hidden = report !== null;
+// a report about one group begins with it
+if (report && !report.groups && !location.hash) history.replaceState(null, "", linkTo({ group: Object.keys(report.of)[0] }));
 theme(THEMES.includes(keptTheme()) ? keptTheme() : "system");
 route();

@@ -61,6 +61,7 @@ const MOMENT = new Intl.DateTimeFormat("sv-SE", {
 });
 export const utc = (at) => `${new Date(at).toISOString().slice(0, 19).replace("T", " ")} UTC`;
 export const clock = (at) => CLOCK.format(new Date(at));
+export const dayClock = (at) => moment(at).slice(5, 16);
 export const moment = (at) => MOMENT.format(new Date(at));
 // in the viewer's zone; UTC on hover
 export const time = (at, write = moment) =>

@@ -1,5 +1,5 @@
 // Small pictures in SVG. A value that is null is unknown: it breaks the line or is hatched, and is never drawn as 0.
-import { clock, duration, el, known, moment, shortDuration, shortRecords, svg, time, utc } from "./base.js";
+import { clock, dayClock, duration, el, known, moment, shortDuration, shortRecords, svg, time, utc } from "./base.js";
 
 // stretches without a null between them: [[index, value], …]
 function stretches(values) {
@@ -53,6 +53,7 @@ export function chart(title, starts, exact, bound, marks, write) {
   const LEFT = 12 + Math.max(...levels.map(([, text]) => text.length)) * (isNarrow() ? 11 : 7.5);
   const first = Date.parse(starts[0]);
   const span = Date.parse(starts.at(-1)) - first || 1;
+  const writeTime = span > DAY * 1000 ? dayClock : clock;
   const step = (WIDTH - LEFT - 8) / Math.max(1, starts.length - 1);
   const x = (index) => LEFT + index * step;
   const y = (value) => BOTTOM - (value / most) * (BOTTOM - TOP);
@@ -62,7 +63,7 @@ export function chart(title, starts, exact, bound, marks, write) {
   const say = (index) => {
     const value = exact[index] ?? bound[index];
     const words = value === null ? "unknown" : `${exact[index] === null ? "≥ " : ""}${write(value)}`;
-    return `${clock(starts[index])}: ${words}`;
+    return `${writeTime(starts[index])}: ${words}`;
   };
   const newest = say(starts.length - 1);
   const readout = el("output", { class: "readout" }, newest);
@@ -78,7 +79,7 @@ export function chart(title, starts, exact, bound, marks, write) {
     ]).flat(),
     [0, 0.5, 1].map((share) => svg("text", {
       class: `axis ${share === 1 ? "end" : share ? "middle" : ""}`, x: LEFT + share * (WIDTH - LEFT - 8), y: HEIGHT - 4,
-    }, clock(first + share * span))),
+    }, writeTime(first + share * span))),
     gaps,
     seen.map((mark) => {
       const at = LEFT + ((Date.parse(mark.at) - first) / span) * (WIDTH - LEFT - 8);
@@ -190,12 +191,13 @@ export function lanes(rows, starts) {
   }));
 }
 
-// Rebalances of a day as bars on a line, as high as their longest pause
-export function timeline(rows, end, colour, write, count) {
+// Rebalances of a day, or of the range of a report, as bars on a line, as high as their longest pause
+export function timeline(rows, begin, end, colour, write, count) {
   const hour = 3600_000;
   const width = isNarrow() ? 400 : 1200; // letters keep their size
   const first = Math.min(...rows.map((row) => Date.parse(row.ended_at)), end - hour);
-  const span = Math.min(24 * hour, (end - first) * 1.02);
+  const span = Math.min(end - begin, (end - first) * 1.02);
+  const writeTime = span > DAY * 1000 ? dayClock : clock;
   const pauses = rows.map((row) => row.pause_max_seconds).filter((pause) => pause !== null);
   const most = Math.max(...pauses, 1);
   const x = (at) => ((Date.parse(at) - (end - span)) / span) * width;
@@ -204,7 +206,7 @@ export function timeline(rows, end, colour, write, count) {
   return svg("svg", { class: "chart timeline", viewBox: `0 0 ${width} 80`, role: "img", "aria-label": label },
     svg("line", { class: "grid", x1: 0, x2: width, y1: 60, y2: 60 }),
     [0, 1, 2, 3, 4].map((place) => svg("text", { class: `axis ${["", "middle", "middle", "middle", "end"][place]}`, x: (place * width) / 4, y: 76 },
-      clock(end - ((4 - place) / 4) * span))),
+      writeTime(end - ((4 - place) / 4) * span))),
     rows.map((row) => {
       const pause = row.pause_max_seconds;
       const height = pause === null ? 8 : 4 + (50 * pause) / most;

@@ -1,17 +1,23 @@
-"""The files of the page as bytes, plain and zipped, read once."""
+"""The files of the page as bytes, plain and zipped, read once; or the page as one file."""
 
 from __future__ import annotations
 
+import base64
 import gzip
+import re
 from dataclasses import dataclass, field
 from functools import cache
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from html import escape
 from importlib.resources import files
 
 UI, UI_PREFIX = "/ui", "/ui/"
 UI_ANSWERS = {UI: (200, 304, 308, 404, 405, 413, 431)}  # all files are counted as one path
 _NO_BASE = b'<meta name="runbook-base" content="">'
+_LINKS = re.compile(r'<link rel="icon".*</script>', re.DOTALL)
+_MODULES = ("base", "charts", "explained", "feed", "fleet", "group", "app")  # imports first
+_IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:const|class|function) (\w+))", re.MULTILINE)
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
@@ -40,6 +46,34 @@ def ui_files(runbook_base: str = "") -> dict[str, File]:
                 )
             found[UI if is_page else UI_PREFIX + each.name] = _file(kind, content)
     return found
+
+
+def offline_page(documents: bytes, runbook_base: str = "") -> str:
+    """Return the page as one file that shows these documents and asks nobody."""
+    kept = ui_files(runbook_base)
+    style = kept[f"{UI_PREFIX}style.css"].plain.decode()
+    script = "\n".join(_module(name, kept[f"{UI_PREFIX}{name}.js"]) for name in _MODULES)
+    digest = base64.b64encode(sha256(script.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    inlined = (
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        f"<style>\n{style}</style>\n"
+        # names in it were chosen by clients: no tag can begin in it
+        f'<script type="application/json" id="documents">'
+        f"{documents.decode().rstrip().replace('<', chr(92) + 'u003c')}</script>\n"
+        f'<script type="module">{script}</script>'
+    )
+    return _LINKS.sub(lambda _: inlined, kept[UI].plain.decode(), count=1)
+
+
+def _module(name: str, file: File) -> str:
+    """Return a module as a function whose result is what it exports."""
+    text = _IMPORT.sub(r"const \1 = \2$;", file.plain.decode())
+    exported = ", ".join(_EXPORT.findall(text))
+    return f"const {name}$ = (() => {{\n{_EXPORT.sub('', text)}\nreturn {{ {exported} }};\n}})();"
 
 
 def _file(kind: str, plain: bytes) -> File:

@@ -1,6 +1,7 @@
 // All groups: chosen, in order, and only the rows in view are elements.
 import { badge, choose, count, duration, el, known, lagOf, records, timeLagOf } from "./base.js";
 import { sparkline } from "./charts.js";
+import { report } from "./feed.js";
 
 const LEVELS = ["page", "warn", "behind", "unknown", "info", "ok"];
 const AROUND = 10; // rows beyond the edges of the window
@@ -181,7 +182,9 @@ export class Fleet {
     const of = [row.state, this.hasClusters && row.cluster, row.team ?? row.owner, row.in_maintenance && "in maintenance"].filter(Boolean).join(" · ");
     const cells = [
       badge(row.health),
-      [el("a", { href: linkTo(row), "data-row": `${row.cluster}/${row.group}`, title: row.group }, row.group), el("small", {}, of)],
+      [!report || report.of[row.group]
+        ? el("a", { href: linkTo(row), "data-row": `${row.cluster}/${row.group}`, title: row.group }, row.group)
+        : el("span", { title: row.group }, row.group), el("small", {}, of)],
       timeLagOf(row), lagOf(row), sparkline(row.history, row.history_bounds, "time lag", duration), findings(row),
       known(row.scale_verdict), known(row.shape), known(row.trend), members(row),
     ];

@@ -4,6 +4,7 @@ import {
 } from "./base.js";
 import { chart, hatch, heatStrip, lanes, timeline } from "./charts.js";
 import { prose, sections } from "./explained.js";
+import { report } from "./feed.js";
 import { linkTo, members } from "./fleet.js";
 
 const FEW = 20;
@@ -58,7 +59,8 @@ export class Group {
       "aria-label": "Topic", onchange: (event) => { location.hash = linkTo({ cluster: this.cluster, group: this.group }) + (event.target.value ? `&${new URLSearchParams({ topic: event.target.value })}` : ""); },
     });
     this.body = el("div");
-    this.main.replaceChildren(el("div", { class: "tools" }, el("a", { href: "#/" }, "← All groups"), this.topics), this.body);
+    const tools = report ? [report.groups && el("a", { href: "#/" }, "← All groups")] : [el("a", { href: "#/" }, "← All groups"), this.topics];
+    this.main.replaceChildren(el("div", { class: "tools" }, tools), this.body);
   }
 
   chosen() {
@@ -109,7 +111,8 @@ export class Group {
     // from this exporter, so that it works where no table can be read
     const url = new URL(".", location.href).href.replace(/\/$/, "");
     const cluster = quoted({ group: group.cluster, group_bytes: group.cluster_bytes });
-    const command = `laggard explain --url ${quoted({ group: url })} --cluster=${cluster} ${group.group.startsWith("-") ? "-- " : ""}${quoted(group)}`;
+    const options = report ? `--at ${this.found.data_timestamp.slice(0, 19)}` : `--url ${quoted({ group: url })} --cluster=${cluster}`;
+    const command = `laggard explain ${options} ${group.group.startsWith("-") ? "-- " : ""}${quoted(group)}`;
     const copied = el("span", { class: "muted", role: "status" });
     const copy = async () => {
       try { await navigator.clipboard.writeText(command); copied.textContent = "copied"; } catch { copied.textContent = "mark it and copy it by hand"; }
@@ -128,7 +131,8 @@ export class Group {
   }
 
   charts() {
-    const { window_starts: starts, history, rebalances } = this.found;
+    const { rebalances, range } = this.found;
+    const { starts, history } = range ?? { starts: this.found.window_starts, history: this.found.history };
     if (!history) return card("Lag over time", el("p", {}, UNKNOWN, ": the rules have evaluated none of these windows."));
     const marks = (rebalances ?? []).map((row) => ({ at: row.ended_at, title: `${moment(row.ended_at)}: rebalance, ${known(row.cause)}` }));
     const isExact = (name) => history[name].map((value, index) => (history.time_lag_is_exact[index] ? value : null));
@@ -139,7 +143,9 @@ export class Group {
       el("div", { class: "pair" },
         chart("Time lag", starts, isExact("time_lag_seconds"), history.time_lag_seconds, marks, duration),
         chart("Lag", starts, history.lag, history.lag_known, marks, records)),
-      el("p", { class: "legend muted" }, "Dashed: a lower bound. Hatched: unknown. Vertical lines: rebalances."),
+      el("p", { class: "legend muted" }, "Dashed: a lower bound. Hatched: unknown. Vertical lines: rebalances.",
+        range ? ` A point has the largest value of ${duration(range.point_seconds)}.` : ""),
+      range?.gaps.length ? el("p", {}, `Not watched: ${range.gaps.map((gap) => `${moment(gap.gap_from)} to ${moment(gap.gap_to)} (${known(gap.gap_reason)})`).join("; ")}.`) : null,
       el("details", { "data-key": "numbers" }, el("summary", {}, "The numbers"), table("Lag by window", ["Window", "#Time lag", "#Lag"], rows)));
   }
 
@@ -204,8 +210,10 @@ export class Group {
 
   rebalances() {
     const { rebalances, data_timestamp: end } = this.found;
-    if (rebalances === null) return card("Rebalances of 24 hours", el("p", {}, UNKNOWN));
-    if (!rebalances.length) return card("Rebalances of 24 hours", el("p", {}, "none seen"));
+    const begin = report ? Date.parse(report.since) : Date.parse(end) - 24 * 3600_000;
+    const title = report ? `Rebalances since ${moment(begin)}` : "Rebalances of 24 hours";
+    if (rebalances === null) return card(title, el("p", {}, UNKNOWN));
+    if (!rebalances.length) return card(title, el("p", {}, "none seen"));
     const causes = [...new Set(rebalances.map((row) => row.cause ?? UNKNOWN))].sort();
     const colour = (cause) => causes.indexOf(cause ?? UNKNOWN) % 8;
     const [shown, button] = this.more("rebalances", rebalances, 10);
@@ -214,8 +222,8 @@ export class Group {
       number(orUnknown(row.rebalance_seconds, duration)), number(`${known(row.members_before)} → ${known(row.members_after)}`),
       number(`${known(row.moved)} (${known(row.avoidable)})`), number(orUnknown(row.pause_max_seconds, duration)),
       number(orUnknown(row.records_delayed, records))));
-    const many = `${rebalances.length >= REBALANCES ? "at least " : ""}${count(rebalances.length, "rebalance")} in 24 hours`;
-    return card("Rebalances of 24 hours", timeline(rebalances, Date.parse(end), colour, duration, many),
+    const many = `${rebalances.length >= REBALANCES ? "at least " : ""}${count(rebalances.length, "rebalance")}${report ? "" : " in 24 hours"}`;
+    return card(title, timeline(rebalances, begin, Date.parse(end), colour, duration, many),
       rebalances.length >= REBALANCES ? el("p", { class: "muted" }, `Only the newest ${REBALANCES} are shown.`) : null,
       el("p", { class: "legend muted" }, "As high as the longest pause of a partition; hollow: not known."),
       table("Rebalances", ["Ended", "Cause", "#Took", "#Members", "#Moved (without need)", "#Longest pause", "#Records delayed"], rows), button,

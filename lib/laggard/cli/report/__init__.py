@@ -1,1 +1,0 @@
-"""`laggard report`: one HTML file."""
