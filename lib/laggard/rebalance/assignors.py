@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from operator import attrgetter
 from typing import TypeAlias
 
@@ -60,11 +61,9 @@ def assign_range(members: Sequence[Member], partitions: Mapping[str, int]) -> As
     for topic in sorted(partitions):
         readers = [member for member in in_order(members) if topic in member.topics]
         first = 0
-        for place, member in enumerate(readers):
-            share = partitions[topic] // len(readers) + (place < partitions[topic] % len(readers))
-            found[member.member_id] += [
-                (topic, partition) for partition in range(first, first + share)
-            ]
+        for rank, member in enumerate(readers):
+            share = partitions[topic] // len(readers) + (rank < partitions[topic] % len(readers))
+            found[member.member_id] += zip(repeat(topic), range(first, first + share))
             first += share
     return found
 
@@ -74,20 +73,18 @@ def assign_round_robin(members: Sequence[Member], partitions: Mapping[str, int])
     found: Assignment = {member.member_id: [] for member in members}
     circle = in_order(members)
     turn = 0
-    wanted = {topic for member in members for topic in member.topics}
-    for topic in sorted(partitions.keys() & wanted):
-        for partition in range(partitions[topic]):
-            while topic not in circle[turn % len(circle)].topics:
-                turn += 1
-            found[circle[turn % len(circle)].member_id].append((topic, partition))
+    for topic, partition in _wanted(members, partitions):
+        while topic not in circle[turn % len(circle)].topics:
             turn += 1
+        found[circle[turn % len(circle)].member_id].append((topic, partition))
+        turn += 1
     return found
 
 
 def assign_sticky(members: Sequence[Member], partitions: Mapping[str, int]) -> Assignment:
     """Assign evenly, with as few moves as balance allows (AbstractStickyAssignor)."""
     owned = _valid_claims(members, partitions)
-    if len({member.topics for member in members}) > 1:
+    if len(_subscriptions(members)) > 1:
         return _level(members, owned, partitions)
     return _fill_in_turn(owned, _wanted(members, partitions))
 
@@ -98,15 +95,14 @@ def assign_cooperative(members: Sequence[Member], partitions: Mapping[str, int])
     The partition is withheld until that member has given it up.
     """
     found = assign_sticky(members, partitions)
-    holder = {
-        place: member
-        for member, held in _valid_claims(members, partitions).items()
-        for place in held
-    }
-    return {
-        member: [place for place in given if holder.get(place, member) == member]
-        for member, given in found.items()
-    }
+    holder: dict[TopicPartition, str] = {}
+    for member, held in _valid_claims(members, partitions).items():
+        holder |= dict.fromkeys(held, member)
+    for member, given in found.items():
+        found[member] = [
+            partition for partition in given if holder.get(partition, member) == member
+        ]
+    return found
 
 
 def assign_uniform(members: Sequence[Member], partitions: Mapping[str, int]) -> Assignment:
@@ -119,10 +115,8 @@ def assign_uniform(members: Sequence[Member], partitions: Mapping[str, int]) -> 
     """
     places = _wanted(members, partitions)
     known = set(places)
-    owned = {
-        member.member_id: [place for place in member.owned if place in known] for member in members
-    }
-    if len({member.topics for member in members}) > 1:
+    owned = {member.member_id: list(filter(known.__contains__, member.owned)) for member in members}
+    if len(_subscriptions(members)) > 1:
         return _level(members, owned, partitions)
     share, extras = divmod(len(places), max(1, len(members)))
     found, extras = _keep(owned, share, extras)
@@ -139,12 +133,14 @@ def assign_uniform(members: Sequence[Member], partitions: Mapping[str, int]) -> 
 
 
 def _wanted(members: Sequence[Member], partitions: Mapping[str, int]) -> list[TopicPartition]:
-    topics = {topic for member in members for topic in member.topics}
-    return [
-        (topic, place)
-        for topic in sorted(partitions.keys() & topics)
-        for place in range(partitions[topic])
-    ]
+    wanted: list[TopicPartition] = []
+    for topic in sorted(partitions.keys() & frozenset().union(*_subscriptions(members))):
+        wanted += zip(repeat(topic), range(partitions[topic]))
+    return wanted
+
+
+def _subscriptions(members: Sequence[Member]) -> set[frozenset[str]]:
+    return set(map(attrgetter("topics"), members))
 
 
 def _valid_claims(
@@ -172,9 +168,8 @@ def _fill_in_turn(
 ) -> Assignment:
     """Keep members' partitions up to the quota; give free ones in turn to members below it."""
     share, extras = divmod(len(places), max(1, len(owned)))
-    found, extras = _keep(
-        {member: sorted(owned[member]) for member in sorted(owned)}, share, extras
-    )
+    in_order_of_ids = {member: sorted(owned[member]) for member in sorted(owned)}
+    found, extras = _keep(in_order_of_ids, share, extras)
     free = _left(places, found)
     while free:
         below = [member for member in found if len(found[member]) < share]
@@ -198,7 +193,7 @@ def _keep(
 
 
 def _left(places: Sequence[TopicPartition], found: Assignment) -> list[TopicPartition]:
-    taken = {place for held in found.values() for place in held}
+    taken = set(chain.from_iterable(found.values()))
     return [place for place in places if place not in taken]
 
 

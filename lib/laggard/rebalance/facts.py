@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import starmap
+from operator import itemgetter
 from typing import Any
 
 from laggard.rebalance.assignors import TopicPartition
@@ -21,6 +23,14 @@ class Identity:
     group_instance_id: str | None
     client_id: str | None
     client_host: str | None
+
+
+IDENTITY = ("member_id", "group_instance_id", "client_id", "client_host")
+
+
+def identities(rows: Iterable[Mapping[str, Any]]) -> list[Identity]:
+    """Return the identities of members, of rows that have its columns."""
+    return list(starmap(Identity, map(itemgetter(*IDENTITY), rows)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +51,28 @@ class MemberFacts:
     def identity(self) -> Identity:
         return Identity(self.member_id, self.group_instance_id, self.client_id, self.client_host)
 
+    @property
+    def join_timeout_ms(self) -> int | None:
+        """Longest join; in record version 0 the session timeout (GroupMetadataManager)."""
+        if self.rebalance_timeout_ms is None:
+            return self.session_timeout_ms
+        return self.rebalance_timeout_ms
+
+
+def are_assignments_known(members: Iterable[MemberFacts]) -> bool:
+    """Return True if the partitions of every member are known."""
+    return all(member.assigned is not None for member in members)
+
+
+def partitions_of(members: Iterable[MemberFacts]) -> set[TopicPartition]:
+    """Return the partitions of all members, as far as they are known."""
+    return {partition for member in members for partition in member.assigned or ()}
+
+
+def columns_of(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return the named columns of a row; None for one that the row lacks."""
+    return {name: row.get(name) for name in names}
+
 
 _PLAIN = (
     "member_id", "group_instance_id", "client_id", "client_host", "session_timeout_ms",
@@ -51,9 +83,11 @@ _PLAIN = (
 def to_member(row: Mapping[str, Any]) -> MemberFacts:
     """Return a member from a row of `group_members`."""
     topics = row["topics"]
+    if topics is not None:
+        topics = tuple(topics)
     return MemberFacts(
-        **{name: row[name] for name in _PLAIN},
-        topics=None if topics is None else tuple(topics),
+        **columns_of(row, _PLAIN),
+        topics=topics,
         assigned=_places(row["assigned"]),
         pending_revocation=_places(row["pending_revocation"]),
     )
@@ -61,8 +95,12 @@ def to_member(row: Mapping[str, Any]) -> MemberFacts:
 
 def _places(held: Iterable[Mapping[str, Any]] | None) -> tuple[TopicPartition, ...] | None:
     """Return the partitions by topic name; None also if a topic's name is unknown."""
-    places = None if held is None else [(each["topic"], each["partition"]) for each in held]
-    return None if places is None or any(topic is None for topic, _ in places) else tuple(places)
+    if held is None:
+        return None
+    partitions = tuple(map(itemgetter("topic", "partition"), held))
+    if any(topic is None for topic, _ in partitions):
+        return None
+    return partitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +130,18 @@ class Generation:
     @property
     def at(self) -> datetime:
         """Time of the record that tells this."""
-        return self.recorded_at if self.stable_at is None else self.stable_at
+        if self.stable_at is None:
+            return self.recorded_at
+        return self.stable_at
 
     @property
     def ended_at(self) -> datetime | None:
         """End of the rebalance; an epoch with members ends when it is Stable."""
         if self.stable_at is not None:
             return self.stable_at
-        return None if self.kind == "epoch" and self.members else self.recorded_at
+        if self.kind == "epoch" and self.members:
+            return None
+        return self.recorded_at
 
     @property
     def by_member_id(self) -> bool:
@@ -122,6 +164,13 @@ class Commit:
     unseen: int = 0
 
 
+def time_of(commit: Commit | None) -> datetime | None:
+    """Return the time of a commit; None without one."""
+    if commit is None:
+        return None
+    return commit.at
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:
     """Partition of the group before the batch; rates per second, `lag` now, `commit` the newest."""
@@ -140,7 +189,9 @@ class PartitionFacts:
         """True if there is anything to read; only such a partition can be seen to pause."""
         if (self.arrival_rate or 0) > 0 or (self.lag or 0) > 0:
             return True
-        return None if self.arrival_rate is None or self.lag is None else False
+        if self.arrival_rate is None or self.lag is None:
+            return None
+        return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from laggard.lag.status import KNOWN_STATUSES, PARTIAL
 from laggard.lag.tick import Tick
+from laggard.rebalance.facts import columns_of
 from laggard.rebalance.membership.group_facts import KEPT
 
 
@@ -31,8 +32,15 @@ class Listing:
 
 def generation_or_epoch(row: Mapping[str, Any]) -> int | None:
     """Return the generation of a classic group, or the epoch of a modern one."""
-    number: int | None = row["generation"] if row["group_epoch"] is None else row["group_epoch"]
+    number: int | None = row["group_epoch"]
+    if number is None:
+        number = row["generation"]
     return number
+
+
+def by_group(rows: pa.Table) -> dict[str, dict[str, Any]]:
+    """Return rows that have a group each, by its name."""
+    return {row["group"]: row for row in rows.to_pylist()}
 
 
 def sum_partitions(rows: pa.Table) -> dict[str, dict[str, Any]]:
@@ -50,7 +58,7 @@ def sum_partitions(rows: pa.Table) -> dict[str, dict[str, Any]]:
             ("commit_source_partition", "max"),
         ]
     )
-    return {row["group"]: row for row in sums.to_pylist()}
+    return by_group(sums)
 
 
 def group_rows(
@@ -77,7 +85,9 @@ def group_rows(
         row = _row(group, before.get(group, {}), found, totals or {}, listing, tick)
         row |= refused_columns(names, (uncommitted or {}).get(group, 0))
         if row["shed_keys"]:  # they are missing in the sums
-            row |= {"lag": None, "status": PARTIAL if row["status"] == "ok" else row["status"]}
+            row["lag"] = None
+            if row["status"] == "ok":
+                row["status"] = PARTIAL
         rows.append(row)
     return rows
 
@@ -96,16 +106,19 @@ def _row(
     listing: Listing,
     tick: Tick,
 ) -> dict[str, Any]:
-    total, ok, no_commit = (
-        totals.get(name) or 0 for name in ("status_count", "is_ok_sum", "is_no_commit_sum")
-    )
+    total, ok = totals.get("status_count") or 0, totals.get("is_ok_sum") or 0
+    no_commit = totals.get("is_no_commit_sum") or 0
     unknown = total - ok - no_commit
     status = PARTIAL if unknown else "ok"
     if not tick.is_caught_up:
         status = "stale"
-    known_lag = totals.get("lag_sum") if ok else None
+    lag, known_lag = None, None
+    if ok:
+        known_lag = totals.get("lag_sum")
+    if status == "ok":
+        lag = known_lag
     return {
-        **{name: found.get(name) for name in KEPT},
+        **columns_of(found, KEPT),
         "cluster": tick.cluster,
         "group": group,
         "status": status,
@@ -113,7 +126,7 @@ def _row(
         "poll_id": tick.poll_id,
         "sampled_at": tick.now,
         **_of_listing(group, before, found, totals, listing, tick),
-        "lag": known_lag if status == "ok" else None,
+        "lag": lag,
         "lag_known": known_lag,
         "max_time_lag_seconds": totals.get("time_lag_seconds_max"),
         "partitions_total": total,

@@ -76,12 +76,12 @@ def compare_slots(
     A member id that stays keeps its slot even if its ordinal moved, as the death of its neighbour
     on the host moves it; only the others are paired by place.
     """
-    old, new = (name_slots(members, by_member_id=by_member_id) for members in (before, now))
+    old = name_slots(before, by_member_id=by_member_id)
+    new = name_slots(now, by_member_id=by_member_id)
     kept = {old[member]: new[member] for member in old.keys() & new.keys()}
     gone = sorted((member for member in before if member.member_id not in new), key=_MEMBER_ID)
-    fresh = _by_place(
-        [member for member in now if member.member_id not in old], by_member_id=by_member_id
-    )
+    joiners = [member for member in now if member.member_id not in old]
+    fresh = _by_place(joiners, by_member_id=by_member_id)
     left: list[Named] = []
     restarted: list[str] = []
     for member in gone:
@@ -102,7 +102,7 @@ def compare_slots(
 
 
 def _slots_of(members: Iterable[Named], slot_of: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(sorted(slot_of[member.member_id] for member in members))
+    return tuple(sorted(map(slot_of.__getitem__, map(_MEMBER_ID, members))))
 
 
 def _find_followed(left: Iterable[Named], joined: Iterable[Named]) -> Iterator[Named]:
@@ -110,7 +110,7 @@ def _find_followed(left: Iterable[Named], joined: Iterable[Named]) -> Iterator[N
 
     Each joined member follows one of them only.
     """
-    free = Counter(client_id_pattern(member) for member in joined)
+    free = Counter(map(client_id_pattern, joined))
     for member in left:
         pattern = client_id_pattern(member)
         if free[pattern] > 0:
@@ -120,10 +120,9 @@ def _find_followed(left: Iterable[Named], joined: Iterable[Named]) -> Iterator[N
 
 def slot_columns(changes: SlotChanges | None) -> dict[str, tuple[str, ...] | None]:
     """Return columns joined, left and replaced; None while the changes are not known."""
-    return {
-        name: None if changes is None else getattr(changes, name)
-        for name in ("joined", "left", "replaced")
-    }
+    if changes is None:
+        return {"joined": None, "left": None, "replaced": None}
+    return {"joined": changes.joined, "left": changes.left, "replaced": changes.replaced}
 
 
 def holdings(members: Iterable[MemberFacts], slot_of: Mapping[str, str]) -> Holdings | None:
@@ -138,7 +137,7 @@ def holdings(members: Iterable[MemberFacts], slot_of: Mapping[str, str]) -> Hold
 
 def client_id_pattern(member: Named) -> str | None:
     """Return the client id without the numbers that distinguish instances of one program."""
-    return None if member.client_id is None else re.sub(r"\d+", "#", member.client_id)
+    return member.client_id and re.sub(r"\d+", "#", member.client_id)
 
 
 def _by_place(members: Sequence[Named], *, by_member_id: bool) -> dict[Hashable, list[Named]]:
@@ -151,8 +150,6 @@ def _by_place(members: Sequence[Named], *, by_member_id: bool) -> dict[Hashable,
 def _place(member: Named, *, by_member_id: bool) -> Hashable:
     if member.group_instance_id is not None:
         return ("instance", member.group_instance_id)
-    return (
-        ("member", member.member_id)
-        if by_member_id
-        else ("host", member.client_id, member.client_host)
-    )
+    if by_member_id:
+        return ("member", member.member_id)
+    return ("host", member.client_id, member.client_host)

@@ -52,7 +52,7 @@ class Topics:
         self, wanted: list[str] | None, assigned: set[tuple[str | None, int]]
     ) -> int | None:
         """Return the number of unowned partitions of wanted topics; None if a topic is unknown."""
-        if wanted is None or any(topic not in self.partitions for topic in wanted):
+        if wanted is None or not self.partitions.keys() >= set(wanted):
             return None
         counts = {topic: self.partitions[topic] for topic in wanted}
         taken = sum(topic in counts and partition < counts[topic] for topic, partition in assigned)

@@ -9,7 +9,7 @@ from datetime import datetime
 from laggard.rebalance.analytics.departures import Departure
 from laggard.rebalance.analytics.times import seconds_between
 from laggard.rebalance.assignors import TopicPartition
-from laggard.rebalance.facts import MemberFacts, Surroundings
+from laggard.rebalance.facts import MemberFacts, Surroundings, are_assignments_known, partitions_of
 from laggard.rebalance.parameters import RebalanceParameters
 from laggard.rebalance.slots import SlotChanges, static_slots
 
@@ -116,14 +116,18 @@ def _cause_around(
     if slots.is_equal and has_moved and not change.is_epoch:
         return "coordinator_failover"
     has_grown = near.holds(surroundings.partitions_added_at, parameters.partitions_added_seconds)
-    return "partitions_added" if has_grown and _has_new_partitions(change) else None
+    if has_grown and _has_new_partitions(change):
+        return "partitions_added"
+    return None
 
 
 def _cause_in_settings(change: Change, slots: SlotChanges) -> str | None:
     if _has_new_subscription(change, slots):
         return "subscription_change"
     is_known = None not in (change.assignor_before, change.assignor)
-    return "assignor_change" if is_known and change.assignor_before != change.assignor else None
+    if is_known and change.assignor_before != change.assignor:
+        return "assignor_change"
+    return None
 
 
 def _has_new_partitions(change: Change) -> bool:
@@ -137,18 +141,19 @@ def _has_new_partitions(change: Change) -> bool:
 
 def _assigned(members: Sequence[MemberFacts] | None) -> set[TopicPartition] | None:
     """Return the partitions of all members; None if those of a member are not known."""
-    if members is None or any(member.assigned is None for member in members):
+    if members is None or not are_assignments_known(members):
         return None
-    return {place for member in members for place in member.assigned or ()}
+    return partitions_of(members)
 
 
 def _has_new_subscription(change: Change, slots: SlotChanges) -> bool:
     old = {change.slot_before[member.member_id]: member.topics for member in change.before or ()}
     new = {change.slot_now[member.member_id]: member.topics for member in change.now}
-    pairs = [(old[before], new[now]) for before, now in slots.kept.items()]
-    return any(
-        one is not None and other is not None and set(one) != set(other) for one, other in pairs
-    )
+    for before, now in slots.kept.items():
+        topics_before, topics = old[before], new[now]
+        if topics_before is not None and topics is not None and set(topics_before) != set(topics):
+            return True
+    return False
 
 
 def _cause_in_members(
@@ -164,9 +169,13 @@ def _cause_in_members(
     if restarted or (left and slots.joined):
         return "replacement"
     if left:
-        return "static_expired" if left <= static else "member_left"
+        if left <= static:
+            return "static_expired"
+        return "member_left"
     if slots.joined:
-        return "static_return" if _are_back(change, slots, earlier, parameters) else "member_join"
+        if _are_back(change, slots, earlier, parameters):
+            return "static_return"
+        return "member_join"
     return None
 
 
@@ -197,12 +206,11 @@ def _are_back(
     parameters: RebalanceParameters,
 ) -> bool:
     """Return True if all that joined are static members that had been away for a short time."""
-    gone = {
-        each.group_instance_id
-        for each in earlier
-        if each.is_static
-        and (change.ended_at - each.at).total_seconds() <= parameters.static_return_seconds
-    }
+    gone = set()
+    for departure in earlier:
+        away_seconds = (change.ended_at - departure.at).total_seconds()
+        if departure.is_static and away_seconds <= parameters.static_return_seconds:
+            gone.add(departure.group_instance_id)
     joined = {change.slot_now[each.member_id]: each.group_instance_id for each in change.now}
     return all(joined[slot] is not None and joined[slot] in gone for slot in slots.joined)
 

@@ -24,10 +24,10 @@ from laggard.rebalance.analytics.pauses import Cost, measure_cost
 from laggard.rebalance.analytics.posterior import claim_reason, find_posterior, gather_evidence, mix
 from laggard.rebalance.analytics.result import Closed, Rebalance
 from laggard.rebalance.analytics.state import OpenRebalance, RebalanceState, stand
-from laggard.rebalance.analytics.times import length_seconds
+from laggard.rebalance.analytics.times import known, length_seconds
 from laggard.rebalance.facts import Generation, Surroundings
 from laggard.rebalance.parameters import RebalanceParameters
-from laggard.rebalance.slots import name_slots
+from laggard.rebalance.slots import name_slots, slot_columns
 
 _PARTIAL = {"bootstrap", "old_record", "skew", "partial", "pause_unknown"}
 
@@ -58,12 +58,9 @@ def close_rebalance(
         **_explain(change, departed, seen, at, surroundings, parameters),
         **_describe(rebalance, compared),
         **_flag(rebalance, compared, cost),
-        **{
-            name: value
-            for name, value in asdict(cost).items()
-            if name not in {"seconds", "is_complete"}
-        },
+        **asdict(cost),
     }
+    del columns["seconds"], columns["is_complete"]
     standing = stand(rebalance.last, ended_at, is_complete=rebalance.is_at_rest)
     moves = compared.moves or ()
     returned, last_moves = follow_moves(moves, state.moves, ended_at, parameters)
@@ -75,20 +72,16 @@ def close_rebalance(
 
 def rebalance_rows(closed: Iterable[Closed], tick: Tick) -> list[dict[str, Any]]:
     """Return rows of `rebalances`."""
-    return [
-        asdict(each.row) | {"date": each.row.ended_at.date(), "batch_id": tick.batch_id}
-        for each in closed
-    ]
+    rows = (each.row for each in closed)
+    return [asdict(row) | {"date": row.ended_at.date(), "batch_id": tick.batch_id} for row in rows]
 
 
 def _cost(rebalance: OpenRebalance, compared: Compared, at: datetime) -> Cost:
     if not rebalance.live_read or not rebalance.pauses or not rebalance.last.members:
         return Cost()
-    places = (
-        None
-        if compared.moves is None
-        else frozenset((move.topic, move.partition) for move in compared.moves)
-    )
+    places = None
+    if compared.moves is not None:
+        places = frozenset((move.topic, move.partition) for move in compared.moves)
     return measure_cost(
         rebalance.pauses,
         moved=places,
@@ -102,8 +95,9 @@ def _change(
     rebalance: OpenRebalance, compared: Compared, ended_at: datetime, state: RebalanceState
 ) -> Change:
     before, last = rebalance.before, rebalance.last
-    old = () if before is None else before.members
-    assignor_before = None if before is None else before.assignor
+    members_before, assignor_before = None, None
+    if before is not None:
+        members_before, assignor_before = before.members, before.assignor
     return Change(
         live_read=rebalance.live_read,
         is_epoch=last.generation_kind == "epoch",
@@ -112,10 +106,10 @@ def _change(
         started_at=rebalance.start.est,
         ended_at=ended_at,
         last_ended_at=state.last_ended_at,
-        before=None if before is None else old,
+        before=members_before,
         now=last.members,
         slots=compared.slots,
-        slot_before=name_slots(old, by_member_id=last.by_member_id),
+        slot_before=name_slots(members_before or (), by_member_id=last.by_member_id),
         slot_now=name_slots(last.members, by_member_id=last.by_member_id),
         assignor_before=assignor_before,
         assignor=last.assignor,
@@ -135,14 +129,16 @@ def _identify(rebalance: OpenRebalance, surroundings: Surroundings) -> dict[str,
 
 
 def _time(rebalance: OpenRebalance, ended_at: datetime) -> dict[str, object]:
-    start = rebalance.start
+    start, join_seconds = rebalance.start, None
+    if rebalance.last.generation_kind != "epoch":
+        join_seconds = start.join_seconds
     return {
         "started_low": start.low,
         "started_high": start.high,
         "started_est": start.est,
         "ended_at": ended_at,
         "rebalance_seconds": length_seconds(ended_at, start.est),
-        "join_seconds": None if rebalance.last.generation_kind == "epoch" else start.join_seconds,
+        "join_seconds": join_seconds,
         "sync_seconds": rebalance.sync_seconds,
         "generations": rebalance.generations,
         "interrupted": rebalance.interrupted,
@@ -186,8 +182,10 @@ def _unread_seconds(departures: Sequence[Departure], reasons: Sequence[str | Non
         for each, reason in zip(departures, reasons, strict=True)
         if each.is_static or reason in {"session_expiry", "crash"}
     ]
-    known = [seconds for seconds in silent if seconds is not None]
-    return max(known, default=None) if len(known) == len(silent) else None
+    seconds = known(silent)
+    if len(seconds) != len(silent):
+        return None
+    return max(seconds, default=None)
 
 
 def _describe(rebalance: OpenRebalance, compared: Compared) -> dict[str, object]:
@@ -195,14 +193,15 @@ def _describe(rebalance: OpenRebalance, compared: Compared) -> dict[str, object]
     members_before = None
     if slots is not None and rebalance.before is not None:
         members_before = len(rebalance.before.members)
-    changed = {
-        name: None if slots is None else getattr(slots, name)
-        for name in ("joined", "left", "replaced")
-    }
     names = ("partitions", "moved", "necessary", "avoidable", "moved_ratio", "efficiency")
-    moved = {name: None if movement is None else getattr(movement, name) for name in names}
+    moved: dict[str, object] = dict.fromkeys(names)
+    if movement is not None:
+        moved = asdict(movement)
+    stateful = None
+    if last.assignor is not None:
+        stateful = last.assignor == "stream"
     return {
-        **changed,
+        **slot_columns(slots),
         **moved,
         "rebalance_mode": last.rebalance_mode,
         "assignor": last.assignor,
@@ -211,7 +210,7 @@ def _describe(rebalance: OpenRebalance, compared: Compared) -> dict[str, object]
         "leader": last.leader,
         "straggler_slot": rebalance.straggler_slot,
         # a stateful consumer restores its state wherever a partition moves to
-        "stateful": None if last.assignor is None else last.assignor == "stream",
+        "stateful": stateful,
     }
 
 
@@ -221,8 +220,5 @@ def _flag(rebalance: OpenRebalance, compared: Compared, cost: Cost) -> dict[str,
         flags.append("partial")
     if not cost.is_complete:
         flags.append("pause_unknown")
-    return {
-        "live_read": rebalance.live_read,
-        "flags": tuple(flags),
-        "status": "partial" if _PARTIAL & set(flags) else "ok",
-    }
+    status = "partial" if _PARTIAL & set(flags) else "ok"
+    return {"live_read": rebalance.live_read, "flags": tuple(flags), "status": status}

@@ -10,6 +10,7 @@ from typing import Any
 from laggard.rebalance.analytics.result import Closed
 from laggard.rebalance.analytics.state import OpenRebalance
 from laggard.rebalance.analytics.times import union_seconds
+from laggard.rebalance.facts import columns_of
 
 Row = dict[str, Any]
 # upper bounds of the buckets; one more for the rest
@@ -42,9 +43,9 @@ def count_rebalances(
     `under_way` is the one whose row is still to come.
     """
     row = _counted(before)
-    row["interrupted_generations_total"] += sum(
-        max(0, (each.get("generation_gap") or 1) - 1) for each in generations
-    )
+    for generation in generations:
+        gap = generation.get("generation_gap") or 1
+        row["interrupted_generations_total"] += max(0, gap - 1)
     row["static_restarts_absorbed_total"] += replacements
     recent = [
         each
@@ -64,7 +65,7 @@ def count_rebalances(
 
 def _counted(before: Mapping[str, Any]) -> Row:
     """Return the columns as the base for sums; 0 and empty for a group that has none yet."""
-    row: Row = {name: before.get(name) for name in STATE}
+    row: Row = columns_of(before, STATE)
     for name in COUNTS:
         row[name] = row[name] or 0
     for name in MAPS:
@@ -82,13 +83,14 @@ def measure_recent(
 
     The ratio covers the last 10 minutes, or the time since the group is watched.
     """
-    moved, returned = (sum(each[name] or 0 for each in recent) for name in ("moved", "returned"))
-    ratio = (
-        None
-        if watched_since is None
-        else _time_ratio(recent, max(now - RATIO_RANGE, watched_since), now)
-    )
-    return {"time_in_rebalance_ratio": ratio, "ping_pong": returned / moved if moved else None}
+    moved = sum(each["moved"] or 0 for each in recent)
+    returned = sum(each["returned"] or 0 for each in recent)
+    ratio, ping_pong = None, None
+    if watched_since is not None:
+        ratio = _time_ratio(recent, max(now - RATIO_RANGE, watched_since), now)
+    if moved:
+        ping_pong = returned / moved
+    return {"time_in_rebalance_ratio": ratio, "ping_pong": ping_pong}
 
 
 def _time_ratio(
@@ -96,10 +98,13 @@ def _time_ratio(
 ) -> float | None:
     if begin >= now:
         return None
-    times = [(each["started_at"], each["ended_at"] or now) for each in recent]
-    times = [(start, end) for start, end in times if end > begin]
-    if any(start is None for start, _ in times):
-        return None
+    times = []
+    for rebalance in recent:
+        ended_at = rebalance["ended_at"] or now
+        if ended_at > begin:
+            if rebalance["started_at"] is None:
+                return None
+            times.append((rebalance["started_at"], ended_at))
     return union_seconds(times, begin, now) / (now - begin).total_seconds()
 
 

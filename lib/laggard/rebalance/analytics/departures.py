@@ -8,7 +8,7 @@ from datetime import datetime
 from operator import attrgetter
 
 from laggard.rebalance.analytics.pauses import PartitionPause
-from laggard.rebalance.analytics.times import Start, seconds_between
+from laggard.rebalance.analytics.times import Start, known, seconds_between
 from laggard.rebalance.assignors import TopicPartition
 from laggard.rebalance.facts import MemberFacts
 from laggard.rebalance.parameters import RebalanceParameters
@@ -72,11 +72,12 @@ def find_departures(
     slot_of = name_slots(members, by_member_id=by_member_id)
     pause_of = {pause.place: pause for pause in pauses}
     gone = {*slots.left, *slots.expired, *(set(slots.restarted) - static_slots(members))}
-    return tuple(
-        _departure(member, slot_of[member.member_id], pause_of, start, at, joined_at)
-        for member in sorted(members, key=lambda each: (slot_of[each.member_id], each.member_id))
-        if slot_of[member.member_id] in gone
-    )
+    departures = []
+    for member in sorted(members, key=lambda each: (slot_of[each.member_id], each.member_id)):
+        slot = slot_of[member.member_id]
+        if slot in gone:
+            departures.append(_departure(member, slot, pause_of, start, at, joined_at))
+    return tuple(departures)
 
 
 def mark_returns(
@@ -91,9 +92,8 @@ def mark_returns(
     A new member counts for one departure only.
     """
     old = {member.member_id for member in before}
-    fresh = sorted(
-        (member for member in now if member.member_id not in old), key=attrgetter("member_id")
-    )
+    by_id = sorted(now, key=attrgetter("member_id"))
+    fresh = [member for member in by_id if member.member_id not in old]
     found = list(departures)
     for level, fits in _RETURNS.items():
         for index, departure in enumerate(found):
@@ -117,17 +117,14 @@ def _departure(
 
     An idle partition is no evidence about its reader.
     """
-    held = [pause_of[place] for place in member.assigned or () if place in pause_of]
-    intervals = [
-        each.commit_interval_seconds for each in held if each.commit_interval_seconds is not None
-    ]
-    last = _last_sign(held, joined_at) if start.is_seen else None
-    idle, at_end = (_silence_seconds(last, until) for until in (start.est, start.high))
-    timeout = (
-        member.session_timeout_ms
-        if member.rebalance_timeout_ms is None
-        else member.rebalance_timeout_ms
-    )
+    held = known(map(pause_of.get, member.assigned or ()))
+    intervals = known(map(attrgetter("commit_interval_seconds"), held))
+    last = None
+    if start.is_seen:
+        last = _last_sign(held, joined_at)
+    partitions = None
+    if member.assigned is not None:
+        partitions = tuple(sorted(member.assigned))
     return Departure(
         slot=slot,
         member_id=member.member_id,
@@ -135,12 +132,12 @@ def _departure(
         client_id_pattern=client_id_pattern(member),
         place=(member.client_id, member.client_host),
         at=at,
-        partitions=None if member.assigned is None else tuple(sorted(member.assigned)),
-        idle_seconds=idle,
+        partitions=partitions,
+        idle_seconds=_silence_seconds(last, start.est),
         session_seconds=_in_seconds(member.session_timeout_ms),
-        rebalance_timeout_seconds=_in_seconds(timeout),
+        rebalance_timeout_seconds=_in_seconds(member.join_timeout_ms),
         commit_interval_seconds=max(intervals, default=None),
-        idle_at_end_seconds=at_end,
+        idle_at_end_seconds=_silence_seconds(last, start.high),
         was_material=_was_material(held),
     )
 
@@ -151,25 +148,29 @@ def _last_sign(held: Sequence[PartitionPause], joined_at: datetime | None) -> da
     At least one partition must have traffic.
     """
     progress = [each.progressed_at for each in held if each.has_traffic]
-    return (
-        max((each for each in (joined_at, *progress) if each is not None), default=None)
-        if progress
-        else None
-    )
+    if not progress:
+        return None
+    return max(known([joined_at, *progress]), default=None)
 
 
 def _silence_seconds(last: datetime | None, until: datetime | None) -> float | None:
     seconds = seconds_between(until, last)
-    return None if seconds is None else max(0.0, seconds)
+    if seconds is None:
+        return None
+    return max(0.0, seconds)
 
 
 def _was_material(held: Sequence[PartitionPause]) -> bool | None:
     """Return True if a partition had significant lag; None if that is unknown for one."""
-    found = [each.material for each in held]
+    found = {pause.material for pause in held}
     if True in found:
         return True
-    return None if None in found or not found else False
+    if None in found or not found:
+        return None
+    return False
 
 
 def _in_seconds(milliseconds: int | None) -> float | None:
-    return None if milliseconds is None else milliseconds / 1000
+    if milliseconds is None:
+        return None
+    return milliseconds / 1000

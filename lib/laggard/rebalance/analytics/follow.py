@@ -95,7 +95,9 @@ def _read_until(row: Mapping[str, Any], tick: Tick) -> datetime:
     number = row.get("offsets_partition")
     is_blocked = number in tick.blocked_partitions or number in tick.unread_partitions
     # by the clock that the brokers should have as well, which is not held
-    return (tick.wall or tick.now) if tick.is_caught_up and not is_blocked else LONG_AGO
+    if tick.is_caught_up and not is_blocked:
+        return tick.wall or tick.now
+    return LONG_AGO
 
 
 def _commits(
@@ -131,7 +133,9 @@ def _of_key(row: Row, series: Series) -> Iterable[tuple[int, Commit]]:
     between = row["commits"] - row["noop_commits"] - 2
     for offset, at in dict.fromkeys(places):
         if offset is not None and at is not None:
-            unseen = max(0, between) if (offset, at) == places[1] else 0
+            unseen = 0
+            if (offset, at) == places[1]:
+                unseen = max(0, between)
             yield (
                 round(at.timestamp() * 1000),
                 replace(series.commit(row, offset, at), unseen=unseen),

@@ -75,16 +75,18 @@ class _Work:
 
     def keep(self, state: RebalanceState) -> None:
         self._state = state
-        pauses = () if state.open is None else state.open.pauses
-        self._pauses = {pause.place: pause for pause in pauses}
-        self._awaited = sum(pause.is_awaited for pause in pauses)
-        self.settled_at = None if state.open is None else settled_at(state.open, self.parameters)
+        self._pauses, self._awaited, self.settled_at = {}, 0, None
+        if state.open is not None:
+            self._pauses = {pause.place: pause for pause in state.open.pauses}
+            self._awaited = sum(pause.is_awaited for pause in state.open.pauses)
+            self.settled_at = settled_at(state.open, self.parameters)
 
     def close(self, at: datetime, following: Generation | None = None) -> None:
         done, state = close_rebalance(
             self.state, at, following, self._surroundings, self.parameters
         )
-        self.closed += [] if done is None else [done]
+        if done is not None:
+            self.closed.append(done)
         self.keep(state)
 
     def add_commit(self, commit: Commit) -> None:
@@ -163,12 +165,11 @@ def settled_at(rebalance: OpenRebalance, parameters: RebalanceParameters) -> dat
         # a next generation whose join phase ended within the merge gap may still be in its sync
         # phase
         gap = parameters.settle_gaps * merge_gap_seconds(rebalance.last, parameters)
-    resumed = [
-        pause.resumed_at
-        for pause in rebalance.pauses
-        if pause.seconds is not None and pause.resumed_at
-    ]
-    return min(given_up_at, max([ended_at + timedelta(seconds=gap), *resumed]))
+    last_at = ended_at + timedelta(seconds=gap)
+    for pause in rebalance.pauses:
+        if pause.seconds is not None and pause.resumed_at:
+            last_at = max(last_at, pause.resumed_at)
+    return min(given_up_at, last_at)
 
 
 def _add_generation(work: _Work, generation: Generation) -> None:
@@ -190,7 +191,9 @@ def _without_rebalance(standing: Standing | None, generation: Generation) -> Sta
     members then rebalance (KIP-848): that member is still part of what was before.
     """
     if generation.kind == "tombstone":
-        return None if standing is None else replace(standing, generation_kind=GONE)
+        if standing is None:
+            return None
+        return replace(standing, generation_kind=GONE)
     now = stand(generation, generation.recorded_at, is_complete=True)
     if generation.kind != "downgrade" or standing is None or standing.generation_kind != GONE:
         return now

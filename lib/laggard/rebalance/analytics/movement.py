@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 
 from laggard.rebalance.analytics.departures import Departure, find_departures, mark_returns
 from laggard.rebalance.analytics.state import LastMove, OpenRebalance
@@ -81,14 +82,14 @@ def count_movement(moved: int, before: Held, after: Held, kept: Mapping[str, str
     others held above the fair share: of P partitions and N slots after, the P mod N that held most
     may keep one more than ⌊P/N⌋. A deleted partition does not move.
     """
-    owned = {place for held in after.values() for place in held}
+    owned = set(chain.from_iterable(after.values()))
     counts = {slot: len(owned.intersection(held)) for slot, held in before.items()}
     kept_counts = sorted((count for slot, count in counts.items() if slot in kept), reverse=True)
     departed = sum(counts.values()) - sum(kept_counts)
-    share, extra = divmod(len(owned), len(after)) if after else (0, 0)
-    surplus = sum(
-        max(0, count - share - (place < extra)) for place, count in enumerate(kept_counts)
-    )
+    share, extra = divmod(len(owned), max(1, len(after)))
+    surplus = 0
+    for rank, count in enumerate(kept_counts):
+        surplus += max(0, count - share - (rank < extra))
     necessary = departed + surplus
     avoidable = max(0, moved - necessary)
     return Movement(
@@ -104,17 +105,27 @@ def count_movement(moved: int, before: Held, after: Held, kept: Mapping[str, str
 
 def is_divergent(members: Iterable[MemberFacts]) -> bool | None:
     """Return True if members subscribe to different topics; None if a subscription is unknown."""
-    found = {None if member.topics is None else frozenset(member.topics) for member in members}
-    return None if None in found else len(found) > 1
+    subscriptions = set()
+    for member in members:
+        if member.topics is None:
+            return None
+        subscriptions.add(frozenset(member.topics))
+    return len(subscriptions) > 1
 
 
 def _owners(held: Held) -> dict[TopicPartition, str] | None:
-    found = {place: slot for slot, places in held.items() for place in places}
-    return found if len(found) == sum(len(set(places)) for places in held.values()) else None
+    owners: dict[TopicPartition, str] = {}
+    for slot, partitions in held.items():
+        if not owners.keys().isdisjoint(partitions):
+            return None
+        owners |= dict.fromkeys(partitions, slot)
+    return owners
 
 
 def _ratio(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
+    if not whole:
+        return None
+    return part / whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,17 +156,17 @@ def compare_rosters(rebalance: OpenRebalance) -> Compared:
         return Compared()
     slots = compare_slots(before.members, last.members, by_member_id=last.by_member_id)
     slots = replace(slots, expired=tuple(sorted(slots.kept.keys() & {*rebalance.absent})))
-    old, new = (
-        holdings(members, name_slots(members, by_member_id=last.by_member_id))
-        for members in (before.members, last.members)
-    )
+    old = holdings(before.members, name_slots(before.members, by_member_id=last.by_member_id))
+    new = holdings(last.members, name_slots(last.members, by_member_id=last.by_member_id))
     if old is None or new is None or not (before.is_complete and rebalance.is_at_rest):
         return Compared(slots)
     moves = find_moves(old, new, slots.kept)
-    movement = None if moves is None else count_movement(len(moves), old, new, slots.kept)
+    movement = None
     # by equal shares: they mean nothing to members of different subscriptions
     is_comparable = {is_divergent(before.members), is_divergent(last.members)} == {False}
-    return Compared(slots, moves, movement if is_comparable else None)
+    if moves is not None and is_comparable:
+        movement = count_movement(len(moves), old, new, slots.kept)
+    return Compared(slots, moves, movement)
 
 
 def find_departed(
@@ -174,6 +185,9 @@ def find_departed(
     before, last = rebalance.before, rebalance.last
     if compared.slots is None or before is None:
         return Departed((), tuple(earlier))
+    joined_at = None
+    if not last.by_member_id:  # every classic generation is joined by all
+        joined_at = before.ended_at
     own = find_departures(
         before.members,
         compared.slots,
@@ -181,8 +195,7 @@ def find_departed(
         rebalance.start,
         ended_at,
         by_member_id=last.by_member_id,
-        # every classic generation is joined by all
-        joined_at=None if last.by_member_id else before.ended_at,
+        joined_at=joined_at,
     )
     # a member that was evicted and rejoined may have its old id (KIP-848), and is a new member all
     # the same
@@ -218,9 +231,8 @@ def follow_moves(
         if (at - each.at).total_seconds() <= parameters.ping_pong_seconds
     }
     new = list(moves)
-    returned = count_returns(
-        new, {place: (each.from_slot, each.to_slot) for place, each in last.items()}
-    )
+    slots = {partition: (move.from_slot, move.to_slot) for partition, move in last.items()}
+    returned = count_returns(new, slots)
     for move in new:
         last[move.topic, move.partition] = LastMove(
             move.topic, move.partition, move.from_slot, move.to_slot, at

@@ -6,19 +6,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain
+from operator import attrgetter
 
 from laggard.rebalance.analytics.pauses import PartitionPause, begin_pause
-from laggard.rebalance.analytics.state import OpenRebalance, RebalanceState, Standing
+from laggard.rebalance.analytics.state import OpenRebalance, RebalanceState, Standing, members_of
 from laggard.rebalance.analytics.times import (
     find_start,
     is_straggling,
+    known,
     longest_rebalance_timeout,
     seconds_between,
     sync_seconds,
     was_waited_for,
 )
 from laggard.rebalance.assignors import TopicPartition
-from laggard.rebalance.facts import Commit, Generation, MemberFacts, PartitionFacts
+from laggard.rebalance.facts import (
+    Commit,
+    Generation,
+    MemberFacts,
+    PartitionFacts,
+    are_assignments_known,
+    partitions_of,
+)
 from laggard.rebalance.parameters import RebalanceParameters
 from laggard.rebalance.slots import compare_slots, name_slots, static_slots
 
@@ -34,19 +43,17 @@ def open_rebalance(
     """Return the rebalance that a generation begins."""
     standing, previous_at = _standing(state, generation)
     before = None if standing is None else standing.members
-    last_commits = _last_commits(
-        before or (), {place: facts.commit for place, facts in partitions.items()}
-    )
-    staying = last_commits.keys() & {member.member_id for member in generation.members}
+    newest = {partition: facts.commit for partition, facts in partitions.items()}
+    last_commits = _last_commits(before or (), newest)
+    staying = last_commits.keys() & set(map(attrgetter("member_id"), generation.members))
     start = find_start(
         generation, before, previous_at, [last_commits[each] for each in staying], parameters
     )
-    gaps = [
-        facts.commit_gap_p95_seconds
-        for facts in partitions.values()
-        if facts.commit_gap_p95_seconds is not None
-    ]
-    gap_p95 = max(gaps, default=None)
+    gaps = map(attrgetter("commit_gap_p95_seconds"), partitions.values())
+    gap_p95 = max(known(gaps), default=None)
+    interrupted: int | None = 0
+    if not _is_first(generation):
+        interrupted = _interrupted(generation)
     return OpenRebalance(
         source_offset=generation.source_offset,
         opened_at=generation.recorded_at,
@@ -56,7 +63,7 @@ def open_rebalance(
         start=start,
         ended_at=generation.ended_at,
         sync_seconds=sync_seconds(generation),
-        interrupted=0 if _is_first(generation) else _interrupted(generation),
+        interrupted=interrupted,
         live_read=generation.live_read,
         is_complete=is_whole(generation, standing),
         pauses=_begin_pauses(generation, standing, partitions),
@@ -85,7 +92,9 @@ def _standing(
 
 def _interrupted(generation: Generation) -> int | None:
     """Count rounds before it that never got to an assignment, by the numbers that no record has."""
-    return None if generation.generation_gap is None else generation.generation_gap - 1
+    if generation.generation_gap is None:
+        return None
+    return generation.generation_gap - 1
 
 
 def add_generation(
@@ -106,6 +115,10 @@ def add_generation(
     interrupted = None
     if gap is not None and rebalance.interrupted is not None:
         interrupted = rebalance.interrupted + gap - 1
+    given_at = None
+    if generation.rebalance_mode == "eager":
+        given_at = rebalance.ended_at
+    pauses = (pause.going_on(given_at, generation.recorded_at) for pause in rebalance.pauses)
     return replace(
         rebalance,
         last=generation,
@@ -115,13 +128,7 @@ def add_generation(
         interrupted=interrupted,
         live_read=rebalance.live_read and generation.live_read,
         is_complete=is_whole(generation, rebalance.before),
-        pauses=tuple(
-            pause.going_on(
-                rebalance.ended_at if generation.rebalance_mode == "eager" else None,
-                generation.recorded_at,
-            )
-            for pause in rebalance.pauses
-        ),
+        pauses=tuple(pauses),
         straggler_slot=straggler,
         flags=tuple(dict.fromkeys([*rebalance.flags, *flags])),
         absent=tuple(sorted({*rebalance.absent, *_absent(rebalance)})),
@@ -144,8 +151,7 @@ def _absent(rebalance: OpenRebalance) -> set[str]:
 
     A member restarted in time is in all generations (KIP-345, KIP-848).
     """
-    before = () if rebalance.before is None else rebalance.before.members
-    return static_slots(before) - static_slots(rebalance.last.members)
+    return static_slots(members_of(rebalance.before)) - static_slots(rebalance.last.members)
 
 
 def _is_first(generation: Generation) -> bool:
@@ -157,13 +163,13 @@ def _add_sync(rebalance: OpenRebalance, generation: Generation) -> float | None:
     """Sync phases so far; a generation without members has none."""
     if generation.kind == "empty":
         return rebalance.sync_seconds
-    sync, begins_here = (
-        sync_seconds(generation),
-        rebalance.last.kind == "empty" and len(rebalance.generations) == 1,
-    )
+    sync = sync_seconds(generation)
+    begins_here = rebalance.last.kind == "empty" and len(rebalance.generations) == 1
     if sync is None or begins_here:
         return sync
-    return None if rebalance.sync_seconds is None else rebalance.sync_seconds + sync
+    if rebalance.sync_seconds is None:
+        return None
+    return rebalance.sync_seconds + sync
 
 
 def is_whole(generation: Generation, before: Standing | None) -> bool:
@@ -173,30 +179,32 @@ def is_whole(generation: Generation, before: Standing | None) -> bool:
     is another matter.
     """
     members = generation.members
-    if (
-        generation.rebalance_mode != "cooperative"
-        or not members
-        or any(each.assigned is None for each in members)
-    ):
+    if generation.rebalance_mode != "cooperative" or not members:
         return True
-    taken = _taken(members, () if before is None else before.members)
-    return not generation.partitions_unassigned if taken is None else _are_given(members, taken)
+    if not are_assignments_known(members):
+        return True
+    taken = _taken(members, members_of(before))
+    if taken is None:
+        return not generation.partitions_unassigned
+    return _are_given(members, taken)
 
 
 def _taken(
     members: Iterable[MemberFacts], before: Iterable[MemberFacts]
 ) -> set[TopicPartition] | None:
     """Return partitions that members are to revoke, or had before; None if nothing is known."""
-    taken = [*(each.pending_revocation for each in members), *(each.assigned for each in before)]
-    known = [places for places in taken if places is not None]
-    return {*chain.from_iterable(known)} if known else None
+    revoked = known(map(attrgetter("pending_revocation"), members))
+    assigned = known(map(attrgetter("assigned"), before))
+    if not revoked and not assigned:
+        return None
+    return {*chain.from_iterable(revoked), *chain.from_iterable(assigned)}
 
 
 def _are_given(members: Sequence[MemberFacts], places: set[TopicPartition]) -> bool:
     """Return True if every partition has an owner, or is of a topic without a subscriber."""
     wanted = {topic for each in members for topic in each.topics or ()}
-    given = {place for each in members for place in each.assigned or ()}
-    return all(place in given or place[0] not in wanted for place in places)
+    missing = places - partitions_of(members)
+    return wanted.isdisjoint(topic for topic, _ in missing)
 
 
 def _begin_pauses(
@@ -208,8 +216,8 @@ def _begin_pauses(
     """
     if not generation.live_read or standing is None or not standing.members:
         return ()
-    places = {place for member in standing.members for place in member.assigned or ()}
-    if any(member.assigned is None for member in standing.members):
+    places = partitions_of(standing.members)
+    if not are_assignments_known(standing.members):
         places |= partitions.keys()
     none, still = PartitionFacts(), sorted(_wanted(places, generation))
     return tuple(
@@ -222,7 +230,7 @@ def _wanted(places: set[TopicPartition], generation: Generation) -> set[TopicPar
     topics = [member.topics for member in generation.members]
     if not topics or None in topics:
         return places
-    wanted = {topic for each in topics for topic in each or ()}
+    wanted = set(chain.from_iterable(known(topics)))
     return {place for place in places if place[0] in wanted}
 
 
@@ -235,9 +243,9 @@ def _last_commits(
     """
     found = {}
     for member in members:
-        commits = [newest.get(place) for place in member.assigned or ()]
-        if times := [commit.at for commit in commits if commit is not None]:
-            found[member.member_id] = max(times)
+        commits = known(map(newest.get, member.assigned or ()))
+        if commits:
+            found[member.member_id] = max(map(attrgetter("at"), commits))
     return found
 
 
@@ -279,7 +287,9 @@ def _longest_silent(
     never = datetime.min.replace(tzinfo=generation.recorded_at.tzinfo)
     silent = [(last_commits.get(each.member_id, never), slot_of[each.member_id]) for each in before]
     since, slot = min((each for each in silent if each[1] in missing), default=(never, None))
-    return slot, None if since == never else since
+    if since == never:
+        return slot, None
+    return slot, since
 
 
 def _flags(generation: Generation, *, is_skewed: bool) -> tuple[str, ...]:

@@ -13,9 +13,9 @@ from math import ceil
 from typing import Any
 
 from laggard.lag.arrays import MAX_LONG
-from laggard.rebalance.analytics.times import seconds_between
+from laggard.rebalance.analytics.times import known, seconds_between
 from laggard.rebalance.assignors import TopicPartition
-from laggard.rebalance.facts import Commit, PartitionFacts
+from laggard.rebalance.facts import Commit, PartitionFacts, time_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,9 @@ class PartitionPause:
 
         The result is None too if the commit interval is not known.
         """
-        return self.excess_seconds if self.is_over and self._is_measurable else None
+        if self.is_over and self._is_measurable:
+            return self.excess_seconds
+        return None
 
     @property
     def _is_measurable(self) -> bool:
@@ -72,12 +74,14 @@ class PartitionPause:
 
     def is_longer_than_interval(self, until: datetime) -> bool:
         """Return True if a pause without a commit up to a time exceeds the commit interval."""
-        seconds = self.excess_seconds if self.is_over else self.excess_seconds + self._excess(until)
+        seconds = self.excess_seconds
+        if not self.is_over:
+            seconds += self._excess(until)
         return self.commit_interval_seconds is not None and seconds > self.commit_interval_seconds
 
     @property
     def _since(self) -> datetime | None:
-        return self.still_since or (None if self.newest is None else self.newest.at)
+        return self.still_since or time_of(self.newest)
 
     def _excess(self, at: datetime, unseen: int = 0) -> float:
         """Return the seconds by which the gaps to a commit exceed one interval each.
@@ -85,11 +89,9 @@ class PartitionPause:
         `unseen` commits lie in between.
         """
         gap, interval = seconds_between(at, self._since), self.commit_interval_seconds
-        return (
-            0.0
-            if gap is None or interval is None
-            else max(self.stopped_seconds, gap - (unseen + 1) * interval)
-        )
+        if gap is None or interval is None:
+            return 0.0
+        return max(self.stopped_seconds, gap - (unseen + 1) * interval)
 
     def _stands_still(self, commit: Commit) -> bool:
         """Return True if a commit repeats the offset though too many records wait: nobody reads.
@@ -113,12 +115,12 @@ class PartitionPause:
             return replace(self, newest=commit, still_since=self._since)
         if self.is_over:
             return replace(self, newest=commit, still_since=None)  # kept: the rebalance may go on
-        rewound = (
-            0
-            if self.newest is None
-            else max(0, self.newest.committed_offset - commit.committed_offset)
-        )
-        resumed_at = commit.at if is_after_end else None
+        rewound = 0
+        if self.newest is not None:
+            rewound = max(0, self.newest.committed_offset - commit.committed_offset)
+        resumed_at, lag_after = None, None
+        if is_after_end:
+            resumed_at, lag_after = commit.at, commit.lag
         return replace(
             self,
             newest=commit,
@@ -127,7 +129,7 @@ class PartitionPause:
             still_since=None,
             stopped_seconds=0.0,
             rewound_records=self.rewound_records + rewound,
-            lag_after=commit.lag if is_after_end else None,
+            lag_after=lag_after,
         )
 
     def going_on(self, given_at: datetime | None, recorded_at: datetime) -> PartitionPause:
@@ -137,11 +139,8 @@ class PartitionPause:
         The commit timer restarts then (ConsumerCoordinator.onJoinComplete), so a commit before an
         interval is over is the one with which the member gave the partition up.
         """
-        last_at = None if self.newest is None else self.newest.at
-        since, stopped = (
-            seconds_between(last_at, given_at),
-            seconds_between(recorded_at, self._since),
-        )
+        since = seconds_between(time_of(self.newest), given_at)
+        stopped = seconds_between(recorded_at, self._since)
         interval, stopped_seconds = self.commit_interval_seconds, self.stopped_seconds
         if since is not None and interval is not None and 0 <= since < interval:
             stopped_seconds = max(stopped_seconds, stopped or 0.0)
@@ -174,8 +173,9 @@ def begin_pause(place: TopicPartition, facts: PartitionFacts, began_at: datetime
 
     A commit after the start is too late to be the last before.
     """
-    is_before = facts.commit is not None and facts.commit.at <= began_at
-    commit = facts.commit if is_before else None
+    commit = facts.commit
+    if commit is not None and commit.at > began_at:
+        commit = None
     return PartitionPause(
         *place,
         has_traffic=facts.has_traffic,
@@ -214,19 +214,21 @@ def measure_cost(
         pause_max_seconds=nearest_rank(seconds, 1.0),
         paused_partition_seconds=_total(seconds),
         **_count_records(stopped, busy, started_est),
-        seconds=tuple(sorted(each for each in seconds if each is not None)),
+        seconds=tuple(sorted(known(seconds))),
         is_complete=None not in seconds and len(busy) == len(flowing),
     )
 
 
 def nearest_rank(seconds: Iterable[float | None], share: float) -> float | None:
     """Return the nearest-rank percentile; an unknown pause counts as longest, 0 if none stopped."""
-    found = list(seconds)
-    if not found:
+    pauses = list(seconds)
+    if not pauses:
         return 0.0
-    known = sorted(each for each in found if each is not None)
-    rank = max(1, ceil(share * len(found)))
-    return known[rank - 1] if rank <= len(known) else None
+    ordered = sorted(known(pauses))
+    rank = max(1, ceil(share * len(pauses)))
+    if rank <= len(ordered):
+        return ordered[rank - 1]
+    return None
 
 
 def _find_stopped(
@@ -238,48 +240,68 @@ def _find_stopped(
 ) -> Sequence[PartitionPause]:
     if rebalance_mode == "eager":
         return pauses
-    return [
-        pause
-        for pause in pauses
-        if pause.place in (moved or ()) or pause.is_longer_than_interval(closed_at)
-    ]
+    moved = moved or frozenset()
+    return [p for p in pauses if p.place in moved or p.is_longer_than_interval(closed_at)]
 
 
 def _count_records(
     stopped: Sequence[PartitionPause], busy: Sequence[PartitionPause], started_est: datetime | None
 ) -> dict[str, Any]:
     """Return record columns of the stopped partitions, and the lag of all that have traffic."""
-    replayed = (each.rewound_records if each.is_over else None for each in stopped)
-    lags_before = (None if each.last_before is None else each.last_before.lag for each in busy)
-    lags_after = (each.lag_after if each.is_over else None for each in busy)
     return {
         "records_delayed": _total_records(map(_delayed, stopped)),
-        "records_replayed": _total_records(replayed),
-        "replay_bound": _total_records(_replay_bound(each, started_est) for each in stopped),
-        "lag_before": _total_records(lags_before),
-        "lag_after": _total_records(lags_after),
+        "records_replayed": _total_records(map(_replayed, stopped)),
+        "replay_bound": _total_records(_replay_bound(pause, started_est) for pause in stopped),
+        "lag_before": _total_records(map(_lag_before, busy)),
+        "lag_after": _total_records(map(_lag_after, busy)),
     }
+
+
+def _replayed(pause: PartitionPause) -> int | None:
+    if not pause.is_over:
+        return None
+    return pause.rewound_records
+
+
+def _lag_before(pause: PartitionPause) -> int | None:
+    if pause.last_before is None:
+        return None
+    return pause.last_before.lag
+
+
+def _lag_after(pause: PartitionPause) -> int | None:
+    if not pause.is_over:
+        return None
+    return pause.lag_after
 
 
 def _delayed(pause: PartitionPause) -> float | None:
     seconds = pause.seconds
-    return None if seconds is None or pause.arrival_rate is None else pause.arrival_rate * seconds
+    if seconds is None or pause.arrival_rate is None:
+        return None
+    return pause.arrival_rate * seconds
 
 
 def _replay_bound(pause: PartitionPause, started_est: datetime | None) -> float | None:
     """Return the number of records read since the last commit, which the next owner reads again."""
-    gap = seconds_between(started_est, None if pause.last_before is None else pause.last_before.at)
-    return None if gap is None or pause.consume_rate is None else pause.consume_rate * max(0.0, gap)
+    gap = seconds_between(started_est, time_of(pause.last_before))
+    if gap is None or pause.consume_rate is None:
+        return None
+    return pause.consume_rate * max(0.0, gap)
 
 
 def _total(values: Iterable[float | None]) -> float | None:
     """Return the sum; None if any value is unknown."""
-    found = list(values)
-    known = [value for value in found if value is not None]
-    return sum(known) if len(known) == len(found) else None
+    parts = list(values)
+    known_parts = known(parts)
+    if len(known_parts) != len(parts):
+        return None
+    return sum(known_parts)
 
 
 def _total_records(values: Iterable[float | None]) -> int | None:
     total = _total(values)
     # commits at any int64, of many partitions
-    return None if total is None else min(round(total), MAX_LONG)
+    if total is None:
+        return None
+    return min(round(total), MAX_LONG)

@@ -9,8 +9,10 @@ expire (KIP-345).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
+from operator import attrgetter, itemgetter, mul
 from typing import TypeAlias
 
 from laggard.rebalance.analytics.departures import Departure
@@ -58,7 +60,9 @@ def _idle(departure: Departure, parameters: RebalanceParameters) -> str:
     swift += 2 * parameters.heartbeat_seconds
     if idle is None or at_end is None or at_end - idle <= swift:
         return level
-    return level if level == _level(departure, at_end, parameters) else "other"
+    if level != _level(departure, at_end, parameters):
+        return "other"
+    return level
 
 
 def _level(departure: Departure, idle: float | None, parameters: RebalanceParameters) -> str:
@@ -66,23 +70,22 @@ def _level(departure: Departure, idle: float | None, parameters: RebalanceParame
         return "other"
     late, session = _timeouts(departure, parameters)
     interval = departure.commit_interval_seconds or 0.0
-    is_late, is_silent = (
-        _is_just_over(idle, each, interval, parameters) for each in (late, session)
-    )
+    is_late = _is_just_over(idle, late, interval, parameters)
+    is_silent = _is_just_over(idle, session, interval, parameters)
     if is_late and is_silent:
         return "other"
-    if is_late or is_silent:
-        return "poll_timeout" if is_late else "session"
+    if is_late:
+        return "poll_timeout"
+    if is_silent:
+        return "session"
     return _rough_level(departure, idle, parameters)
 
 
 def _timeouts(departure: Departure, parameters: RebalanceParameters) -> tuple[float | None, float]:
     """Return the seconds of silence for a missed poll interval, and for a missed session."""
-    session = (
-        parameters.modern_session_seconds
-        if departure.session_seconds is None
-        else departure.session_seconds
-    )
+    session = departure.session_seconds
+    if session is None:
+        session = parameters.modern_session_seconds
     late = departure.rebalance_timeout_seconds
     if late is not None and departure.is_static:
         late += session  # its session has to expire as well
@@ -95,10 +98,8 @@ def _rough_level(departure: Departure, idle: float, parameters: RebalanceParamet
     It names the timeout that the silence is about as long as.
     """
     late, session = _timeouts(departure, parameters)
-    timeout, interval = (
-        departure.rebalance_timeout_seconds,
-        departure.commit_interval_seconds or 0.0,
-    )
+    timeout = departure.rebalance_timeout_seconds
+    interval = departure.commit_interval_seconds or 0.0
     slack = interval + parameters.heartbeat_seconds
     if late is not None and timeout is not None:
         latest = parameters.session_high * late + slack
@@ -107,7 +108,9 @@ def _rough_level(departure: Departure, idle: float, parameters: RebalanceParamet
     if parameters.session_low * session <= idle <= parameters.session_high * session + slack:
         return "session"
     orderly = max(parameters.orderly_commit_intervals * interval, parameters.orderly_seconds)
-    return "orderly" if idle <= orderly else "other"
+    if idle <= orderly:
+        return "orderly"
+    return "other"
 
 
 def _is_just_over(
@@ -130,7 +133,7 @@ def _rotation(
     departure: Departure, others: Sequence[Departure], slots: int, parameters: RebalanceParameters
 ) -> str | None:
     near = _near(departure, others, parameters)
-    times = Counter(each.slot for each in near)
+    times = Counter(map(attrgetter("slot"), near))
     # before the chain of owners: in a rolling deploy the partitions of one member wander on to the
     # next as well
     if max(times.values()) == 1 and _is_of_a_deploy(departure, near, slots, parameters):
@@ -141,8 +144,9 @@ def _rotation(
         return "next_owners"
     # one that leaves no more often than the others is no case of its own
     mean = (sum(times.values()) - times[departure.slot]) / max(1, slots - 1)
-    stands_out = times[departure.slot] >= max(parameters.crash_times, parameters.crash_ratio * mean)
-    return "same_slot" if stands_out else None
+    if times[departure.slot] >= max(parameters.crash_times, parameters.crash_ratio * mean):
+        return "same_slot"
+    return None
 
 
 def _is_of_a_deploy(
@@ -154,7 +158,7 @@ def _is_of_a_deploy(
         for each in near
         if (each.returned is not None or each is departure) and _idle(each, parameters) == "orderly"
     ]
-    is_spread = len({each.at for each in replaced}) >= parameters.deploy_batches
+    is_spread = len(set(map(attrgetter("at"), replaced))) >= parameters.deploy_batches
     enough = max(parameters.deploy_suspect_share * slots, parameters.deploy_departures)
     return departure in replaced and is_spread and len(replaced) >= enough
 
@@ -163,11 +167,11 @@ def _near(
     departure: Departure, others: Sequence[Departure], parameters: RebalanceParameters
 ) -> list[Departure]:
     """Return departures within the horizon of a deploy, this one included, each once."""
-    known = {(each.slot, each.member_id, each.at): each for each in (*others, departure)}
-    horizon = parameters.deploy_horizon_seconds
-    return [
-        each for each in known.values() if abs((each.at - departure.at).total_seconds()) <= horizon
-    ]
+    near: dict[Hashable, Departure] = {}
+    for other in (*others, departure):
+        if abs((other.at - departure.at).total_seconds()) <= parameters.deploy_horizon_seconds:
+            near[other.slot, other.member_id, other.at] = other
+    return list(near.values())
 
 
 def _befell_next_owners(
@@ -177,8 +181,9 @@ def _befell_next_owners(
     # one that left in order, or fell silent, did not stumble over what is in the partition
     stumbled = [each for each in near if _idle(each, parameters) not in {"orderly", "session"}]
     held = set(departure.partitions or ())
-    others = [each for each in stumbled if each.slot != departure.slot]
-    return departure in stumbled and any(held & set(each.partitions or ()) for each in others)
+    others = (other for other in stumbled if other.slot != departure.slot)
+    failed = chain.from_iterable(other.partitions or () for other in others)
+    return departure in stumbled and not held.isdisjoint(failed)
 
 
 REASONS = ("poll_timeout", "session_expiry", "deploy", "crash", "scale_in")
@@ -217,10 +222,9 @@ def find_posterior(evidence: Mapping[str, str]) -> Posterior:
     """Return a dict from reason to probability: prior times likelihoods, with sum 1."""
     weights = list(PRIOR)
     for kind, level in sorted(evidence.items()):
-        weights = [
-            weight * factor for weight, factor in zip(weights, LIKELIHOOD[kind][level], strict=True)
-        ]
-    return {reason: weight / sum(weights) for reason, weight in zip(REASONS, weights, strict=True)}
+        weights = list(map(mul, weights, LIKELIHOOD[kind][level]))
+    total = sum(weights)
+    return {reason: weight / total for reason, weight in zip(REASONS, weights, strict=True)}
 
 
 def share_reasons(posteriors: Sequence[Posterior]) -> tuple[Posterior, list[Posterior]]:
@@ -237,8 +241,10 @@ def share_reasons(posteriors: Sequence[Posterior]) -> tuple[Posterior, list[Post
             scaled = {reason: each[reason] / prior[reason] * weights[reason] for reason in REASONS}
             total = sum(scaled.values())
             found.append({reason: scaled[reason] / total for reason in REASONS})
-        counts = {reason: prior[reason] + sum(each[reason] for each in found) for reason in REASONS}
-        weights = {reason: counts[reason] / (1 + len(found)) for reason in REASONS}
+        weights = {}
+        for reason in REASONS:
+            count = prior[reason] + sum(map(itemgetter(reason), found))
+            weights[reason] = count / (1 + len(found))
     return weights, found
 
 
@@ -247,7 +253,7 @@ def mix(posteriors: Iterable[Posterior]) -> Posterior | None:
     found = list(posteriors)
     if not found:
         return None
-    return {reason: sum(each[reason] for each in found) / len(found) for reason in REASONS}
+    return {reason: sum(map(itemgetter(reason), found)) / len(found) for reason in REASONS}
 
 
 def claim_reason(posterior: Posterior | None, parameters: RebalanceParameters) -> str | None:
@@ -255,7 +261,9 @@ def claim_reason(posterior: Posterior | None, parameters: RebalanceParameters) -
     if posterior is None:
         return None
     best = two_best(posterior)[0]
-    return best if posterior[best] >= parameters.cause_posterior else None
+    if posterior[best] >= parameters.cause_posterior:
+        return best
+    return None
 
 
 def two_best(posterior: Posterior) -> tuple[str, str]:

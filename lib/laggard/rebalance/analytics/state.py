@@ -20,7 +20,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from laggard.rebalance.analytics.departures import Departure
 from laggard.rebalance.analytics.pauses import PartitionPause
-from laggard.rebalance.analytics.times import Start
+from laggard.rebalance.analytics.times import Start, known
 from laggard.rebalance.facts import Generation, MemberFacts
 
 GONE = "gone"  # the generation kind of a group that was deleted or has changed its protocol
@@ -40,6 +40,13 @@ class Standing:
     assignor: str | None
     ended_at: datetime
     is_complete: bool
+
+
+def members_of(standing: Standing | None) -> tuple[MemberFacts, ...]:
+    """Return the members after the last rebalance; none if they are unknown."""
+    if standing is None:
+        return ()
+    return standing.members
 
 
 def stand(generation: Generation, ended_at: datetime, *, is_complete: bool) -> Standing:
@@ -137,7 +144,9 @@ def from_text(text: str | None) -> RebalanceState:
 def newest_generation(text: str | None) -> Standing | Generation | None:
     """Return the newest generation in the text, an open rebalance's included; None if none."""
     state = from_text(text)
-    return state.standing if state.open is None else state.open.last
+    if state.open is None:
+        return state.standing
+    return state.open.last
 
 
 Values = Sequence[Any]
@@ -161,11 +170,9 @@ def codec_of(kind: Any) -> Codec:
         (inner,) = set(get_args(kind)) - {type(None)}
         return codec_of(inner) if _is_plain(inner) else _optional(codec_of(inner))
     if get_origin(kind) is tuple:
-        return (
-            _list(codec_of(get_args(kind)[0]))
-            if Ellipsis in get_args(kind)
-            else _places(get_args(kind))
-        )
+        if Ellipsis in get_args(kind):
+            return _list(codec_of(get_args(kind)[0]))
+        return _places(get_args(kind))
     if isinstance(kind, type) and is_dataclass(kind):
         return _struct(kind)
     if kind is datetime:
@@ -199,20 +206,18 @@ def _optional(inner: Codec) -> Codec:
     """Return a codec of values that may be None: a mask of the known ones, and their values."""
 
     def write(values: Values) -> Any:
-        known = [each for each in values if each is not None]
-        if not known:
+        found = known(values)
+        if not found:
             return None
-        return {
-            "known": _FLAGS.write([each is not None for each in values]),
-            "values": inner.write(known),
-        }
+        flags = [value is not None for value in values]
+        return {"known": _FLAGS.write(flags), "values": inner.write(found)}
 
     def read(column: Any, count: int) -> list[Any]:
         if column is None:
             return [None] * count
         flags = _FLAGS.read(column["known"], count)
-        known = iter(inner.read(column["values"], sum(flags)))
-        return [next(known) if flag else None for flag in flags]
+        found = iter(inner.read(column["values"], sum(flags)))
+        return [next(found) if flag else None for flag in flags]
 
     return Codec(write, read)
 
@@ -236,27 +241,25 @@ def _places(kinds: Sequence[Any]) -> Codec:
     inner = list(map(codec_of, kinds))
 
     def write(values: Values) -> Any:
-        places = zip(*values, strict=True) if values else ((),) * len(inner)
-        return [codec.write(each) for codec, each in zip(inner, places, strict=True)]
+        columns = list(zip(*values, strict=True)) or [()] * len(inner)
+        return [codec.write(column) for codec, column in zip(inner, columns, strict=True)]
 
     def read(column: Any, count: int) -> list[Any]:
-        return list(
-            zip(
-                *(codec.read(each, count) for codec, each in zip(inner, column, strict=True)),
-                strict=True,
-            )
-        )
+        parts = zip(inner, column, strict=True)
+        return list(zip(*(codec.read(part, count) for codec, part in parts), strict=True))
 
     return Codec(write, read)
 
 
 def _struct(kind: Any) -> Codec:
     hints = get_type_hints(kind)
-    codecs = {each.name: codec_of(hints[each.name]) for each in fields(kind)}
-    # what an older job did not keep is as at the begin
-    defaults = {
-        each.name: None if each.default is MISSING else each.default for each in fields(kind)
-    }
+    codecs: dict[str, Codec] = {}
+    defaults: dict[str, Any] = {}  # what an older job did not keep is as at the begin
+    for part in fields(kind):
+        codecs[part.name] = codec_of(hints[part.name])
+        defaults[part.name] = None
+        if part.default is not MISSING:
+            defaults[part.name] = part.default
 
     def write(values: Values) -> Any:
         return {
@@ -264,10 +267,12 @@ def _struct(kind: Any) -> Codec:
         }
 
     def read(column: Any, count: int) -> list[Any]:
-        columns = [
-            codec.read(column[name], count) if name in column else [defaults[name]] * count
-            for name, codec in codecs.items()
-        ]
+        columns = []
+        for name, codec in codecs.items():
+            values = [defaults[name]] * count
+            if name in column:
+                values = codec.read(column[name], count)
+            columns.append(values)
         return list(map(kind, *columns))
 
     return Codec(write, read)

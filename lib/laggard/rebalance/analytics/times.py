@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from laggard.rebalance.facts import Generation, MemberFacts
 from laggard.rebalance.parameters import RebalanceParameters
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +53,10 @@ def find_start(
         return Start()  # a coordinator that took over may state a time of long before
     low = _earliest(generation, before, previous_at, parameters)
     is_first = before is not None and not before
-    est = (
-        _first_join(generation, previous_at, parameters)
-        if is_first
-        else _heard_at(last_commits, high)
-    )
+    if is_first:
+        est = _first_join(generation, previous_at, parameters)
+    else:
+        est = _heard_at(last_commits, high)
     if None not in (low, est) and low <= est:  # type: ignore[operator]
         return Start(low, high, est)
     # a group is empty at the moment at which the last one leaves
@@ -66,22 +68,18 @@ def sync_seconds(generation: Generation) -> float | None:
     if generation.generation_kind == "epoch" or generation.kind == "empty":
         return None
     seconds = seconds_between(generation.recorded_at, generation.state_timestamp)
-    return None if seconds is None or seconds < 0 else seconds
+    if seconds is None or seconds < 0:
+        return None
+    return seconds
 
 
 def longest_rebalance_timeout(members: Iterable[MemberFacts]) -> float | None:
-    """Return the longest timeout in seconds.
-
-    In record version 0 it is the session timeout (GroupMetadataManager).
-    """
-    found = [
-        member.session_timeout_ms
-        if member.rebalance_timeout_ms is None
-        else member.rebalance_timeout_ms
-        for member in members
-    ]
-    known = [milliseconds for milliseconds in found if milliseconds is not None]
-    return max(known) / 1000 if known and len(known) == len(found) else None
+    """Return the longest timeout in seconds; None if one is unknown."""
+    timeouts = [member.join_timeout_ms for member in members]
+    known_timeouts = known(timeouts)
+    if known_timeouts and len(known_timeouts) == len(timeouts):
+        return max(known_timeouts) / 1000
+    return None
 
 
 def is_straggling(
@@ -129,12 +127,21 @@ def was_waited_for(
 def lower_median(values: Iterable[datetime]) -> datetime | None:
     """Return the middle value, the earlier of two; None without any."""
     ordered = sorted(values)
-    return ordered[(len(ordered) - 1) // 2] if ordered else None
+    if not ordered:
+        return None
+    return ordered[(len(ordered) - 1) // 2]
+
+
+def known(values: Iterable[Value | None]) -> list[Value]:
+    """Return the values that are not None, in their order."""
+    return [value for value in values if value is not None]
 
 
 def seconds_between(later: datetime | None, earlier: datetime | None) -> float | None:
     """Return the difference in seconds; None while one end is unknown."""
-    return None if later is None or earlier is None else (later - earlier).total_seconds()
+    if later is None or earlier is None:
+        return None
+    return (later - earlier).total_seconds()
 
 
 def length_seconds(ended_at: datetime | None, started_at: datetime | None) -> float | None:
@@ -143,7 +150,9 @@ def length_seconds(ended_at: datetime | None, started_at: datetime | None) -> fl
     The end comes first if the times are from different clocks.
     """
     seconds = seconds_between(ended_at, started_at)
-    return None if seconds is None or seconds < 0 else seconds
+    if seconds is None or seconds < 0:
+        return None
+    return seconds
 
 
 def union_seconds(
@@ -201,4 +210,6 @@ def _earliest(
         return previous_at
     delay = parameters.initial_delay_seconds if not before else 0.0
     low = generation.state_timestamp - timedelta(seconds=timeout + delay)
-    return low if previous_at is None else max(low, previous_at)
+    if previous_at is None:
+        return low
+    return max(low, previous_at)

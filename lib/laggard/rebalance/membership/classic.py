@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Any
 
 from laggard.lag.arrays import to_moment
-from laggard.rebalance.facts import Generation, Identity, to_member
+from laggard.rebalance.facts import Generation, Identity, columns_of, identities, to_member
 from laggard.rebalance.membership.folded import Folded, Folding
 from laggard.rebalance.membership.group_facts import imbalance
 from laggard.rebalance.membership.history import History, Row, Step, assigned_places, distance
@@ -24,7 +25,6 @@ _AS_DESCRIBED = (
     "kind", "generation", "protocol_type", "assignor", "rebalance_mode", "leader", "member_count",
     "static_count",
 )  # fmt: skip
-_IDENTITY = ("member_id", "group_instance_id", "client_id", "client_host")
 
 
 def fold_classic(work: Folding, step: Step) -> None:
@@ -37,7 +37,7 @@ def fold_classic(work: Folding, step: Step) -> None:
     state = work.begin("classic")
     if _is_downgrade(state, found):
         found["kind"] = "downgrade"
-    members = [Identity(*(row[name] for name in _IDENTITY)) for row in found["member_rows"]]
+    members = identities(found["member_rows"])
     gap = distance(found["generation"], state.generation)
     # same generation: no rebalance took place
     is_replacement = gap == 0 and found["kind"] == "sync"
@@ -54,12 +54,10 @@ def fold_classic(work: Folding, step: Step) -> None:
         history.generations.append(row)
     history.add_fact(work.group, record["source_offset"], _fact(row, found))
     place |= {"generation": found["generation"], "status": found["status"]}
-    history.members += [
-        place
-        | row
-        | {"slot": slot_of[row["member_id"]], "replaced_member_id": replaced.get(row["member_id"])}
-        for row in found["member_rows"]
-    ]
+    for member in found["member_rows"]:
+        member_id = member["member_id"]
+        slots = {"slot": slot_of[member_id], "replaced_member_id": replaced.get(member_id)}
+        history.members.append(place | member | slots)
     work.generations_total += int(found["kind"] in ("sync", "empty") and not is_replacement)
     state.generation, state.roster, state.record_timestamp = (
         found["generation"],
@@ -104,6 +102,7 @@ def _end(work: Folding, place: Row, history: History) -> None:
 
 def _fact(row: Mapping[str, Any], found: Mapping[str, Any] | None = None) -> Generation:
     """Return a row of `generations` with its members, for the analytics."""
+    members = () if found is None else tuple(map(to_member, found["member_rows"]))
     return Generation(
         generation_kind="classic",
         kind=row["kind"],
@@ -111,8 +110,8 @@ def _fact(row: Mapping[str, Any], found: Mapping[str, Any] | None = None) -> Gen
         source_offset=row["source_offset"],
         recorded_at=row["record_timestamp"],
         live_read=row["live_read"],
-        members=tuple(to_member(each) for each in found["member_rows"]) if found else (),
-        **{name: row.get(name) for name in _OF_GENERATION},
+        members=members,
+        **columns_of(row, _OF_GENERATION),
     )
 
 
@@ -145,10 +144,11 @@ def _generation(
     # a clock that was set back would give a negative duration: then it is not known
     if found["kind"] != "sync" or (sync is not None and sync < 0):
         sync = None
+    status = "partial" if is_skewed else found["status"]
     return {
-        **{name: found[name] for name in _AS_DESCRIBED},
+        **columns_of(found, _AS_DESCRIBED),
         "group_type": "classic",
-        "status": "partial" if is_skewed else found["status"],
+        "status": status,
         "leader_slot": slot_of.get(found["leader"] or ""),
         "started_low": _started_low(state, found, state_timestamp),
         "state_timestamp": state_timestamp,
@@ -163,11 +163,13 @@ def _generation(
 def _changes(
     state: Folded, found: Mapping[str, Any], members: list[Identity], *, is_live: bool
 ) -> SlotChanges | None:
-    roster = [] if state.was_type is not None else state.roster
-    # slots of a modern group are named otherwise
-    if not is_live or roster is None or found["kind"] == "downgrade":
+    if not is_live or found["kind"] == "downgrade":
         return None
-    return compare_slots(roster, members, by_member_id=False)
+    if state.was_type is not None:  # slots of a modern group are named otherwise
+        return compare_slots([], members, by_member_id=False)
+    if state.roster is None:
+        return None
+    return compare_slots(state.roster, members, by_member_id=False)
 
 
 def _started_low(
@@ -179,15 +181,14 @@ def _started_low(
     """
     if state_timestamp is None or found["kind"] != "sync":
         return None
-    longest = max(
-        row["rebalance_timeout_ms"] or row["session_timeout_ms"] for row in found["member_rows"]
-    )
-    low = (
-        state_timestamp
-        - timedelta(milliseconds=max(0, longest))
-        - (INITIAL_DELAY if not state.roster else timedelta())
-    )
-    return low if state.record_timestamp is None else max(low, state.record_timestamp)
+    rows = found["member_rows"]
+    longest = max(row["rebalance_timeout_ms"] or row["session_timeout_ms"] for row in rows)
+    low = state_timestamp - timedelta(milliseconds=max(0, longest))
+    if not state.roster:
+        low -= INITIAL_DELAY
+    if state.record_timestamp is None:
+        return low
+    return max(low, state.record_timestamp)
 
 
 def _spread(found: Mapping[str, Any], history: History, *, is_live: bool) -> Row:
@@ -195,22 +196,21 @@ def _spread(found: Mapping[str, Any], history: History, *, is_live: bool) -> Row
     if found["kind"] not in ("sync", "downgrade") or found["topics"] is None:
         return {}
     assigned = assigned_places(found["member_rows"])
-    unassigned = history.topics.unassigned(found["topics"], assigned) if is_live else None
+    unassigned = None
+    if is_live:
+        unassigned = history.topics.unassigned(found["topics"], assigned)
     return {"partitions_assigned": len(assigned), "partitions_unassigned": unassigned}
 
 
 def _replaced(before: list[Identity] | None, now: list[Identity]) -> dict[str, str]:
     """Return a dict from new member id to the old one of the same instance id."""
-    old = {
-        each.group_instance_id: each.member_id
-        for each in before or ()
-        if each.group_instance_id is not None
-    }
-    return {
-        each.member_id: old[each.group_instance_id]
-        for each in now
-        if each.group_instance_id in old and old[each.group_instance_id] != each.member_id
-    }
+    old_ids = {member.group_instance_id: member.member_id for member in before or ()}
+    replaced = {}
+    for member in now:
+        old_id = old_ids.get(member.group_instance_id, member.member_id)
+        if member.group_instance_id is not None and old_id != member.member_id:
+            replaced[member.member_id] = old_id
+    return replaced
 
 
 def _facts(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -219,13 +219,15 @@ def _facts(found: Mapping[str, Any]) -> dict[str, Any]:
     On loading, the broker tells Stable from Empty likewise.
     """
     names = ("protocol_type", "assignor", "rebalance_mode", "generation", "idle_members", "topics")
-    held = [row["assigned"] for row in found["member_rows"]]
-    record_state = "Stable" if found["member_count"] else "Empty"
+    held = list(map(itemgetter("assigned"), found["member_rows"]))
+    spread = None
+    if None not in held:
+        spread = imbalance(map(len, held))
     return {
         "group_type": "classic",
-        **{name: found[name] for name in names},
+        **columns_of(found, names),
         "members": found["member_count"],
         "static_members": found["static_count"],
-        "assignment_imbalance": None if None in held else imbalance(map(len, held)),
-        "record_state": record_state,
+        "assignment_imbalance": spread,
+        "record_state": "Stable" if found["member_count"] else "Empty",
     }

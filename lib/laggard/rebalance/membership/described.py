@@ -12,10 +12,12 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from laggard.lag.tick import Tick
-from laggard.rebalance.facts import Identity
+from laggard.rebalance.facts import IDENTITY, columns_of, identities
 from laggard.rebalance.membership.folded import Folded, Member
 from laggard.rebalance.membership.generations import describe_generation
 from laggard.rebalance.membership.group_facts import KEPT, imbalance
@@ -24,7 +26,7 @@ from laggard.rebalance.membership.records import Known
 from laggard.rebalance.topics import Topics
 
 Row = Mapping[str, Any]
-_IDENTITY = ("member_id", "group_instance_id", "client_id", "client_host")
+
 _NOT_ASKED = {"session_timeout": None, "rebalance_timeout": -1}
 
 
@@ -34,14 +36,6 @@ def describe_classic(answer: Row) -> dict[str, Any]:
     Its members have the blobs of the group's record, so they are read as those are; they are empty
     unless the group is Stable, and then topics and assignments are unknown.
     """
-    members = [
-        {**{name: member.get(name) for name in _IDENTITY}, **_NOT_ASKED}
-        | {
-            "subscription": member["member_metadata"] or b"",
-            "assignment": member["member_assignment"] or b"",
-        }
-        for member in answer["members"]
-    ]
     found = describe_generation(
         {
             "protocol_type": answer["protocol_type"] or "",
@@ -49,7 +43,7 @@ def describe_classic(answer: Row) -> dict[str, Any]:
             "generation": None,
             "leader": None,
             "current_state_timestamp": -1,
-            "members": members,
+            "members": list(map(_as_recorded, answer["members"])),
         }
     )
     return {
@@ -58,24 +52,31 @@ def describe_classic(answer: Row) -> dict[str, Any]:
         "assignor": found["assignor"],
         "rebalance_mode": found["rebalance_mode"],
         "topics": found["topics"],
-        "members": [
-            {name: row[name] for name in (*_IDENTITY, "assigned")} for row in found["member_rows"]
-        ],
+        "members": [columns_of(row, (*IDENTITY, "assigned")) for row in found["member_rows"]],
     }
+
+
+def _as_recorded(member: Row) -> Row:
+    blobs = {
+        "subscription": member["member_metadata"] or b"",
+        "assignment": member["member_assignment"] or b"",
+    }
+    return columns_of(member, IDENTITY) | _NOT_ASKED | blobs
 
 
 def describe_consumer(answer: Row) -> dict[str, Any]:
     """Describe one group of a ConsumerGroupDescribe response (KIP-848)."""
-    members = answer["members"]
-    assignor = (answer["assignor_name"] or None) if members else None
-    topics = None
-    if not any(member["subscribed_topic_regex"] for member in members):
-        topics = sorted({name for each in members for name in each["subscribed_topic_names"]})
+    members, assignor, mode, topics = answer["members"], None, None, None
+    if members:
+        assignor, mode = answer["assignor_name"] or None, "incremental"
+    if not any(map(itemgetter("subscribed_topic_regex"), members)):
+        names = map(itemgetter("subscribed_topic_names"), members)
+        topics = sorted(set(chain.from_iterable(names)))
     return {
         "group_type": "consumer",
         "protocol_type": "consumer",
         "assignor": assignor,
-        "rebalance_mode": "incremental" if members else None,
+        "rebalance_mode": mode,
         "group_epoch": answer["group_epoch"],
         "assignment_epoch": answer["assignment_epoch"],
         "topics": topics,
@@ -125,7 +126,8 @@ def _facts(found: Row, before: Row) -> dict[str, Any]:
     # nobody ever joined: its offsets are all there is
     if not found["members"] and not found["protocol_type"]:
         return {**dict.fromkeys(KEPT), "is_held": False}
-    members, held = found["members"], [each["assigned"] for each in found["members"]]
+    members = found["members"]
+    held = list(map(itemgetter("assigned"), members))
     balance: dict[str, Any] = {}
     if None not in held and found["topics"] is not None:
         balance = {
@@ -140,33 +142,35 @@ def _facts(found: Row, before: Row) -> dict[str, Any]:
         "group_epoch",
         "assignment_epoch",
     )
+    topics = found["topics"]
+    if topics is None and members:
+        topics = before.get("topics")  # in a rebalance nothing is said of them: they stay the same
     return {
         **dict.fromkeys(KEPT),
-        **{name: found.get(name) for name in names},
+        **columns_of(found, names),
         "members": len(members),
         "static_members": sum(each["group_instance_id"] is not None for each in members),
         **balance,
-        # in a rebalance nothing is said of them: they stay what they were
-        "topics": before.get("topics") if found["topics"] is None and members else found["topics"],
+        "topics": topics,
         "is_held": False,
     }
 
 
 def _folded(found: Row) -> Folded:
     """Return the group with its members and partitions; a topic's name stands for its id too."""
-    members = {
-        each["member_id"]: Member(
-            **{name: each[name] for name in _IDENTITY}, assigned=_by_topic(each["assigned"])
-        )
-        for each in found["members"]
-    }
-    names = {place["topic"] for each in found["members"] for place in each["assigned"] or ()}
+    members: dict[str, Member] = {}
+    names: dict[str, str] = {}
+    for row in found["members"]:
+        assigned = _by_topic(row["assigned"])
+        members[row["member_id"]] = Member(**columns_of(row, IDENTITY), assigned=assigned)
+        for topic in assigned or ():
+            names[topic["source"]] = topic["source"]
     return Folded(
         group_type=found["group_type"],
         assignment_epoch=found.get("assignment_epoch"),
         members=members,
-        roster=[Identity(*(each[name] for name in _IDENTITY)) for each in found["members"]],
-        topic_names={name: name for name in names},
+        roster=identities(found["members"]),
+        topic_names=names,
     )
 
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from operator import attrgetter, itemgetter
 
 from laggard.rebalance.facts import Generation, Identity, to_member
-from laggard.rebalance.membership.folded import Epoch, Folded, Folding, Member
+from laggard.rebalance.membership.folded import Epoch, Folded, Folding, Member, fields_of
 from laggard.rebalance.membership.group_facts import (
-    MODES,
     group_topics,
     member_topics,
     preferred_assignor,
+    rebalance_mode,
     resolve,
 )
 from laggard.rebalance.membership.history import History, Row, Step, assigned_places, distance
@@ -56,15 +57,13 @@ def _new_epoch(step: Step, state: Folded, now: Sequence[Identity], *, is_upgrade
     """Describe the epoch that a record begins, by the record and changes since the last epoch."""
     record, number, is_live = step.record, step.found["epoch"], step.history.tick.is_caught_up
     # what compaction removed is not known to have changed
-    changes = (
-        compare_slots(state.roster, now, by_member_id=True)
-        if is_live and state.roster is not None
-        else None
-    )
-    joined = list(changes.joined) if changes else None
-    left = list(changes.left) if changes else None
-    replaced = list(changes.replaced) if changes else None
-    before = None if state.epoch is None else state.epoch.number
+    joined, left, replaced = None, None, None
+    if is_live and state.roster is not None:
+        changes = compare_slots(state.roster, now, by_member_id=True)
+        joined, left, replaced = map(list, (changes.joined, changes.left, changes.replaced))
+    gap = None
+    if is_live:
+        gap = distance(number, state.epoch_number)
     kind = "epoch" if now else "empty"
     if is_upgrade:
         kind = "upgrade"
@@ -75,7 +74,7 @@ def _new_epoch(step: Step, state: Folded, now: Sequence[Identity], *, is_upgrade
         source_offset=record["source_offset"],
         record_timestamp=record["record_timestamp"],
         record_version=record["record_version"],
-        gap=distance(number, before) if is_live else None,
+        gap=gap,
         live_read=is_live,
         assignor=preferred_assignor(state),
         joined=joined,
@@ -90,8 +89,9 @@ def _is_upgrade(state: Folded, number: int) -> bool:
     Its members keep their ids, and its generation is the first epoch: also one whose members have
     joined and which no record tells yet.
     """
-    numbers = {state.was_number, None if state.was_number is None else state.was_number + 1}
-    return state.was_type == "classic" and number in numbers and bool(state.roster)
+    if state.was_type != "classic" or state.was_number is None:
+        return False
+    return number - state.was_number in (0, 1) and bool(state.roster)
 
 
 def tell_epoch(work: Folding, history: History, offset: int, stable_at: datetime | None) -> None:
@@ -103,9 +103,8 @@ def tell_epoch(work: Folding, history: History, offset: int, stable_at: datetime
     if epoch is None or state.group_type == "share":
         return
     place = _place(work, epoch, history)
-    members = tuple(
-        to_member(_member_row(work, each, place, history)) for each in state.members.values()
-    )
+    rows = (_member_row(work, member, place, history) for member in state.members.values())
+    members = tuple(map(to_member, rows))
     generation = Generation(
         generation_kind="epoch",
         kind=epoch.kind,
@@ -117,7 +116,7 @@ def tell_epoch(work: Folding, history: History, offset: int, stable_at: datetime
         stable_at=stable_at,
         generation_gap=epoch.gap,
         assignor=epoch.assignor,
-        rebalance_mode=MODES[state.group_type or ""] if members else None,
+        rebalance_mode=rebalance_mode(state.group_type, members),
         record_version=epoch.record_version,
     )
     history.add_fact(work.group, offset, generation)
@@ -134,7 +133,9 @@ def close_epoch(work: Folding, history: History, stable_at: datetime | None) -> 
     is_complete = stable_at is not None or epoch.kind == "empty"
     members, place = _without_row(state), _place(work, epoch, history)
     rows = [_member_row(work, member, place, history) for member in members]
-    spread = _spread(state, rows, history, is_live=epoch.live_read) if is_complete else {}
+    spread: Row = {}
+    if is_complete:
+        spread = _spread(state, rows, history, is_live=epoch.live_read)
     history.members += rows
     history.generations.append(place | _epoch_row(state, epoch, stable_at, rows) | spread)
     for member in members:
@@ -146,10 +147,13 @@ def close_epoch(work: Folding, history: History, stable_at: datetime | None) -> 
 
 def _without_row(state: Folded) -> list[Member]:
     """Return members of the newest epoch that have no row of it yet."""
-    of_epoch = {each.member_id for each in state.roster or ()}
-    return [
-        each for each in state.members.values() if each.member_id in of_epoch and not each.is_told
-    ]
+    of_epoch = _ids(state)
+    members = state.members.values()
+    return [each for each in members if each.member_id in of_epoch and not each.is_told]
+
+
+def _ids(state: Folded) -> set[str]:
+    return set(map(attrgetter("member_id"), state.roster or ()))
 
 
 def _epoch_row(
@@ -157,19 +161,19 @@ def _epoch_row(
 ) -> Row:
     """Return columns of `generations` that the epoch itself and the rows of its members give."""
     roster = state.roster or []
-    mode = MODES[state.group_type or ""] if roster else None
+    status = "partial" if "partial" in map(itemgetter("status"), members) else "ok"
     return {
-        "status": "partial" if any(row["status"] == "partial" for row in members) else "ok",
+        "status": status,
         "kind": epoch.kind,
         "group_type": state.group_type,
         "protocol_type": state.group_type,
-        "rebalance_mode": mode,
+        "rebalance_mode": rebalance_mode(state.group_type, roster),
         "assignment_epoch": state.assignment_epoch,
         "stable_at": stable_at,
         "generation_gap": epoch.gap,
         "member_count": len(roster),
         "static_count": sum(each.group_instance_id is not None for each in roster),
-        **{name: getattr(epoch, name) for name in _OF_EPOCH},
+        **fields_of(epoch, _OF_EPOCH),
     }
 
 
@@ -181,16 +185,13 @@ def tell_member(work: Folding, member: Member, history: History) -> None:
     epoch = work.state.epoch
     if epoch is None or member.is_told:
         return
-    if any(each.member_id == member.member_id for each in work.state.roster or ()):
+    if member.member_id in _ids(work.state):
         history.members.append(_member_row(work, member, _place(work, epoch, history), history))
         member.is_told = True
 
 
 def _place(work: Folding, epoch: Epoch, history: History) -> Row:
-    source = {
-        name: getattr(epoch, name)
-        for name in ("source_partition", "source_offset", "record_timestamp")
-    }
+    source = fields_of(epoch, ("source_partition", "source_offset", "record_timestamp"))
     return history.place(work.group, "epoch", source) | {"generation": epoch.number}
 
 
@@ -199,32 +200,28 @@ def _member_row(work: Folding, member: Member, place: Row, history: History) -> 
     assigned = resolve(state, member.assigned, history.topics)
     pending = resolve(state, member.pending_revocation, history.topics)
     topics = group_topics(state) if state.group_type == "streams" else member_topics(state, member)
-    is_known = topics is not None and all(
-        each["topic"] for each in (*(assigned or ()), *(pending or ()))
-    )
+    named = map(itemgetter("topic"), (*(assigned or ()), *(pending or ())))
+    status = "ok" if topics is not None and all(named) else "partial"
     return place | {
-        **{name: getattr(member, name) for name in _OF_MEMBER},
+        **fields_of(member, _OF_MEMBER),
         "slot": member.group_instance_id or member.member_id,
         "topics": topics,
         "assigned": assigned,
         "pending_revocation": pending,
-        "status": "ok" if is_known else "partial",
+        "status": status,
     }
 
 
 def _spread(state: Folded, rows: list[Row], history: History, *, is_live: bool) -> Row:
     """Count partitions with and without an owner; a share group's may have several."""
-    if state.group_type == "streams" and any(row["status"] == "partial" for row in rows):
+    if state.group_type == "streams" and "partial" in map(itemgetter("status"), rows):
         return {}  # a task whose topics are not known has an unknown number of partitions
     named = assigned_places(rows)
-    is_known = is_live and all(topic for topic, _ in named)
     assigned = len(named if state.group_type == "streams" else _held_parts(state))
-    return {
-        "partitions_assigned": assigned,
-        "partitions_unassigned": history.topics.unassigned(group_topics(state), named)
-        if is_known
-        else None,
-    }
+    unassigned = None
+    if is_live and all(topic for topic, _ in named):
+        unassigned = history.topics.unassigned(group_topics(state), named)
+    return {"partitions_assigned": assigned, "partitions_unassigned": unassigned}
 
 
 def _held_parts(state: Folded) -> set[tuple[str, int]]:

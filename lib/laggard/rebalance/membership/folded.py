@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
-from laggard.rebalance.facts import Identity
+from laggard.rebalance.facts import Identity, columns_of
 
 # source (topic id, or subtopology id in streams groups) and its partitions
 Held = list[dict[str, Any]]
@@ -94,25 +95,29 @@ class Folded:
     was_type: str | None = None
     was_number: int | None = None
 
+    @property
+    def epoch_number(self) -> int | None:
+        """Number of the newest epoch; None before the first one."""
+        if self.epoch is None:
+            return None
+        return self.epoch.number
+
     def to_row(self) -> dict[str, Any]:
         """Return the group as a struct, with lists in place of dicts."""
-        roster = None if self.roster is None else [_row(each) for each in self.roster]
+        epoch, roster = None, None
+        if self.epoch is not None:
+            epoch = fields_of(self.epoch, _NAMES[Epoch])
+        if self.roster is not None:
+            roster = [fields_of(member, _NAMES[Identity]) for member in self.roster]
         return {
-            **{name: getattr(self, name) for name in _PLAIN},
-            "epoch": None if self.epoch is None else _row(self.epoch),
-            "members": [_row(member) for member in self.members.values()],
+            **fields_of(self, _PLAIN),
+            "epoch": epoch,
+            "members": [fields_of(member, _NAMES[Member]) for member in self.members.values()],
             "roster": roster,
-            "regexes": [
-                {"regex": regex, "topics": topics} for regex, topics in self.regexes.items()
-            ],
-            "topic_names": [
-                {"topic_id": number, "topic": name} for number, name in self.topic_names.items()
-            ],
+            "regexes": _rows(self.regexes, "regex", "topics"),
+            "topic_names": _rows(self.topic_names, "topic_id", "topic"),
             "subtopologies": list(self.subtopologies.values()),
-            "departed": [
-                {"group_instance_id": key, "member_id": member}
-                for key, member in self.departed.items()
-            ],
+            "departed": _rows(self.departed, "group_instance_id", "member_id"),
         }
 
     @classmethod
@@ -120,10 +125,14 @@ class Folded:
         """Return the group that `to_row` was given; a new one for None."""
         if row is None:
             return cls()
-        roster = None if row["roster"] is None else [Identity(**each) for each in row["roster"]]
+        epoch, roster = None, None
+        if row["epoch"] is not None:
+            epoch = Epoch(**row["epoch"])
+        if row["roster"] is not None:
+            roster = [Identity(**member) for member in row["roster"]]
         return cls(
-            **{name: row[name] for name in _PLAIN},
-            epoch=None if row["epoch"] is None else Epoch(**row["epoch"]),
+            **columns_of(row, _PLAIN),
+            epoch=epoch,
             members={each["member_id"]: Member(**each) for each in row["members"] or ()},
             roster=roster,
             regexes=_pairs(row["regexes"], "regex", "topics"),
@@ -142,11 +151,16 @@ _NAMES = {kind: tuple(each.name for each in fields(kind)) for kind in (Member, E
 
 
 def _pairs(rows: Iterable[Mapping[str, Any]] | None, key: str, value: str) -> dict[Any, Any]:
-    return {each[key]: each[value] for each in rows or ()}
+    return dict(map(itemgetter(key, value), rows or ()))
 
 
-def _row(value: Member | Epoch | Identity) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in _NAMES[type(value)]}
+def _rows(pairs: Mapping[str, Any], key: str, value: str) -> list[dict[str, Any]]:
+    return [{key: first, value: second} for first, second in pairs.items()]
+
+
+def fields_of(value: object, names: Iterable[str]) -> dict[str, Any]:
+    """Return the named fields of an object, by name."""
+    return {name: getattr(value, name) for name in names}
 
 
 @dataclass(slots=True)

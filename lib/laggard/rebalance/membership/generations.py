@@ -7,6 +7,8 @@ handled, so its time is the end of the rebalance and its state timestamp the end
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from laggard.wire.member_blobs import decode_member
@@ -58,19 +60,27 @@ def describe_generation(value: Mapping[str, Any] | None) -> dict[str, Any]:
 def _of_blobs(rows: list[dict[str, Any]], protocol_type: str) -> dict[str, Any]:
     """Return columns that need all members' blobs; only consumers have blobs that name topics."""
     is_consumer = protocol_type == "consumer"
-    if not is_consumer or any(row["topics"] is None or row["assigned"] is None for row in rows):
-        return {"status": "partial" if is_consumer else "ok", "idle_members": None, "topics": None}
+    if not is_consumer:
+        return {"status": "ok", "idle_members": None, "topics": None}
+    topics, assigned = (
+        list(map(itemgetter("topics"), rows)),
+        list(map(itemgetter("assigned"), rows)),
+    )
+    if None in topics or None in assigned:
+        return {"status": "partial", "idle_members": None, "topics": None}
     return {
         "status": "ok",
-        "idle_members": sum(not row["assigned"] for row in rows),
-        "topics": sorted({topic for row in rows for topic in row["topics"]}),
+        "idle_members": assigned.count([]),
+        "topics": sorted(set(chain.from_iterable(topics))),
     }
 
 
 def _kind(value: Mapping[str, Any]) -> str:
     if value["members"]:
         return "sync"
-    return "create" if value["generation"] == 0 and not value["protocol_type"] else "empty"
+    if value["generation"] == 0 and not value["protocol_type"]:
+        return "create"
+    return "empty"
 
 
 def _member(
@@ -95,18 +105,24 @@ def _blobs(member: Mapping[str, Any], protocol_type: str, mode: str | None) -> d
     # a Connect worker has connectors and tasks, no topics and partitions
     if protocol_type != "consumer":
         return {"subscription_version": subscription.get("version")}
-    assigned = None if "error" in assignment else _flat(assignment["assigned_partitions"])
+    assigned = None
+    if "error" not in assignment:
+        assigned = _flat(assignment["assigned_partitions"])
     if "error" in subscription:
         return {"assigned": assigned}
     version = subscription["version"]
     has_owned = version >= 1 and not subscription["partial"]
-    owned = _flat(subscription["owned_partitions"]) if has_owned else None
-    own_generation = _known(subscription["generation_id"]) if has_owned else None
+    owned, own_generation, pending = None, None, None
+    if has_owned:
+        owned = _flat(subscription["owned_partitions"])
+        own_generation = _known(subscription["generation_id"])
+    if mode == "cooperative":
+        pending = _to_revoke(owned, assigned)
     return {
         "topics": sorted(subscription["topics"]),
         "assigned": assigned,
         "owned": owned,
-        "pending_revocation": _to_revoke(owned, assigned) if mode == "cooperative" else None,
+        "pending_revocation": pending,
         "own_generation": own_generation,
         "rack": subscription["rack_id"],
         "subscription_version": version,
@@ -122,8 +138,9 @@ def _to_revoke(
     """
     if owned is None or assigned is None:
         return None
-    kept = {(each["topic"], each["partition"]) for each in assigned}
-    return [each for each in owned if (each["topic"], each["partition"]) not in kept]
+    name = itemgetter("topic", "partition")
+    kept = set(map(name, assigned))
+    return [partition for partition in owned if name(partition) not in kept]
 
 
 def _flat(by_topic: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -136,4 +153,6 @@ def _flat(by_topic: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _known(number: int) -> int | None:
     """Return the number, but None for Kafka's -1, which means unknown."""
-    return None if number == -1 else number
+    if number == -1:
+        return None
+    return number

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from laggard.rebalance.membership.folded import Folded, Member
@@ -19,28 +21,37 @@ KEPT = (
 )  # fmt: skip
 # KIP-848 and KIP-1071 hand over one partition at a time; a share group's partitions have many
 # owners
-MODES = {"consumer": "incremental", "streams": "incremental", "share": None}
+_MODES = {"consumer": "incremental", "streams": "incremental", "share": None}
 
 
 def modern_facts(group: Folded) -> dict[str, Any]:
     """Return columns of `group_status` for a modern group."""
     members = list(group.members.values())
-    sizes = [sum(len(each["partitions"]) for each in member.assigned or ()) for member in members]
-    group_epoch = group.epoch.number if group.epoch else None
     return {
         "group_type": group.group_type,
         "protocol_type": group.group_type,  # the same word in ListGroups
         "assignor": preferred_assignor(group),
-        "rebalance_mode": MODES[group.group_type or ""] if members else None,
-        "group_epoch": group_epoch,
+        "rebalance_mode": rebalance_mode(group.group_type, members),
+        "group_epoch": group.epoch_number,
         "assignment_epoch": group.assignment_epoch,
         "members": len(members),
         "static_members": sum(member.group_instance_id is not None for member in members),
         "idle_members": sum(not member.assigned for member in members),
-        "assignment_imbalance": imbalance(sizes),
+        "assignment_imbalance": imbalance(map(_size, members)),
         "topics": group_topics(group),
         "record_state": derive_state(group),
     }
+
+
+def rebalance_mode(group_type: str | None, members: Sized) -> str | None:
+    """Return the mode of a modern group; None without members."""
+    if not members:
+        return None
+    return _MODES[group_type or ""]
+
+
+def _size(member: Member) -> int:
+    return sum(len(topic["partitions"]) for topic in member.assigned or ())
 
 
 def imbalance(partitions: Iterable[int]) -> float | None:
@@ -49,7 +60,9 @@ def imbalance(partitions: Iterable[int]) -> float | None:
     None if no member has any.
     """
     counts = list(partitions)
-    return max(counts) * len(counts) / sum(counts) if any(counts) else None
+    if not any(counts):
+        return None
+    return max(counts) * len(counts) / sum(counts)
 
 
 def derive_state(group: Folded) -> str:
@@ -69,10 +82,14 @@ def derive_state(group: Folded) -> str:
         and validated != group.topology_epoch
     ):
         return "NotReady"
-    assigned = -1 if group.assignment_epoch is None else group.assignment_epoch
-    if (group.epoch.number if group.epoch else 0) > assigned:
+    assigned = group.assignment_epoch
+    if assigned is None:
+        assigned = -1
+    if (group.epoch_number or 0) > assigned:
         return "Assigning"
-    return "Stable" if is_reconciled(group) else "Reconciling"
+    if is_reconciled(group):
+        return "Stable"
+    return "Reconciling"
 
 
 def is_reconciled(group: Folded) -> bool:
@@ -83,11 +100,10 @@ def is_reconciled(group: Folded) -> bool:
 def group_topics(group: Folded) -> list[str] | None:
     """Return the subscribed topics of all members; None while one of them is unknown."""
     if group.group_type == "streams" and group.members:
-        if not group.subtopologies or any(
-            each["has_regex"] for each in group.subtopologies.values()
-        ):
+        parts = group.subtopologies.values()
+        if not parts or any(map(itemgetter("has_regex"), parts)):
             return None
-        return sorted({topic for each in group.subtopologies.values() for topic in each["topics"]})
+        return sorted(set(chain.from_iterable(map(itemgetter("topics"), parts))))
     found: set[str] = set()
     for member in group.members.values():
         topics = member_topics(group, member)
@@ -104,7 +120,9 @@ def member_topics(group: Folded, member: Member) -> list[str] | None:
     if member.regex is None:
         return member.topics
     resolved = group.regexes.get(member.regex)
-    return None if resolved is None else sorted({*member.topics, *resolved})
+    if resolved is None:
+        return None
+    return sorted({*member.topics, *resolved})
 
 
 def resolve(
@@ -114,11 +132,8 @@ def resolve(
     if held is None:
         return None
     find = _tasks if group.group_type == "streams" else _partitions
-    return [
-        {"topic": topic, "partition": number}
-        for each in held
-        for topic, number in find(group, each, topics)
-    ]
+    named = chain.from_iterable(find(group, part, topics) for part in held)
+    return [{"topic": topic, "partition": number} for topic, number in named]
 
 
 def _partitions(
@@ -154,4 +169,6 @@ def preferred_assignor(group: Folded) -> str | None:
     """
     wanted = (member.server_assignor for member in group.members.values() if member.server_assignor)
     votes = Counter(wanted).most_common(2)
-    return votes[0][0] if len(votes) == 1 or (votes and votes[0][1] > votes[1][1]) else None
+    if len(votes) == 1 or (votes and votes[0][1] > votes[1][1]):
+        return votes[0][0]
+    return None

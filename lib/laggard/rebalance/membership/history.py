@@ -39,10 +39,9 @@ class History:
             "group": group,
             "generation_kind": kind,
             "batch_id": self.tick.batch_id,
-            **{
-                name: record[name]
-                for name in ("source_partition", "source_offset", "record_timestamp")
-            },
+            "source_partition": record["source_partition"],
+            "source_offset": record["source_offset"],
+            "record_timestamp": at,
         }
 
 
@@ -59,8 +58,9 @@ def distance(number: int, before: int | None) -> int | None:
 
     The value is None if out of range, which no broker writes.
     """
-    gap = None if before is None else number - before
-    return gap if gap is not None and -(2**31) <= gap < 2**31 else None
+    if before is None or not -(2**31) <= number - before < 2**31:
+        return None
+    return number - before
 
 
 @dataclass(frozen=True, slots=True)

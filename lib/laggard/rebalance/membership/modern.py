@@ -8,6 +8,7 @@ Source: the replay methods of Kafka's GroupMetadataManager (KIP-848, KIP-932, KI
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import itemgetter
 
 from laggard.rebalance.facts import Generation
 from laggard.rebalance.membership.epochs import bump_epoch, close_epoch, tell_epoch, tell_member
@@ -37,8 +38,10 @@ def fold_modern(work: Folding, step: Step) -> None:
         fold = _VALUES.get(role)
     elif role == "epoch":
         fold = _end if work.state.group_type in (None, kind) else None
-    else:  # tombstones may still follow for a deleted group
-        fold = _TOMBSTONES.get(role) if work.state.group_type == kind else None
+    else:
+        fold = _TOMBSTONES.get(role)
+        if work.state.group_type != kind:  # tombstones may still follow for a deleted group
+            fold = None
     if fold is not None:
         fold(work, step)
 
@@ -46,10 +49,10 @@ def fold_modern(work: Folding, step: Step) -> None:
 def _target_epoch(work: Folding, step: Step) -> None:
     state, epoch = work.state, work.state.epoch
     state.assignment_epoch = step.found.get("assignment_epoch")
-    if state.assignment_epoch is not None and epoch and epoch.is_open and epoch.assigned_at is None:
-        epoch.assigned_at = (
-            step.record["record_timestamp"] if state.assignment_epoch >= epoch.number else None
-        )
+    if state.assignment_epoch is None or epoch is None or not epoch.is_open:
+        return
+    if epoch.assigned_at is None and state.assignment_epoch >= epoch.number:
+        epoch.assigned_at = step.record["record_timestamp"]
 
 
 def _member(work: Folding, step: Step) -> None:
@@ -60,9 +63,10 @@ def _member(work: Folding, step: Step) -> None:
     old = state.departed.pop(member.group_instance_id or "", None)
     if old is not None:  # KIP-848: a static member that rejoins takes over without a new epoch
         member.replaced_member_id = old
-        state.roster = [
-            member.identity if each.member_id == old else each for each in state.roster or ()
-        ]
+        state.roster = list(state.roster or ())
+        for index, other in enumerate(state.roster):
+            if other.member_id == old:
+                state.roster[index] = member.identity
         place = step.history.place(work.group, "epoch", step.record)
         names = {
             "member_id": member_id,
@@ -131,9 +135,8 @@ def _regex_gone(work: Folding, step: Step) -> None:
 
 
 def _names(work: Folding, step: Step) -> None:
-    work.state.topic_names = {
-        each["topic_id"]: each["topic"] for each in step.found.get("topic_names", ())
-    }
+    names = step.found.get("topic_names", ())
+    work.state.topic_names = dict(map(itemgetter("topic_id", "topic"), names))
 
 
 def _topology(work: Folding, step: Step) -> None:
@@ -155,18 +158,17 @@ def _end(work: Folding, step: Step) -> None:
         }
         row = history.place(work.group, "epoch", step.record) | columns
         history.generations.append(row)
-        number = state.epoch.number if state.epoch else 0
         ended = Generation(
             "epoch",
             "tombstone",
-            number,
+            state.epoch_number or 0,
             row["source_offset"],
             row["record_timestamp"],
             row["live_read"],
         )
         history.add_fact(work.group, row["source_offset"], ended)
     if state.group_type is not None:
-        work.end(state.epoch.number if state.epoch else None)
+        work.end(state.epoch_number)
 
 
 _Fold = Callable[[Folding, Step], None]

@@ -6,6 +6,7 @@ Source: KIP-848, KIP-932 and KIP-1071 with the record schemas of Kafka's group-c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import Any
 
 Struct = Mapping[str, Any]
@@ -52,8 +53,8 @@ def describe_modern(record_type: int, key: Struct, value: Struct | None) -> dict
     for name, column in (("member_id", "member_id"), ("regular_expression", "regex")):
         if name in key:
             found[column] = key[name]
-    if value is not None:
-        found |= _FIELDS[role](kind, value) if role in _FIELDS else {}
+    if value is not None and role in _FIELDS:
+        found |= _FIELDS[role](kind, value)
     return found
 
 
@@ -61,24 +62,30 @@ def _epoch(value: Struct) -> dict[str, Any]:
     # an absent tag is -1, so is one that a broker before 4.2 leaves out; only newer ones write
     # configurations
     validated = value.get("validated_topology_epoch", -1)
-    is_known = validated != -1 or bool(value.get("last_assignment_configs"))
-    return {"epoch": value["epoch"], "validated_topology_epoch": validated if is_known else None}
+    if validated == -1 and not value.get("last_assignment_configs"):
+        validated = None
+    return {"epoch": value["epoch"], "validated_topology_epoch": validated}
 
 
 def _member(kind: str, value: Struct) -> dict[str, Any]:
-    timeout = value.get("rebalance_timeout_ms", -1)
-    classic = value.get("classic_member_metadata")
-    session_timeout = classic["session_timeout_ms"] if classic else None
-    protocols = [each["name"] for each in classic["supported_protocols"]] if classic else None
+    timeout = value.get("rebalance_timeout_ms")
+    if timeout == -1:
+        timeout = None
+    session_timeout, protocols = None, None
+    if classic := value.get("classic_member_metadata"):
+        session_timeout = classic["session_timeout_ms"]
+        protocols = list(map(itemgetter("name"), classic["supported_protocols"]))
     # a member of a streams group subscribes to what the group's topology reads
-    topics = sorted(value["subscribed_topic_names"]) if kind != "streams" else None
+    topics = None
+    if kind != "streams":
+        topics = sorted(value["subscribed_topic_names"])
     return {
         "group_instance_id": value.get("instance_id"),
         "client_id": value["client_id"],
         "client_host": value["client_host"],
         "rack": value["rack_id"],
         "session_timeout_ms": session_timeout,
-        "rebalance_timeout_ms": None if timeout == -1 else timeout,
+        "rebalance_timeout_ms": timeout,
         "topics": topics,
         "regex": value.get("subscribed_topic_regex") or None,  # brokers write "" for none
         "server_assignor": value.get("server_assignor"),
@@ -92,6 +99,8 @@ def _current(kind: str, value: Struct) -> dict[str, Any]:
     pending = value.get(
         "active_tasks_pending_revocation", value.get("partitions_pending_revocation")
     )
+    if pending is not None:
+        pending = _parts(pending)
     member_state = states[number] if 0 <= number < len(states) else "Unknown"
     return {
         "member_epoch": value["member_epoch"],
@@ -99,7 +108,7 @@ def _current(kind: str, value: Struct) -> dict[str, Any]:
         "member_state": member_state,
         "assigned": _parts(assigned),
         # share groups revoke at once
-        "pending_revocation": None if pending is None else _parts(pending),
+        "pending_revocation": pending,
     }
 
 
@@ -115,26 +124,23 @@ def _parts(held: list[Struct]) -> list[dict[str, Any]]:
 
 def _names(value: Struct) -> list[dict[str, Any]]:
     lists = ("topics", "initializing_topics", "initialized_topics", "deleting_topics")
-    found = {each["topic_id"]: each["topic_name"] for name in lists for each in value.get(name, ())}
-    return [{"topic_id": number, "topic": name} for number, name in sorted(found.items())]
+    names: dict[str, str] = {}
+    for kind in lists:
+        names.update(map(itemgetter("topic_id", "topic_name"), value.get(kind, ())))
+    return [{"topic_id": number, "topic": name} for number, name in sorted(names.items())]
 
 
 def _topology(value: Struct) -> dict[str, Any]:
+    subtopologies = list(map(_subtopology, value["subtopologies"]))
+    return {"topology_epoch": value["epoch"], "subtopologies": subtopologies}
+
+
+def _subtopology(value: Struct) -> dict[str, Any]:
+    topics = map(itemgetter("name"), value["repartition_source_topics"])
     return {
-        "topology_epoch": value["epoch"],
-        "subtopologies": [
-            {
-                "subtopology_id": each["subtopology_id"],
-                "topics": sorted(
-                    {
-                        *each["source_topics"],
-                        *(t["name"] for t in each["repartition_source_topics"]),
-                    }
-                ),
-                "has_regex": bool(each["source_topic_regex"]),
-            }
-            for each in value["subtopologies"]
-        ],
+        "subtopology_id": value["subtopology_id"],
+        "topics": sorted({*value["source_topics"], *topics}),
+        "has_regex": bool(value["source_topic_regex"]),
     }
 
 

@@ -6,6 +6,7 @@ It is not updated record by record.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from laggard.lag.arrays import key_codes, match
 from laggard.rebalance.analytics.state import newest_generation
 from laggard.rebalance.membership.folded import Folded
 from laggard.rebalance.membership.group_facts import resolve
-from laggard.rebalance.slots import name_slots
+from laggard.rebalance.slots import Named, name_slots
 from laggard.rebalance.topics import Topics
 
 OWNERS = pa.schema(
@@ -48,23 +49,19 @@ def find_owners(rows: pa.Table, groups: pa.Table, topics: Topics) -> dict[str, p
     for group, owner, held in _members(
         groups.filter(pc.is_in(groups["group"], pc.unique(rows["group"]))), topics
     ):
-        places += [(group, topic, partition) for topic, partition in held]
+        places += [(group, *partition) for partition in held]
         number += [len(owners)] * len(held)
         owners.append(owner)
     columns = list(zip(*places, strict=True)) or [()] * len(_KEY)
-    held_by = pa.table(
-        {name: pa.array(each, rows[name].type) for name, each in zip(_KEY, columns, strict=True)}
-    )
+    schema = pa.schema(list(map(rows.schema.field, _KEY)))
+    held_by = pa.table(list(map(pa.array, columns, schema.types)), schema=schema)
     wanted, known = key_codes([rows.select(_KEY), held_by], _KEY)
     at = match(wanted, known)
     owner_at = np.r_[np.array(number, np.int64), -1][at]  # -1 finds the last one, which is nobody
     of_owners = list(zip(*owners, strict=True)) or [()] * len(OWNERS)
-    found = pa.table(
-        [pa.array(each, kind) for each, kind in zip(of_owners, OWNERS.types, strict=True)],
-        schema=OWNERS,
-    )
+    found = pa.table(list(map(pa.array, of_owners, OWNERS.types)), schema=OWNERS)
     chosen = found.take(pa.array(owner_at, mask=owner_at < 0))
-    return {name: chosen[name] for name in OWNERS.names}
+    return dict(zip(OWNERS.names, chosen.columns, strict=True))
 
 
 def _members(groups: pa.Table, topics: Topics) -> Iterator[tuple[str, Owner, list[Place]]]:
@@ -77,12 +74,17 @@ def _members(groups: pa.Table, topics: Topics) -> Iterator[tuple[str, Owner, lis
     rosters = pc.struct_field(classic["folded"], "roster").to_pylist()
     texts = classic["rebalance_state"].to_pylist()
     for group, roster, text in zip(classic["group"].to_pylist(), rosters, texts, strict=True):
-        yield from ((group, *each) for each in _classic(roster or (), text))
+        for owner, held in _classic(roster or (), text):
+            yield group, owner, held
     modern = groups.filter(pc.is_in(kind, pa.array(_MODERN)))
     for row in [*described.select(_FOLDED).to_pylist(), *modern.select(_FOLDED).to_pylist()]:
-        yield from (
-            (row["group"], *each) for each in _modern(Folded.from_row(row["folded"]), topics)
-        )
+        for owner, held in _modern(Folded.from_row(row["folded"]), topics):
+            yield row["group"], owner, held
+
+
+def _owner(member: Named, slot_of: Mapping[str, str], generation: int | None) -> Owner:
+    slot = slot_of[member.member_id]
+    return member.member_id, slot, member.client_id, member.client_host, generation
 
 
 def _classic(
@@ -95,34 +97,17 @@ def _classic(
     newest = newest_generation(text)
     if newest is None:
         return
-    living = {each["member_id"] for each in roster}
-    members = [each for each in newest.members if each.member_id in living]
-    slot_of = name_slots([each.identity for each in members], by_member_id=False)
-    for each in members:
-        yield (
-            (
-                each.member_id,
-                slot_of[each.member_id],
-                each.client_id,
-                each.client_host,
-                newest.generation,
-            ),
-            list(each.assigned or ()),
-        )
+    living = set(map(itemgetter("member_id"), roster))
+    members = [member for member in newest.members if member.member_id in living]
+    slot_of = name_slots(members, by_member_id=False)
+    for member in members:
+        yield _owner(member, slot_of, newest.generation), list(member.assigned or ())
 
 
 def _modern(state: Folded, topics: Topics) -> Iterator[tuple[Owner, list[Place]]]:
-    members = [each.identity for each in state.members.values()]
-    slot_of = name_slots(members, by_member_id=state.group_type != "classic")
+    identities = [member.identity for member in state.members.values()]
+    slot_of = name_slots(identities, by_member_id=state.group_type != "classic")
     for member in state.members.values():
         held = resolve(state, member.assigned, topics) or ()
-        yield (
-            (
-                member.member_id,
-                slot_of[member.member_id],
-                member.client_id,
-                member.client_host,
-                state.assignment_epoch,
-            ),
-            [(each["topic"], each["partition"]) for each in held],
-        )
+        owner = _owner(member.identity, slot_of, state.assignment_epoch)
+        yield owner, list(map(itemgetter("topic", "partition"), held))

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from laggard.lag.tick import Tick
+from laggard.rebalance.facts import columns_of
 from laggard.rebalance.membership.classic import fold_classic
 from laggard.rebalance.membership.folded import Folded, Folding
 from laggard.rebalance.membership.group_facts import KEPT, modern_facts
@@ -88,13 +89,15 @@ def _count_again(
 
     The topic is then read again from before them.
     """
-    again = sum(tick.is_written(record) for record in records) if tick.written else 0
+    again = sum(map(tick.is_written, records))
     if known.get("group_record_offset") is not None:
         return again
     if newest_at is not None:  # the group's newest record was cut off, and all are read once more
         again = max(again, sum(record["record_timestamp"] <= newest_at for record in records))
     # a group that is not known has ended since: its rows are there
-    return len(records) if tick.rereads and not again else again
+    if tick.rereads and not again:
+        return len(records)
+    return again
 
 
 def _fold_group(
@@ -118,13 +121,16 @@ def _fold_group(
     shown: Mapping[str, Any] | None = _replay(
         work, zip(records, described, strict=True), history, again, last_end
     )
-    shown = shown or (before if before.get("members") is not None else None)
+    if not shown and before.get("members") is not None:
+        shown = before
     is_cut = _is_cut(work, before, records, last_end, history.tick)
-    held = {name: shown.get(name) for name in KEPT} if shown is not None and is_cut else None
-    facts = _facts(work) if held is None else held
-    facts |= {"is_held": held is not None, "generations_total": work.generations_total}
+    is_held = shown is not None and is_cut
+    facts = columns_of(shown, KEPT) if shown is not None and is_cut else _facts(work)
+    facts |= {"is_held": is_held, "generations_total": work.generations_total}
     facts |= place_of_newest(records, before)
-    return facts, None if work.state.group_type is None and held is None else work.state.to_row()
+    if work.state.group_type is None and not is_held:
+        return facts, None
+    return facts, work.state.to_row()
 
 
 def _replay(
@@ -167,7 +173,7 @@ def _is_cut(
 def place_of_newest(records: Sequence[Row], before: Mapping[str, Any]) -> dict[str, Any]:
     """Return columns that locate a group's last folded record; without new records as before."""
     if not records:
-        return {name: before.get(name) for name in ("offsets_partition", "group_record_offset")}
+        return columns_of(before, ("offsets_partition", "group_record_offset"))
     return {
         "offsets_partition": records[-1]["source_partition"],
         "group_record_offset": records[-1]["source_offset"],
@@ -179,7 +185,9 @@ def _resume(group: str, before: Mapping[str, Any], row: Row | None) -> Folding:
     # a row that an older job wrote has no state, but the generation of a classic group
     if row is None and before.get("generation") is not None:
         state = Folded(group_type="classic", generation=before["generation"])
-    classic = dict(before) if state.group_type == "classic" else None
+    classic = None
+    if state.group_type == "classic":
+        classic = dict(before)
     return Folding(group, state, classic, before.get("generations_total") or 0)
 
 
@@ -206,5 +214,7 @@ def _last_end(described: Iterable[Mapping[str, Any]], members: Iterable[str]) ->
 def _facts(work: Folding) -> dict[str, Any]:
     if work.classic is not None:
         return dict(work.classic)
-    found = modern_facts(work.state) if work.state.group_type is not None else {}
-    return {**dict.fromkeys(KEPT), **found}
+    facts: dict[str, Any] = dict.fromkeys(KEPT)
+    if work.state.group_type is not None:
+        facts |= modern_facts(work.state)
+    return facts
