@@ -54,7 +54,9 @@ class Answer:
         The digest is needed because rules may say more about a batch that was shown before.
         """
         digest = blake2b(self.body, digest_size=8).hexdigest()
-        return f'W/"{self.batches}-{digest}"' if self.batches else f'W/"{digest}"'
+        if self.batches:
+            return f'W/"{self.batches}-{digest}"'
+        return f'W/"{digest}"'
 
 
 class Busy(Exception):  # noqa: N818 - a fact, answered with 429
@@ -97,7 +99,9 @@ class Api:
     # handed on by the pool
     def _answer(self, question: Question, is_zipped: bool) -> Answer:  # noqa: FBT001
         answer = self._answers(question)
-        return replace(answer, zipped=gzip.compress(answer.body, 1)) if is_zipped else answer
+        if not is_zipped:
+            return answer
+        return replace(answer, zipped=gzip.compress(answer.body, 1))
 
     def _end(self) -> None:
         self._under_way -= 1
@@ -107,10 +111,10 @@ def counted_path(path: str) -> str:
     """Return the entry of the closed list under which a path is counted."""
     if path in API_PATHS:
         return path
-    prefixes = (each for each in API_PATHS if each.endswith("{group}"))
-    return next(
-        (each for each in prefixes if path.startswith(each.removesuffix("{group}"))), "/api/other"
-    )
+    for known in API_PATHS:
+        if known.endswith("{group}") and path.startswith(known.removesuffix("{group}")):
+            return known
+    return "/api/other"
 
 
 def _call_soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:

@@ -53,13 +53,11 @@ class ApiHandler(Handler):
         # may be kept by the client, who asks with If-None-Match if it still holds
         self.set_header("Cache-Control", "private, no-cache")
         api, origin = self.settings["site"].api, self.request.headers.get("Origin")
-        self.set_header(
-            "Vary", "Accept-Encoding, Origin" if api.cors_origins else "Accept-Encoding"
-        )
+        vary = "Accept-Encoding, Origin" if api.cors_origins else "Accept-Encoding"
+        self.set_header("Vary", vary)
         if origin and not api.cors_origins.isdisjoint((origin, "*")):
-            self.set_header(
-                "Access-Control-Allow-Origin", "*" if "*" in api.cors_origins else origin
-            )
+            allowed = "*" if "*" in api.cors_origins else origin
+            self.set_header("Access-Control-Allow-Origin", allowed)
             self.set_header("Access-Control-Expose-Headers", "ETag")
 
     async def body(self) -> bytes:
@@ -73,7 +71,9 @@ class ApiHandler(Handler):
                 raise Finish
         if is_zipped:
             self.set_header("Content-Encoding", "gzip")
-        return answer.zipped if is_zipped else answer.body
+        if is_zipped:
+            return answer.zipped
+        return answer.body
 
     async def _ask(self, *, is_zipped: bool) -> Answer:
         site, api = self.site, self.site.api

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import product
+from operator import itemgetter
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -82,10 +83,9 @@ class Evaluated:
 
     def if_fresh(self, polled_at: float, window_seconds: int) -> Evaluated:
         """Return this evaluation, or only its time if the rules are too far behind the poll."""
-        is_fresh = (
-            self.until is not None and polled_at - self.until <= MAX_WINDOWS_BEHIND * window_seconds
-        )
-        return self if is_fresh else Evaluated(self.until)
+        if self.until is None or polled_at - self.until > MAX_WINDOWS_BEHIND * window_seconds:
+            return Evaluated(self.until)
+        return self
 
 
 def evaluated_rows(
@@ -114,7 +114,8 @@ class EvaluatedReader:
 
     def read(self, skipped: Skipped | None = None) -> Evaluated:
         """Return the newest evaluation; read only if a window was evaluated since the last call."""
-        skipped = Skipped() if skipped is None else skipped
+        if skipped is None:
+            skipped = Skipped()
         states = open_table(self._root, FINDING_STATE.name)
         version = states.version()
         if version == self._version:
@@ -130,10 +131,10 @@ class EvaluatedReader:
             )
             self.newest = Evaluated(
                 end.timestamp(),
-                sorted(windows, key=lambda row: (row["group"], row["topic"])),
+                sorted(windows, key=itemgetter("group", "topic")),
                 self._idle_seconds(begin),
                 self._windows_before(begin, windows),
-                [self._open[name] for name in sorted(self._open)],
+                list(map(self._open.__getitem__, sorted(self._open))),
                 _NONE_OPENED | self._opened,
                 round(self._window.total_seconds()),
             )
@@ -154,7 +155,7 @@ class EvaluatedReader:
             self._read(FINDINGS.name, _FINDING_COLUMNS, "at", after, end), FINDINGS.name, skipped
         )
         rows = [row for row in rows if row["at"] > after]
-        for row in sorted(rows, key=lambda row: (row["at"], row["finding_id"], row["seq"])):
+        for row in sorted(rows, key=itemgetter("at", "finding_id", "seq")):
             still[row["finding_id"]] = row
         opened = opened + _count(rows)
         self._open = {name: row for name, row in still.items() if row["event"] != CLOSED}

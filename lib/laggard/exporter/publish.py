@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from threading import Event, Lock, Thread
 from typing import Final
 
@@ -56,10 +58,10 @@ class Publisher:
         self._stop = Event()
         self._merged: tuple[tuple[DataPart, ...], DataPart] | None = None
         self._twins: set[int] = set()
-        self.refreshers = [
-            Refresher(root, share, stats if count == 1 else SelfStats(), clock, self.publish)
-            for root in options.tables
-        ]
+        self.refreshers = []
+        for root in options.tables:
+            own = stats if count == 1 else SelfStats()
+            self.refreshers.append(Refresher(root, share, own, clock, self.publish))
         self.published = self._made()
         self._thread = Thread(target=self._watch_ages, name="ages", daemon=True)
 
@@ -100,10 +102,8 @@ class Publisher:
         """Take out what has become too old, also while its root hangs."""
         while not self._stop.wait(_LOOK_SECONDS):
             now, shown = self._clock(), self.published.roots
-            if any(
-                root.has_data and not is_fresh(root.polled_at, now, root.max_age_seconds)
-                for root in shown
-            ):
+            carried = filter(attrgetter("has_data"), shown)
+            if not all(is_fresh(root.polled_at, now, root.max_age_seconds) for root in carried):
                 try:
                     self.publish()
                 except Exception:
@@ -120,11 +120,15 @@ class Publisher:
             )
             if root.data and is_carried:
                 parts.append(root.data)
-            snapshot = root.view.snapshot if is_carried else None
+            snapshot, reason = None, root.view.reason
+            if is_carried:
+                snapshot, reason = root.view.snapshot, ""
             shown.append(replace(root.shown, has_data=is_carried, snapshot=snapshot))
-            views.append(replace(root.view, reason="" if is_carried else root.view.reason))
-        own = render_bodies(None, [root.view for root in roots], self._stats)
-        full = render_bodies(self._data(parts), views, self._stats) if parts else None
+            views.append(replace(root.view, reason=reason))
+        own = render_bodies(None, list(map(attrgetter("view"), roots)), self._stats)
+        full = None
+        if parts:
+            full = render_bodies(self._data(parts), views, self._stats)
         return Published(own, tuple(shown), full)
 
     def _roots(self) -> list[_Root]:
@@ -195,8 +199,8 @@ class Publisher:
 
 
 def _refuse_twins(roots: Sequence[str]) -> None:
-    located = [locate(root) for root in roots]
-    twins = sorted({root for root in located if located.count(root) > 1})
+    counts = Counter(map(locate, roots))
+    twins = sorted(root for root, number in counts.items() if number > 1)
     if twins:
         raise LaggardError(
             "a table root is given twice",

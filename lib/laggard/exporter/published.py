@@ -29,7 +29,9 @@ class Shown:
     def reason_at(self, now: float) -> str:
         """Say why data is not served at this moment; empty while it is."""
         is_ready = self.has_data and is_fresh(self.polled_at, now, self.max_age_seconds)
-        return "" if is_ready else self.reason
+        if is_ready:
+            return ""
+        return self.reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +49,16 @@ class Published:
     def bodies(self, now: float) -> Mapping[str, Body]:
         """Return the bodies of a scrape at this moment."""
         late = _LATE_SECONDS if len(self.roots) > 1 else 0.0
-        limits = [
-            (root.polled_at, root.max_age_seconds + late) for root in self.roots if root.has_data
-        ]
-        is_current = all(is_fresh(polled_at, now, limit) for polled_at, limit in limits)
-        return self.full if self.full is not None and is_current else self.own
+        if self.full is None:
+            return self.own
+        for root in self.roots:
+            if root.has_data and not is_fresh(root.polled_at, now, root.max_age_seconds + late):
+                return self.own
+        return self.full
 
     def etag(self, now: float) -> str:
         """Return a weak ETag of the batch ids: the exporter's own numbers change within a batch."""
         if all(root.batch_id is None for root in self.roots):
             return ""
-        parts = [(root.batch_id, root.reason_at(now)) for root in self.roots]
-        return 'W/"{}"'.format(
-            ".".join(f"{number}-{reason}" if reason else f"{number}" for number, reason in parts)
-        )
+        parts = (f"{root.batch_id}-{root.reason_at(now)}".removesuffix("-") for root in self.roots)
+        return f'W/"{".".join(parts)}"'

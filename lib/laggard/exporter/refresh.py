@@ -157,7 +157,9 @@ class Refresher:
             return "starting"
         if self._snapshot.batch.kind == BACKFILL:
             return "catching_up"
-        return "clock" if self._is_off() else "stale"
+        if self._is_off():
+            return "clock"
+        return "stale"
 
     def _meet(self, batch: Batch) -> None:
         """Compare clocks with a new batch; a batch of the first look may be old."""
@@ -176,11 +178,9 @@ class Refresher:
 
     def _failed(self, reason: Failure, failure: Exception) -> str:
         if not self.stats.refresh_errors[reason]:  # once; the counter tells how often
-            detail = (
-                f"{failure.what}: {failure.cause}"
-                if isinstance(failure, LaggardError)
-                else repr(failure)
-            )
+            detail = repr(failure)
+            if isinstance(failure, LaggardError):
+                detail = f"{failure.what}: {failure.cause}"
             log.warning("%s: %s", reason, detail)
         self.stats.refresh_errors[reason] += 1
         return reason

@@ -55,7 +55,9 @@ def run_exporter(options: ExporterOptions) -> int:
         publisher.refuse_twice()
         sys.stdout.write(publisher.published.bodies(time.time())[TEXT].plain.decode())
         return OK
-    web_file = WebFile(options.web_config_file) if options.web_config_file else None
+    web_file = None
+    if options.web_config_file:
+        web_file = WebFile(options.web_config_file)
     if web_file:
         web_file.load()
     options = replace(options, max_connections=fitting_connections(options.max_connections))
@@ -90,7 +92,9 @@ async def _serve(
         file=sys.stderr,
         flush=True,
     )
-    watch = _watch(web_file, stats, server) if web_file else None
+    watch = None
+    if web_file:
+        watch = _watch(web_file, stats, server)
     publisher.start()
     code = await stopped
     publisher.stop()
@@ -112,7 +116,9 @@ def fitting_connections(wanted: int) -> int:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     need = wanted + _OTHER_FILES
     if resource.RLIM_INFINITY != soft < need:
-        soft = need if hard == resource.RLIM_INFINITY else min(need, hard)
+        soft = need
+        if hard != resource.RLIM_INFINITY:
+            soft = min(need, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     if soft == resource.RLIM_INFINITY or soft >= need:
         return wanted
@@ -193,10 +199,8 @@ class LimitedServer(HTTPServer):
         if len(self._streams) >= self._site.max_connections:
             self._site.stats.refused["connections"] += 1
             # where all are being served, the slowest reader is in front
-            idle = next(
-                (waiting for waiting in self._streams if not waiting.writing()),
-                next(iter(self._streams)),
-            )
+            waiting = (stream for stream in self._streams if not stream.writing())
+            idle = next(waiting, next(iter(self._streams)))
             idle.close()
             self._streams.pop(idle, None)
         self._streams[stream] = None

@@ -164,7 +164,9 @@ class Handler(RequestHandler):
             self.site.stats.count_request(self.counted_path(), self.get_status())
 
     def counted_path(self) -> str:
-        return self.request.path if self.request.path in PATHS else "other"
+        if self.request.path not in PATHS:
+            return "other"
+        return self.request.path
 
 
 class _Metrics(Handler):
@@ -200,8 +202,9 @@ class _Ready(Handler):
 class _Landing(Handler):
     def answer(self) -> bytes:
         self.set_header("Content-Type", "text/html; charset=utf-8")
-        api_links = _API_LINKS if self.site.api else ()
-        links = api_links + _LINKS
+        links: tuple[str, ...] = _LINKS
+        if self.site.api:
+            links = _API_LINKS + links
         return (
             _LANDING % "".join(f'<li><a href="{link}">/{link}</a></li>\n' for link in links)
         ).encode()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -80,8 +82,8 @@ class Snapshot:
     def group_names(self) -> list[str | None]:
         """Every group that any part of it names."""
         parts = (self.partitions, self.groups, self.evaluated.windows, self.evaluated.findings)
-        names = {row["group"] for rows in parts for row in rows}
-        return sorted(names.union(self.group_topics.group), key=str)
+        names = map(itemgetter("group"), chain.from_iterable(parts))
+        return sorted({*names, *self.group_topics.group}, key=str)
 
     def of_groups(self, names: Collection[str | None]) -> Snapshot:
         """Return the snapshot of these groups only; findings about the cluster belong to None."""
@@ -131,8 +133,12 @@ def load_snapshot(
     """Read the versions a batch names, and fold them; what is odd is counted in `skipped`."""
     if batch.kind == BACKFILL:
         return Snapshot(batch)
-    of_partitions = [*PARTITION_COLUMNS, *(("topic_id",) if selection.needs_members else ())]
-    of_groups = [*GROUP_COLUMNS, *(MEMBERSHIP if selection.needs_members else ())]
+    if skipped is None:
+        skipped = Skipped()
+    of_partitions, of_groups = [*PARTITION_COLUMNS], [*GROUP_COLUMNS]
+    if selection.needs_members:
+        of_partitions.append("topic_id")
+        of_groups += MEMBERSHIP
     read = Read(
         read_table(
             root, PARTITION_STATUS.name, _version(root, batch, PARTITION_STATUS.name), of_partitions
@@ -142,9 +148,7 @@ def load_snapshot(
             root, TOPIC_WINDOWS.name, _version(root, batch, TOPIC_WINDOWS.name), TOPIC_COLUMNS
         ),
     )
-    return make_snapshot(
-        batch, read, selection, Skipped() if skipped is None else skipped, policy, held
-    )
+    return make_snapshot(batch, read, selection, skipped, policy, held)
 
 
 def make_snapshot(
@@ -161,27 +165,24 @@ def make_snapshot(
         sift_columns(read.partitions, PARTITION_STATUS.name, key, skipped)
     )
     groups = sound_rows(read.groups, GROUP_STATUS.name, skipped, unique=("group",))
+    policies = {}
     for row in groups:
         _drop_odd_counters(row, skipped)
-    policies = {
-        row["group"]: policy(batch.cluster, row["group"], batch.polled_at) for row in groups
-    }
+        policies[row["group"]] = policy(batch.cluster, row["group"], batch.polled_at)
     exported, bare = _exported(partitions, policies, selection, held, batch.polled_at.timestamp())
+    partial = {row["group"] for row in groups if row["shed_keys"]}
+    topic_key = ("topic", "partition", "window_start")
+    topics = sift_columns(read.topics, TOPIC_WINDOWS.name, topic_key, skipped)
+    every_partition = _first_of_each(partitions, key) if selection.compat else None
     return Snapshot(
         batch,
-        fold_group_topics(partitions).partial_in(
-            {row["group"] for row in groups if row["shed_keys"]}
-        ),
+        fold_group_topics(partitions).partial_in(partial),
         _unique(exported, key),
         sorted(groups, key=lambda row: str(row["group"])),
-        fold_topics(
-            sift_columns(
-                read.topics, TOPIC_WINDOWS.name, ("topic", "partition", "window_start"), skipped
-            )
-        ),
+        fold_topics(topics),
         policies=policies,
         selection=selection,
-        every_partition=_first_of_each(partitions, key) if selection.compat else None,
+        every_partition=every_partition,
         worst=_unique(exported_partitions(bare, 1), key),
     )
 
@@ -200,9 +201,13 @@ def _exported(
     whole = [name for name in policies if policies[name].exports_all]
     hidden = [name for name in policies if policies[name].exports_none]
     is_hidden = pc.is_in(partitions["group"], value_set=pa.array(hidden, pa.string()))
-    seen = partitions.filter(pc.invert(is_hidden)) if hidden else partitions
+    seen = partitions
+    if hidden:
+        seen = partitions.filter(pc.invert(is_hidden))
     exported = exported_partitions(seen, selection.partition_top_k, whole, held, at)
-    return exported, partitions.filter(is_hidden) if selection.partition_top_k else partitions
+    if selection.partition_top_k:
+        return exported, partitions.filter(is_hidden)
+    return exported, partitions
 
 
 def _drop_odd_counters(row: Row, skipped: Skipped) -> None:
@@ -239,5 +244,5 @@ def _unique(rows: pa.Table, key: tuple[str, ...]) -> list[Row]:
     """
     seen: dict[tuple[Any, ...], Row] = {}
     for row in rows.to_pylist():
-        seen.setdefault(tuple(row[name] for name in key), row)
+        seen.setdefault(itemgetter(*key)(row), row)
     return list(seen.values())

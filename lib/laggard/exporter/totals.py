@@ -47,23 +47,19 @@ class GroupTopics:
         """Return the entries of these groups."""
         kept = [group in names for group in self.group]
         columns = {name: list(compress(values, kept)) for name, values in self.columns.items()}
-        return GroupTopics(
-            list(compress(self.group, kept)), list(compress(self.topic, kept)), columns
-        )
+        group, topic = compress(self.group, kept), compress(self.topic, kept)
+        return GroupTopics(list(group), list(topic), columns)
 
     def partial_in(self, names: Collection[str | None]) -> GroupTopics:
         """Return the entries with unknown totals for these groups, which lack partition rows."""
         if not names:
             return self
-        hidden = {
-            column: [
-                None if group in names else each
-                for group, each in zip(self.group, values, strict=True)
-            ]
-            for column, values in self.columns.items()
-            if column in _WHOLE
-        }
-        return GroupTopics(self.group, self.topic, {**self.columns, **hidden})
+        columns = dict(self.columns)
+        is_partial = [group in names for group in self.group]
+        for column in columns.keys() & set(_WHOLE):
+            values = zip(columns[column], is_partial, strict=True)
+            columns[column] = [None if is_hidden else value for value, is_hidden in values]
+        return GroupTopics(self.group, self.topic, columns)
 
     def commits_by_group(self) -> dict[str, int]:
         """Return the number of partitions with a commit, by group."""
@@ -74,12 +70,8 @@ class GroupTopics:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the entries as one dict per group–topic."""
-        names = list(self.columns)
-        values = zip(*self.columns.values(), strict=True)
-        return [
-            {"group": group, "topic": topic, **dict(zip(names, row, strict=True))}
-            for group, topic, row in zip(self.group, self.topic, values, strict=True)
-        ]
+        columns = {"group": self.group, "topic": self.topic, **self.columns}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def worst_verdict(topics: Iterable[Mapping[str, Any]]) -> str | None:
@@ -90,9 +82,9 @@ def worst_verdict(topics: Iterable[Mapping[str, Any]]) -> str | None:
     rows = list(topics)
     worst = max((row["verdict"] for row in rows if row["verdict"] is not None), default=None)
     is_whole = all(row["unrated"] == 0 for row in rows)
-    return (
-        None if worst is None or (worst == VERDICTS.index(OK) and not is_whole) else VERDICTS[worst]
-    )
+    if worst is None or (worst == VERDICTS.index(OK) and not is_whole):
+        return None
+    return VERDICTS[worst]
 
 
 def sort_worst_first(partitions: pa.Table) -> pa.Table:
@@ -110,9 +102,8 @@ def sort_worst_first(partitions: pa.Table) -> pa.Table:
 def fold_group_topics(partitions: pa.Table) -> GroupTopics:
     """Return sums, maxima and distributions of sorted partition rows; None for incomplete ones."""
     measures = pa.table({"pair": partitions["pair"], **_measures(partitions)})
-    plans = [
-        (name, _AGGREGATES.get(name, "sum")) for name in measures.column_names if name != "pair"
-    ]
+    names = measures.column_names[1:]
+    plans = [(name, _AGGREGATES.get(name, "sum")) for name in names]
     folded = measures.group_by("pair", use_threads=False).aggregate(plans)
     columns = {name: folded[f"{name}_{how}"].combine_chunks() for name, how in plans}
     lists = {name: column.to_pylist() for name, column in _close(columns).items()}
@@ -176,12 +167,13 @@ def _gini(values: Sequence[float | None]) -> float | None:
 
     The result is None if a value is unknown, for one value, and if all are 0.
     """
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
+    if None in values:
         return None
     with np.errstate(all="ignore"):  # of rates that cannot be, nothing comes out
-        gini = measure(np.array(known, dtype=float), np.arange(len(known))).gini
-    return gini if np.isfinite(gini) else None
+        gini = measure(np.array(values, dtype=float), np.arange(len(values))).gini
+    if not np.isfinite(gini):
+        return None
+    return gini
 
 
 _AGGREGATES = {

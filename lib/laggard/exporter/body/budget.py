@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from prometheus_client.core import Metric
 
@@ -64,7 +65,9 @@ class Shedding:
         With `needed` levels omitted the body fits the cap; with `relaxed` it is well below.
         """
         self._calm = self._calm + 1 if relaxed < self._levels else 0
-        self._most_relaxed = relaxed if self._calm <= 1 else max(relaxed, self._most_relaxed)
+        if self._calm > 1:
+            relaxed = max(relaxed, self._most_relaxed)
+        self._most_relaxed = relaxed
         if needed > self._levels:
             self._levels = needed
         elif self._calm == _CALM_BODIES:
@@ -88,11 +91,13 @@ def fit(
         stages.levels_until(max_series), stages.levels_until(_CALM_SHARE * max_series)
     )
     kept, counts = stages.after(levels), stages.counts
-    withheld = {level: counts[n] - counts[n + 1] for n, level in enumerate(LEVELS[:levels])}
+    withheld: Counter[str] = Counter()
+    for number, level in enumerate(LEVELS[:levels]):
+        withheld[level] = counts[number] - counts[number + 1]
     if counts[levels] > max_series:
         kept = _shed_least_lag(kept, snapshot, max_series)
         withheld["groups"] += counts[levels] - count_series(kept)
-    return Budgeted(kept, {level: count for level, count in withheld.items() if count})
+    return Budgeted(kept, dict(+withheld))
 
 
 class _Stages:
@@ -107,9 +112,10 @@ class _Stages:
         """Return the number of levels to leave out so that at most `limit` series remain."""
         while self.counts[-1] > limit and len(self.counts) <= len(LEVELS):
             self.after(len(self.counts))
-        return next(
-            (level for level, count in enumerate(self.counts) if count <= limit), len(LEVELS)
-        )
+        for level, count in enumerate(self.counts):
+            if count <= limit:
+                return level
+        return len(LEVELS)
 
     def after(self, levels: int) -> Sequence[Metric]:
         """Return the families without so many levels."""
@@ -136,7 +142,9 @@ def _severities(snapshot: Snapshot) -> dict[str, int]:
     worst: dict[str, int] = {}
     for row in snapshot.evaluated.shown_findings():
         name = escape_label(row["group"] or "")
-        place = SEVERITIES.index(row["severity"]) if row["severity"] in SEVERITIES else 0
+        place = 0
+        if row["severity"] in SEVERITIES:
+            place = SEVERITIES.index(row["severity"])
         worst[name] = max(worst.get(name, 0), place)
     return worst
 
@@ -148,10 +156,8 @@ def _known_lags(snapshot: Snapshot) -> dict[tuple[str, str], int | None]:
     """
     folded = snapshot.group_topics
     lags = folded.columns.get("lag", ())
-    return {
-        (escape_label(g), escape_label(t)): lag
-        for g, t, lag in zip(folded.group, folded.topic, lags, strict=True)
-    }
+    names = zip(map(escape_label, folded.group), map(escape_label, folded.topic), strict=True)
+    return dict(zip(names, lags, strict=True))
 
 
 def _quiet_groups(snapshot: Snapshot) -> set[str]:
@@ -162,12 +168,13 @@ def _quiet_groups(snapshot: Snapshot) -> set[str]:
 def _quiet_topics(snapshot: Snapshot) -> set[tuple[str, str]]:
     """Find group–topics as labelled without lag, and those of which only the counters are left."""
     lags = _known_lags(snapshot)
-    counted = {
-        (escape_label(row["group"]), escape_label(each["topic"]))
-        for row in snapshot.groups
-        for each in row["topic_counters"] or ()
-    }
-    return {pair for pair, lag in lags.items() if lag == 0} | (counted - lags.keys())
+    quiet = {pair for pair, lag in lags.items() if lag == 0}
+    for row in snapshot.groups:
+        for topic in row["topic_counters"] or ():
+            pair = (escape_label(row["group"]), escape_label(topic["topic"]))
+            if pair not in lags:
+                quiet.add(pair)
+    return quiet
 
 
 def _shed_least_lag(
@@ -191,9 +198,8 @@ def _shed_least_lag(
 def _least_lag_first(snapshot: Snapshot) -> list[str]:
     """Return group labels, least first: by finding severity, known time lag, known lag, name."""
     found = _severities(snapshot)
-    rank: dict[str, tuple[float, int]] = {
-        escape_label(row["group"]): (-1.0, -1) for row in snapshot.groups
-    }
+    names = map(escape_label, map(itemgetter("group"), snapshot.groups))
+    rank: dict[str, tuple[float, int]] = dict.fromkeys(names, (-1.0, -1))
     for row in snapshot.group_topics.rows():
         name = escape_label(row["group"])
         known = (row["time_lag_known"] or 0.0, row["lag_known"] or 0)
@@ -202,26 +208,18 @@ def _least_lag_first(snapshot: Snapshot) -> list[str]:
 
 
 def _without_topics(metric: Metric, pairs: Collection[tuple[str, str]]) -> Metric:
-    kept = [
-        (sample.labels.get("group", ""), sample.labels.get("topic", "")) not in pairs
-        for sample in metric.samples
-    ]
-    return _keep(metric, kept)
+    return _keep(
+        metric, lambda labels: (labels.get("group", ""), labels.get("topic", "")) not in pairs
+    )
 
 
 def _without_groups(metric: Metric, groups: Collection[str]) -> Metric:
-    kept = [
-        sample.labels.get("group", "") not in groups or "group" not in sample.labels
-        for sample in metric.samples
-    ]
-    return _keep(metric, kept)
+    return _keep(metric, lambda labels: "group" not in labels or labels["group"] not in groups)
 
 
-def _keep(metric: Metric, kept: list[bool]) -> Metric:
+def _keep(metric: Metric, is_kept: Callable[[Mapping[str, str]], bool]) -> Metric:
     result = Metric(metric.name, metric.documentation, metric.type)
-    result.samples = [
-        sample for sample, is_kept in zip(metric.samples, kept, strict=True) if is_kept
-    ]
+    result.samples = [sample for sample in metric.samples if is_kept(sample.labels)]
     return result
 
 
@@ -250,10 +248,11 @@ def estimate_series(
     most = {group: _most_partitions(selection, policy(group)) for group in names}
     times = _times(sizes, most) | {fam.O: offsets_partitions}
     series = sizes.total() * sum(len(BY_PARTITION[tool]) for tool in selection.compat)
+    plain = sum(not matches(group, selection.distributions) for group, _ in sizes)
     for family in FAMILIES:
         series += _width(family) * times.get(_unit(family), 0)
-    plain = sum(not matches(group, selection.distributions) for group, _ in sizes)
-    series -= plain * sum(_width(family) for family in FAMILIES if family.level == "distributions")
+        if family.level == "distributions":
+            series -= _width(family) * plain
     return Estimate(series, len(names), len(sizes), times[fam.P])
 
 
@@ -282,14 +281,19 @@ def _most_partitions(selection: Selection, policy: Policy) -> int:
     """Return the group's maximum of partitions per topic with series, if a topic has so many."""
     if policy.exports_all:
         return 1 << 31  # all
-    return 0 if policy.exports_none else selection.partition_top_k
+    if policy.exports_none:
+        return 0
+    return selection.partition_top_k
 
 
 def _unit(family: Family) -> tuple[str, ...]:
     """Return the longest of the sets of labels that the family's labels begin with."""
     units = (fam.P, fam.KP, fam.T, fam.O, fam.G, fam.K)
-    found = next((unit for unit in units if family.labels[: len(unit)] == unit), ())
-    return () if family is fam.FINDING_ACTIVE else found
+    if family is not fam.FINDING_ACTIVE:
+        for unit in units:
+            if family.labels[: len(unit)] == unit:
+                return unit
+    return ()
 
 
 def _width(family: Family) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from laggard.exporter.body.render import OPENMETRICS, TEXT
 
@@ -22,18 +23,13 @@ class _Offer:
 def choose_format(accept: str) -> tuple[str, str]:
     """Return format and Content-Type: OpenMetrics if named and not less wanted than text."""
     offers = _offers(accept)
-    best = max(
-        (offer for offer in offers if offer.name == "application/openmetrics-text"),
-        key=lambda o: o.quality,
-        default=None,
-    )
-    text = max((offer.quality for offer in offers if offer.name == "text/plain"), default=0.0)
-    if best is None or best.quality <= 0 or best.quality < text:
+    best, text = _best(offers, "application/openmetrics-text"), _best(offers, "text/plain")
+    if best.quality <= 0 or best.quality < text.quality:
         return TEXT, TEXT_TYPE
     escaping = best.parameters.get("escaping", "")
-    return OPENMETRICS, OPENMETRICS_TYPE + (
-        f"; escaping={escaping}" if escaping in _ESCAPINGS else ""
-    )
+    if escaping not in _ESCAPINGS:
+        return OPENMETRICS, OPENMETRICS_TYPE
+    return OPENMETRICS, f"{OPENMETRICS_TYPE}; escaping={escaping}"
 
 
 def wants_gzip(accept_encoding: str) -> bool:
@@ -41,14 +37,22 @@ def wants_gzip(accept_encoding: str) -> bool:
     return any(offer.name == "gzip" and offer.quality > 0 for offer in _offers(accept_encoding))
 
 
+def _best(offers: list[_Offer], name: str) -> _Offer:
+    """Return the most wanted offer of a name; one of quality 0 if there is none."""
+    named = (offer for offer in offers if offer.name == name)
+    return max(named, key=attrgetter("quality"), default=_Offer(name, 0.0))
+
+
 def _offers(header: str) -> list[_Offer]:
     return [_offer(part) for part in header.split(",") if part.strip()]
 
 
 def _offer(part: str) -> _Offer:
-    name, *pairs = (piece.strip() for piece in part.split(";"))
-    split = (pair.partition("=") for pair in pairs)
-    parameters = {key.strip().lower(): value.strip().strip('"') for key, _, value in split}
+    name, *pairs = map(str.strip, part.split(";"))
+    parameters: dict[str, str] = {}
+    for pair in pairs:
+        key, _, value = pair.partition("=")
+        parameters[key.strip().lower()] = value.strip().strip('"')
     try:
         quality = float(parameters.pop("q", "1"))
     except ValueError:

@@ -7,6 +7,8 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+from operator import itemgetter
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import Metric
@@ -83,9 +85,9 @@ def render_data(
     shedding: Shedding | None = None,
 ) -> DataPart:
     """Render one batch's groups and topics under the cap on series; the rest is counted."""
-    budgeted = fitting_families(
-        snapshot, max_series, Skipped() if skipped is None else skipped, shedding
-    )
+    if skipped is None:
+        skipped = Skipped()
+    budgeted = fitting_families(snapshot, max_series, skipped, shedding)
     heads = {name: _head(render(budgeted.families)) for name, render in _FORMATS.items()}
     return DataPart(heads, count_series(budgeted.families), budgeted.withheld)
 
@@ -103,10 +105,13 @@ def fitting_families(
         count_series(_collect(PipelineCollector(snapshot.cluster, "", snapshot))) + _SELF_SERIES
     )
     room, least = max_series - reserved, count_least(snapshot)
-    fits = count_series(collected) + least <= room  # what is shed in any case is not made
-    if fits and snapshot.selection.compat:
-        collected += _collect_by("group", CompatCollector, snapshot, "partition_status", skipped)
-    return fit(collected, snapshot, room, shedding or Shedding(), 0 if fits else least)
+    if count_series(collected) + least <= room:  # what is shed in any case is not made
+        least = 0
+        if snapshot.selection.compat:
+            collected += _collect_by(
+                "group", CompatCollector, snapshot, "partition_status", skipped
+            )
+    return fit(collected, snapshot, room, shedding or Shedding(), least)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +134,7 @@ def render_bodies(
 ) -> dict[str, Body]:
     """Return bodies per format: the data part if there is one, then families G and H."""
     part = data or NO_DATA
-    own = merge_families(metric for view in views for metric in pipeline_families(view))
+    own = merge_families(chain.from_iterable(map(pipeline_families, views)))
     own += _collect(
         SelfCollector([(view.cluster, view.stats) for view in views], process),
         ProcessCollector(registry=None),
@@ -192,7 +197,9 @@ def _collect_by(
 ) -> list[Metric]:
     """Return the families of one collector, without the groups or topics for which it raises."""
     of: Callable[[Collection[str | None]], Snapshot] = getattr(snapshot, f"of_{unit}s")
-    names = snapshot.group_names if unit == "group" else [row["topic"] for row in snapshot.topics]
+    names = snapshot.group_names
+    if unit == "topic":
+        names = list(map(itemgetter("topic"), snapshot.topics))
 
     def collect(wanted: Collection[str | None]) -> list[Metric]:
         return _collect(collector(of(wanted)))
@@ -209,7 +216,7 @@ def _collect_by(
             skipped.add(
                 table, ERROR, 1, f"of {unit} {names[position]!r}: {type(error).__name__}: {error}"
             )
-        return collect({*names} - {names[position] for position in odd})
+        return collect({*names}.difference(map(names.__getitem__, odd)))
 
 
 def _collect(*collectors: Collector) -> list[Metric]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isnan
-from typing import TypeAlias
+from operator import itemgetter
+from typing import Any, TypeAlias
 
 from prometheus_client.core import Metric, Sample
 from prometheus_client.registry import Collector
@@ -30,15 +31,36 @@ class SnapshotCollector(Collector):
         return {"cluster": self._cluster, **{name: escape_label(row[name]) for name in names}}
 
 
+def label_or_empty(value: object) -> str:
+    """Return a value as a label; empty for None."""
+    if value is None:
+        return ""
+    return escape_label(str(value))
+
+
 def filled(family: Family, rows: Iterable[tuple[Labels, Value]]) -> Metric:
     """Return one sample per row that has a value: unknown is absent, never 0, −1 or NaN."""
     metric = Metric(family.base_name, family.help, family.type)
-    metric.samples.extend(
-        Sample(family.name, dict(labels), value)
-        for labels, value in rows
-        if value is not None and not isnan(value)
-    )
+    for labels, value in rows:
+        if value is not None and not isnan(value):
+            metric.samples.append(Sample(family.name, dict(labels), value))
     return metric
+
+
+def filled_columns(
+    families: Iterable[tuple[Family, str]], labels: Sequence[Labels], rows: Sequence[Row]
+) -> Iterator[Metric]:
+    """Yield each family with one sample per row, from the family's column."""
+    for family, column in families:
+        yield filled(family, zip(labels, map(itemgetter(column), rows), strict=True))
+
+
+def by_key(
+    labels: Labels, name: str, counts: Mapping[Any, Value]
+) -> Iterator[tuple[Labels, Value]]:
+    """Yield each count with its key as one more label."""
+    for key, count in counts.items():
+        yield {**labels, name: escape_label(str(key))}, count
 
 
 def filled_states(family: Family, rows: Iterable[tuple[Labels, str]]) -> Metric:
@@ -59,18 +81,15 @@ def filled_histogram(family: Family, rows: Iterable[tuple[Labels, Sequence[int],
     """
     metric = Metric(family.base_name, family.help, family.type)
     bounds = (*family.bounds, float("inf"))
-    edges = [str(floatToGoString(bound)) for bound in bounds]  # type: ignore[no-untyped-call]
-    is_gauge = family.type == "gaugehistogram"
-    bucket, count, total = (
-        f"{family.name}_{suffix}"
-        for suffix in ("bucket", *(("gcount", "gsum") if is_gauge else ("count", "sum")))
-    )
+    edges = list(map(str, map(floatToGoString, bounds)))
+    bucket, count, total = f"{family.name}_bucket", f"{family.name}_count", f"{family.name}_sum"
+    if family.type == "gaugehistogram":
+        count, total = f"{family.name}_gcount", f"{family.name}_gsum"
     for labels, counts, value in rows:
         if value is not None and isnan(value):
             continue
-        metric.samples.extend(
-            Sample(bucket, {**labels, "le": edge}, n) for edge, n in zip(edges, counts, strict=True)
-        )
+        for edge, number in zip(edges, counts, strict=True):
+            metric.samples.append(Sample(bucket, {**labels, "le": edge}, number))
         metric.samples.append(Sample(count, dict(labels), counts[-1]))
         metric.samples.append(Sample(total, dict(labels), value or 0.0))
     return metric

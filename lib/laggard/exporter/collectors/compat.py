@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby, repeat
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -15,7 +16,7 @@ from prometheus_client.core import Metric
 from laggard.escape import escape_label
 from laggard.exporter.body import compat_families as fam
 from laggard.exporter.body.families import Family
-from laggard.exporter.body.samples import SnapshotCollector, Value, filled
+from laggard.exporter.body.samples import Labels, SnapshotCollector, Value, filled, label_or_empty
 from laggard.exporter.snapshot import MEMBERSHIP, Row, Snapshot
 from laggard.exporter.totals import worst_verdict
 from laggard.lag.burrow import OK, REWOUND, SLOW, STALLED, STOPPED
@@ -29,14 +30,9 @@ Valued: TypeAlias = Iterable[tuple[Sequence[str], Value]]
 
 _BURROW_NUMBERS = {OK: 1, SLOW: 2, STOPPED: 4, STALLED: 5, REWOUND: 6}
 _BURROW_ERROR = 3  # of a group: Burrow has one number for all that is worse than slow
-_ROW = pa.schema(
-    [
-        arrow_schema(PARTITION_STATUS).field(name)
-        for name in ("group", "topic", "partition", "topic_id")
-    ]
-)
-_GROUP = pa.schema([arrow_schema(GROUP_STATUS).field(name) for name in ("group", *MEMBERSHIP)])
 _NONE = arrow_schema(PARTITION_STATUS).empty_table()
+_ROW = _NONE.select(["group", "topic", "partition", "topic_id"]).schema
+_GROUP = arrow_schema(GROUP_STATUS).empty_table().select(["group", *MEMBERSHIP]).schema
 BY_PARTITION = {  # columns that a tool has by group and partition, once for each name
     "burrow": ("verdict", "committed_offset", "lag"),
     "kafka_exporter": ("lag", "lag", "committed_offset"),
@@ -48,8 +44,10 @@ BY_PARTITION = {  # columns that a tool has by group and partition, once for eac
 def count_least(snapshot: Snapshot) -> int:
     """Count the series by group and partition that the names would add; there are no fewer."""
     rows = snapshot.every_partition
-    columns = [column for tool in snapshot.selection.compat for column in BY_PARTITION[tool]]
-    return 0 if rows is None else sum(len(rows) - rows[column].null_count for column in columns)
+    if rows is None:
+        return 0
+    columns = chain.from_iterable(map(BY_PARTITION.__getitem__, snapshot.selection.compat))
+    return sum(len(rows) - rows[column].null_count for column in columns)
 
 
 class CompatCollector(SnapshotCollector):
@@ -71,16 +69,16 @@ class CompatCollector(SnapshotCollector):
         }
         for tool in self._snapshot.selection.compat:
             for family, values in tools[tool]():
-                named = (
-                    (dict(zip(family.labels, (self._cluster, *own), strict=True)), n)
-                    for own, n in values
-                )
+                named: list[tuple[Labels, Value]] = []
+                for own, value in values:
+                    labels = zip(family.labels, (self._cluster, *own), strict=True)
+                    named.append((dict(labels), value))
                 yield filled(family, named)
 
     def _burrow(self) -> Iterator[tuple[Family, Valued]]:
         yield fam.BURROW_LAG, self._of_groups("lag")
         yield fam.BURROW_STATUS, self._worst_verdicts()
-        numbers = (_BURROW_NUMBERS.get(verdict) for verdict in self._column("verdict"))
+        numbers = map(_BURROW_NUMBERS.get, self._column("verdict"))
         yield fam.BURROW_PARTITION_STATUS, zip(self._places, numbers, strict=True)
         yield fam.BURROW_OFFSET, self._of_partitions("committed_offset")
         yield fam.BURROW_PARTITION_LAG, self._of_partitions("lag")
@@ -99,10 +97,9 @@ class CompatCollector(SnapshotCollector):
         yield fam.EXPORTER_MEMBERS, self._of_groups("members")
         yield fam.EXPORTER_LOG_END, self._of_logs("log_end_offset")
         yield fam.EXPORTER_LOG_START, self._of_logs("log_start_offset")
-        yield (
-            fam.EXPORTER_PARTITIONS,
-            (((escape_label(row["topic"]),), row["partitions"]) for row in self._snapshot.topics),
-        )
+        topics = self._snapshot.topics
+        partitions = _column(topics, "partitions")
+        yield fam.EXPORTER_PARTITIONS, zip(_named(topics, "topic"), partitions, strict=True)
 
     def _kafka_lag_exporter(self) -> Iterator[tuple[Family, Valued]]:
         for family, column in (
@@ -119,24 +116,26 @@ class CompatCollector(SnapshotCollector):
         yield fam.LAG_EXPORTER_LOG_END, self._of_logs("log_end_offset")
         yield fam.LAG_EXPORTER_LOG_START, self._of_logs("log_start_offset")
         poll = (self._snapshot.batch.values["durations_seconds"] or {}).get("poll")
-        yield fam.LAG_EXPORTER_POLL, [((), None if poll is None else 1000 * poll)]
+        if poll is not None:
+            poll *= 1000
+        yield fam.LAG_EXPORTER_POLL, [((), poll)]
 
     def _kminion(self) -> Iterator[tuple[Family, Valued]]:
-        yield (
-            fam.KMINION_INFO,
-            ((_info(row), int(row["group_state"] == "Stable")) for row in self._snapshot.groups),
-        )
+        groups = self._snapshot.groups
+        stable = (int(row["group_state"] == "Stable") for row in groups)
+        yield fam.KMINION_INFO, zip(map(_info, groups), stable, strict=True)
         yield fam.KMINION_MEMBERS, self._of_groups("members")
         yield fam.KMINION_EMPTY_MEMBERS, self._of_groups("idle_members")
-        held = self._held().items()
-        yield fam.KMINION_TOPIC_MEMBERS, ((place, len(set(owners))) for place, owners in held)
-        yield fam.KMINION_ASSIGNED, ((place, len(owners)) for place, owners in held)
+        held = self._held()
+        members = map(len, map(set, held.values()))
+        yield fam.KMINION_TOPIC_MEMBERS, zip(held, members, strict=True)
+        yield fam.KMINION_ASSIGNED, zip(held, map(len, held.values()), strict=True)
         yield fam.KMINION_OFFSET_SUM, self._offset_sums()
         yield fam.KMINION_LAG, self._of_partitions("lag")
         yield fam.KMINION_TOPIC_LAG, self._of_topics("lag")
-        counted = ((row, row["topic_counters"]) for row in self._snapshot.groups)
-        sums = ((row, _sum([each["commits"] for each in found])) for row, found in counted if found)
-        yield fam.KMINION_COMMITS, (((escape_label(row["group"]),), total) for row, total in sums)
+        counted = [row for row in groups if row["topic_counters"]]
+        sums = (_sum(_column(row["topic_counters"], "commits")) for row in counted)
+        yield fam.KMINION_COMMITS, zip(_named(counted, "group"), sums, strict=True)
         yield fam.KMINION_LOW, self._of_logs("log_start_offset")
         yield fam.KMINION_HIGH, self._of_logs("log_end_offset")
         yield fam.KMINION_LOW_SUM, self._log_sums("log_start_offset")
@@ -148,7 +147,10 @@ class CompatCollector(SnapshotCollector):
 
     @cached_property
     def _places(self) -> list[tuple[str, str, str]]:
-        groups, topics = (map(escape_label, self._column(name)) for name in ("group", "topic"))
+        groups, topics = (
+            map(escape_label, self._column("group")),
+            map(escape_label, self._column("topic")),
+        )
         return list(zip(groups, topics, map(str, self._column("partition")), strict=True))
 
     def _of_partitions(self, column: str) -> Valued:
@@ -165,15 +167,14 @@ class CompatCollector(SnapshotCollector):
         return ((log, value) for log, (_, value) in newest.items())
 
     def _of_groups(self, column: str) -> Valued:
-        return (((escape_label(row["group"]),), row[column]) for row in self._snapshot.groups)
+        groups = self._snapshot.groups
+        return zip(_named(groups, "group"), _column(groups, column), strict=True)
 
     def _of_topics(self, column: str) -> Valued:
         folded = self._snapshot.group_topics
         values = folded.columns.get(column, ())
-        pairs = zip(folded.group, folded.topic, values, strict=True)
-        return (
-            ((escape_label(group), escape_label(topic)), value) for group, topic, value in pairs
-        )
+        names = zip(map(escape_label, folded.group), map(escape_label, folded.topic), strict=True)
+        return zip(names, values, strict=True)
 
     @cached_property
     def _members(self) -> list[tuple[str, str, str]]:
@@ -183,41 +184,32 @@ class CompatCollector(SnapshotCollector):
         """
         if not self._snapshot.selection.compat_member_labels:
             return [("", "", "")] * len(self._rows)
-        hosts, clients = (self._owners[name].to_pylist() for name in ("client_host", "client_id"))
-        return [
-            (escape_label(host or ""), "", escape_label(client or ""))
-            for host, client in zip(hosts, clients, strict=True)
-        ]
+        hosts = pc.fill_null(self._owners["client_host"], "").to_pylist()
+        clients = pc.fill_null(self._owners["client_id"], "").to_pylist()
+        return list(zip(map(escape_label, hosts), repeat(""), map(escape_label, clients)))
 
     def _maxima(self, whole: str, column: str) -> Valued:
         """Yield the largest value of a group's topics; None if one of them is not wholly known."""
         types = {row["group"]: row["group_type"] for row in self._snapshot.groups}
         found: dict[str, list[Any]] = {}
         for row in self._snapshot.group_topics.rows():
-            found.setdefault(row["group"], []).append(None if row[whole] is None else row[column])
-        for group, each in found.items():
-            yield (
-                (escape_label(group), _is_simple(types.get(group))),
-                None if None in each else max(each),
-            )
+            value = None if row[whole] is None else row[column]
+            found.setdefault(row["group"], []).append(value)
+        for group, values in found.items():
+            greatest = None if None in values else max(values)
+            yield (escape_label(group), _is_simple(types.get(group))), greatest
 
     def _worst_verdicts(self) -> Valued:
         for group, topics in groupby(self._snapshot.group_topics.rows(), key=itemgetter("group")):
             worst = worst_verdict(topics)
-            yield (
-                (escape_label(group),),
-                None if worst is None else min(_BURROW_NUMBERS[worst], _BURROW_ERROR),
-            )
+            if worst is not None:
+                yield (escape_label(group),), min(_BURROW_NUMBERS[worst], _BURROW_ERROR)
 
     def _offset_sums(self) -> Valued:
-        sums: dict[tuple[str, str], int] = {}
+        sums: Counter[Sequence[str]] = Counter()
         for (group, topic, _), offset in self._of_partitions("committed_offset"):
-            sums[group, topic] = sums.get((group, topic), 0) + int(offset or 0)
-        return (
-            ((group, topic), sums[group, topic])
-            for (group, topic), lag in self._of_topics("lag")
-            if lag is not None
-        )
+            sums[group, topic] += int(offset or 0)
+        return ((names, sums[names]) for names, lag in self._of_topics("lag") if lag is not None)
 
     def _log_sums(self, column: str) -> Valued:
         """Yield sums per topic over its partitions; no sum if a partition has no value or row."""
@@ -233,10 +225,8 @@ class CompatCollector(SnapshotCollector):
     def _owners(self) -> dict[str, pa.ChunkedArray]:
         """Columns about the owner of each row's partition."""
         rows = self._rows.select(_ROW.names).cast(_ROW)
-        groups = [{name: row.get(name) for name in _GROUP.names} for row in self._snapshot.groups]
-        return find_owners(
-            rows, pa.Table.from_pylist(groups, schema=_GROUP), Topics(rows.slice(0, 0), rows)
-        )
+        groups = pa.Table.from_pylist(self._snapshot.groups, schema=_GROUP)
+        return find_owners(rows, groups, Topics(rows.slice(0, 0), rows))
 
     def _held(self) -> dict[tuple[str, str], list[str]]:
         """Return member ids by group and topic, one for each partition that has an owner."""
@@ -251,12 +241,22 @@ class CompatCollector(SnapshotCollector):
 
 def _info(row: Row) -> tuple[str, ...]:
     columns = ("group", "assignor", "protocol_type", "group_state", "coordinator")
-    return tuple("" if row[name] is None else escape_label(str(row[name])) for name in columns)
+    return tuple(label_or_empty(row[name]) for name in columns)
+
+
+def _column(rows: Sequence[Row], name: str) -> list[Any]:
+    return list(map(itemgetter(name), rows))
+
+
+def _named(rows: Sequence[Row], name: str) -> Iterator[tuple[str]]:
+    return zip(map(escape_label, _column(rows, name)))
 
 
 def _is_simple(group_type: str | None) -> str:
     """Return the value of is_simple_consumer; empty while the type is unknown."""
-    return "" if group_type is None else str(group_type == "simple").lower()
+    if group_type is None:
+        return ""
+    return str(group_type == "simple").lower()
 
 
 def _sum(values: Sequence[Any]) -> Value:

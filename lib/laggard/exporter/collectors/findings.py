@@ -8,7 +8,7 @@ from prometheus_client.core import Metric
 
 from laggard.escape import escape_label
 from laggard.exporter.body import families as fam
-from laggard.exporter.body.samples import SnapshotCollector, filled
+from laggard.exporter.body.samples import Labels, SnapshotCollector, Value, filled
 
 
 class FindingCollector(SnapshotCollector):
@@ -16,25 +16,17 @@ class FindingCollector(SnapshotCollector):
 
     def collect(self) -> Iterator[Metric]:
         evaluated = self._snapshot.evaluated
-        shown = {  # findings of one code on several partitions or members are one series
-            tuple(escape_label(str(row[name] or "")) for name in fam.FINDING_ACTIVE.labels[1:])
-            for row in evaluated.shown_findings()
-        }
-        labels = fam.FINDING_ACTIVE.labels
-        active = (
-            (dict(zip(labels, (self._cluster, *values), strict=True)), 1)
+        _, *names = fam.FINDING_ACTIVE.labels
+        shown = set()  # findings of one code on several partitions or members are one series
+        for row in evaluated.shown_findings():
+            shown.add(tuple(escape_label(str(row[name] or "")) for name in names))
+        series = (
+            ({"cluster": self._cluster, **dict(zip(names, values, strict=True))}, 1)
             for values in sorted(shown)
         )
-        yield filled(fam.FINDING_ACTIVE, active)
-        opened = (
-            (
-                {
-                    "cluster": self._cluster,
-                    "code": escape_label(code),
-                    "severity": escape_label(severity),
-                },
-                n,
-            )
-            for (code, severity), n in sorted(evaluated.opened.items())
-        )
+        yield filled(fam.FINDING_ACTIVE, series)
+        opened: list[tuple[Labels, Value]] = []
+        for (code, severity), number in sorted(evaluated.opened.items()):
+            labels = {"code": escape_label(code), "severity": escape_label(severity)}
+            opened.append(({"cluster": self._cluster, **labels}, number))
         yield filled(fam.FINDINGS_OPENED, opened)

@@ -11,7 +11,7 @@ from prometheus_client.core import Metric
 
 from laggard.diagnosis.parameters import Policy
 from laggard.exporter.body import families as fam
-from laggard.exporter.body.samples import Labels, SnapshotCollector, filled
+from laggard.exporter.body.samples import Labels, SnapshotCollector, filled_columns
 from laggard.exporter.snapshot import Row
 
 _COUNTERS = (
@@ -50,20 +50,24 @@ class FlowCollector(SnapshotCollector):
             (groups, "outcome_counters", ((fam.GROUP_SKIPS, "skips"),)),
             (measured, "outcome_counters", _SERVICE_LEVEL),
         ):
-            counted = list(self._counted(rows, column))
-            for family, name in counters:
-                yield filled(family, ((labels, each[name]) for labels, each in counted))
+            labels, counted = self._counted(rows, column)
+            yield from filled_columns(counters, labels, counted)
 
-    def _counted(self, rows: Sequence[Row], column: str) -> Iterator[tuple[Labels, Row]]:
+    def _counted(self, rows: Sequence[Row], column: str) -> tuple[list[Labels], list[Row]]:
+        """Return the labels and the counters of each group and topic."""
+        labels: list[Labels] = []
+        counted: list[Row] = []
         for row in rows:
-            for each in row[column] or ():  # null in a row that an older job wrote
-                yield self._labels(row, "group") | self._labels(each, "topic"), each
+            for topic in row[column] or ():  # null in a row that an older job wrote
+                labels.append(self._labels(row, "group") | self._labels(topic, "topic"))
+                counted.append(topic)
+        return labels, counted
 
 
 class TopicCollector(SnapshotCollector):
     """Arrival, partitions and retained records of each watched topic."""
 
     def collect(self) -> Iterator[Metric]:
-        rows = [(self._labels(row, "topic"), row) for row in self._snapshot.topics]
-        for family, column in _OF_TOPIC:
-            yield filled(family, ((labels, row[column]) for labels, row in rows))
+        rows = self._snapshot.topics
+        labels = [self._labels(row, "topic") for row in rows]
+        yield from filled_columns(_OF_TOPIC, labels, rows)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
 from math import inf
+from operator import itemgetter
 
 from prometheus_client.core import Metric
 
@@ -18,6 +19,7 @@ from laggard.exporter.body.samples import (
     SnapshotCollector,
     Value,
     filled,
+    filled_columns,
     filled_histogram,
     filled_states,
 )
@@ -90,19 +92,18 @@ class LagCollector(SnapshotCollector):
     def _distributions(self, labels: list[dict[str, str]]) -> Iterator[Metric]:
         folded, globs = self._snapshot.group_topics, self._snapshot.selection.distributions
         wanted = {group for group in set(folded.group) if matches(group, globs)}
-        columns, chosen = folded.columns, [group in wanted for group in folded.group]
+        columns, chosen = folded.columns, list(map(wanted.__contains__, folded.group))
         for family, prefix, total in _DISTRIBUTIONS:
             names = [f"{prefix}{bound}" for bound in (*family.bounds, "inf")]
             counts = zip(*([n or 0 for n in columns[name]] for name in names), strict=True)
-            yield filled_histogram(
-                family, compress(zip(labels, counts, columns[total], strict=True), chosen)
-            )
+            rows = zip(labels, counts, columns[total], strict=True)
+            yield filled_histogram(family, compress(rows, chosen))
 
     def _partition_lag(self) -> Iterator[Metric]:
         """Yield lag of exported partitions."""
         rows = self._snapshot.partitions
-        labels, lags = partition_labels(self._cluster, rows), (row["lag"] for row in rows)
-        yield filled(fam.PARTITION_LAG, zip(labels, lags, strict=True))
+        labels = partition_labels(self._cluster, rows)
+        yield from filled_columns([(fam.PARTITION_LAG, "lag")], labels, rows)
 
 
 def _group_topic_families(
@@ -116,13 +117,12 @@ def _group_topic_families(
         for row, n in zip(labels, columns[f"status_{name}"], strict=True)
     )
     yield filled(fam.GROUP_PARTITIONS, partitions)
-    rated = zip(labels, columns["verdict"], columns["unrated"], strict=True)
-    verdicts = (
-        (row, worst_verdict([{"verdict": place, "unrated": count}])) for row, place, count in rated
-    )
-    yield filled_states(
-        fam.GROUP_VERDICT, ((row, verdict) for row, verdict in verdicts if verdict is not None)
-    )
+    verdicts: list[tuple[Labels, str]] = []
+    for row, code, count in zip(labels, columns["verdict"], columns["unrated"], strict=True):
+        verdict = worst_verdict([{"verdict": code, "unrated": count}])
+        if verdict is not None:
+            verdicts.append((row, verdict))
+    yield filled_states(fam.GROUP_VERDICT, verdicts)
 
 
 def partition_labels(cluster: str, rows: Sequence[Row]) -> list[dict[str, str]]:
@@ -140,17 +140,14 @@ def partition_labels(cluster: str, rows: Sequence[Row]) -> list[dict[str, str]]:
 
 def _partition_families(cluster: str, rows: Sequence[Row]) -> Iterator[Metric]:
     labels = partition_labels(cluster, rows)
-    for family, column in _PARTITION_SCALARS:
-        yield filled(family, ((name, row[column]) for name, row in zip(labels, rows, strict=True)))
-    commits = ((name, row["commit_timestamp"]) for name, row in zip(labels, rows, strict=True))
-    yield filled(
-        fam.PARTITION_COMMIT_TIMESTAMP, ((name, at and at.timestamp()) for name, at in commits)
-    )
-    statuses = (
-        ({**name, "status": escape_label(row["status"])}, 1)
-        for name, row in zip(labels, rows, strict=True)
-        if row["status"] is not None
-    )
+    yield from filled_columns(_PARTITION_SCALARS, labels, rows)
+    commits: list[tuple[Labels, Value]] = []
+    statuses: list[tuple[Labels, Value]] = []
+    for name, row in zip(labels, rows, strict=True):
+        commits.append((name, row["commit_timestamp"] and row["commit_timestamp"].timestamp()))
+        if row["status"] is not None:
+            statuses.append(({**name, "status": escape_label(row["status"])}, 1))
+    yield filled(fam.PARTITION_COMMIT_TIMESTAMP, commits)
     yield filled(fam.PARTITION_STATUS, statuses)
     for family, column in _LOG_SCALARS:
         yield filled(family, newest_per_log(labels, rows, column))
@@ -181,16 +178,13 @@ class ShapeCollector(SnapshotCollector):
     """Distribution of lag over the partitions of each topic, its trend, and its drain time."""
 
     def collect(self) -> Iterator[Metric]:
-        rows = [
-            (self._labels(row, "group", "topic"), row) for row in self._snapshot.evaluated.windows
-        ]
+        rows = self._snapshot.evaluated.windows
+        labels = [self._labels(row, "group", "topic") for row in rows]
         for family, column in _OF_SHAPE:
-            yield filled(family, ((labels, _shown(family, row[column])) for labels, row in rows))
+            values = [row[column] for row in rows]
+            if family not in _MAY_BE_NEVER:
+                values = [None if value == inf else value for value in values]
+            yield filled(family, zip(labels, values, strict=True))
         for family, column in _SHAPES:
-            known = ((labels, row[column]) for labels, row in rows if row[column] in family.states)
-            yield filled_states(family, known)
-
-
-def _shown(family: fam.Family, value: Value) -> Value:
-    """Return the value, but None in place of infinity (never) for families that may not have it."""
-    return None if value == inf and family not in _MAY_BE_NEVER else value
+            shapes = zip(labels, map(itemgetter(column), rows), strict=True)
+            yield filled_states(family, (pair for pair in shapes if pair[1] in family.states))

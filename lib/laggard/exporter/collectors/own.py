@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 from laggard import __version__
 from laggard.escape import escape_label
 from laggard.exporter.body import families as fam
-from laggard.exporter.body.samples import filled
+from laggard.exporter.body.samples import Labels, Value, by_key, filled
 from laggard.tables.odd_rows import REASONS, SIFTED
 from laggard.tables.schema.schemas import TABLES
 
@@ -61,6 +61,13 @@ class SelfStats:
             return dict(counter)
 
 
+_OF_ROOT = (
+    (fam.REFRESH_SECONDS, "refresh_seconds"),
+    (fam.CLOCK_OFFSET, "clock_offset_seconds"),
+    (fam.REFRESH_TIMESTAMP, "refreshed_at"),
+)
+
+
 class SelfCollector(Collector):
     """Build, refresh and HTTP of this process; the refresh of each table root."""
 
@@ -74,42 +81,28 @@ class SelfCollector(Collector):
         yield from self._of_process()
 
     def _of_roots(self) -> Iterator[Metric]:
-        roots = self._roots
-        yield filled(
-            fam.REFRESH_SECONDS, [(labels, each.refresh_seconds) for labels, each in roots]
-        )
-        yield filled(
-            fam.CLOCK_OFFSET, [(labels, each.clock_offset_seconds) for labels, each in roots]
-        )
-        yield filled(fam.REFRESH_TIMESTAMP, [(labels, each.refreshed_at) for labels, each in roots])
-        errors = (
-            ({**labels, "reason": reason}, n)
-            for labels, each in roots
-            for reason, n in each.counts(each.refresh_errors).items()
-        )
-        yield filled(fam.REFRESH_ERRORS, errors)
+        for family, name in _OF_ROOT:
+            yield filled(family, [(labels, getattr(stats, name)) for labels, stats in self._roots])
+        errors: list[tuple[Labels, Value]] = []
         dropped: Counter[Drop] = Counter()
-        for _, each in roots:
-            dropped.update(each.counts(each.dropped))
-        yield filled(fam.SERIES_DROPPED, (({"reason": reason}, n) for reason, n in dropped.items()))
-        skipped = (
-            ({**labels, "table": name, "reason": reason}, n)
-            for labels, each in roots
-            for (name, reason), n in each.counts(each.skipped).items()
-        )
+        skipped: list[tuple[Labels, Value]] = []
+        for labels, stats in self._roots:
+            errors += by_key(labels, "reason", stats.counts(stats.refresh_errors))
+            dropped.update(stats.counts(stats.dropped))
+            for (table, reason), number in stats.counts(stats.skipped).items():
+                skipped.append(({**labels, "table": table, "reason": reason}, number))
+        yield filled(fam.REFRESH_ERRORS, errors)
+        yield filled(fam.SERIES_DROPPED, by_key({}, "reason", dropped))
         yield filled(fam.ROWS_SKIPPED, skipped)
 
     def _of_process(self) -> Iterator[Metric]:
         stats = self._process
         requests = stats.counts(stats.requests)
-        yield filled(
-            fam.HTTP_REQUESTS,
-            (({"path": key[0], "code": key[1]}, n) for key, n in sorted(requests.items())),
+        answers = (
+            ({"path": path, "code": code}, n) for (path, code), n in sorted(requests.items())
         )
-        yield filled(
-            fam.HTTP_REFUSED,
-            (({"reason": reason}, n) for reason, n in stats.counts(stats.refused).items()),
-        )
+        yield filled(fam.HTTP_REQUESTS, answers)
+        yield filled(fam.HTTP_REFUSED, by_key({}, "reason", stats.counts(stats.refused)))
         yield filled(fam.HTTP_CONNECTIONS, [({}, stats.connections)])
         if stats.web_config_current is not None:
             yield filled(fam.WEB_CONFIG_CURRENT, [({}, int(stats.web_config_current))])
@@ -118,9 +111,8 @@ class SelfCollector(Collector):
 
 def series_families(total: int, withheld: Mapping[str, int]) -> list[Metric]:
     """Return metrics that count the series in the body, themselves included, and omitted series."""
-    levels = filled(
-        fam.SERIES_WITHHELD, (({"level": level}, withheld.get(level, 0)) for level in fam.LEVELS)
-    )
+    counts = dict.fromkeys(fam.LEVELS, 0) | dict(withheld)
+    levels = filled(fam.SERIES_WITHHELD, by_key({}, "level", counts))
     return [levels, filled(fam.SERIES, [({}, total + len(levels.samples) + 1)])]
 
 

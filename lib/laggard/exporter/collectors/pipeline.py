@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 
 from laggard.escape import escape_label
 from laggard.exporter.body import families as fam
-from laggard.exporter.body.samples import Labels, Value, filled, filled_states
+from laggard.exporter.body.samples import Labels, Value, by_key, filled, filled_states
 from laggard.exporter.collectors.state import known_state
 from laggard.exporter.snapshot import Snapshot
 from laggard.tables.published import Batch
@@ -62,11 +62,10 @@ class PipelineCollector(Collector):
         yield from self._offsets_topic(batch.values)
         yield filled(fam.FINDINGS_TIMESTAMP, [(self._labels, self._snapshot.evaluated.until)])
         if self._snapshot.groups:
-            states = Counter(known_state(row) for row in self._snapshot.groups)
-            yield filled(
-                fam.GROUPS,
-                (({**self._labels, "state": state}, states[state]) for state in fam.GROUP_STATES),
+            states = dict.fromkeys(fam.GROUP_STATES, 0) | Counter(
+                map(known_state, self._snapshot.groups)
             )
+            yield filled(fam.GROUPS, by_key(self._labels, "state", states))
 
     def _scalars(self, batch: Batch) -> Iterator[Metric]:
         seconds = None
@@ -86,42 +85,23 @@ class PipelineCollector(Collector):
     def _totals(self, values: Mapping[str, Any]) -> Iterator[Metric]:
         for family, column, label, keys in _BY_NAME:
             known = values.get(column)  # an older job had fewer columns
-            counts = () if known is None else (dict.fromkeys(keys, 0) | known).items()
-            yield filled(
-                family,
-                (({**self._labels, label: escape_label(name)}, count) for name, count in counts),
-            )
+            counts = {} if known is None else dict.fromkeys(keys, 0) | known
+            yield filled(family, by_key(self._labels, label, counts))
         for family, column, names, value in _BY_STRUCT:
-            rows = values[column] or []
-            totals = (
-                (
-                    {**self._labels, **{name: escape_label(str(row[name])) for name in names}},
-                    row[value],
-                )
-                for row in rows
-            )
+            totals = []
+            for row in values[column] or ():
+                labels = {name: escape_label(str(row[name])) for name in names}
+                totals.append((self._labels | labels, row[value]))
             yield filled(family, totals)
 
     def _source(self, values: Mapping[str, Any]) -> Iterator[Metric]:
-        positions = values["source_to"]
-        ends, stable, frozen = (
-            values[name] or {}
-            for name in (
-                "source_high_watermark",
-                "source_last_stable_offset",
-                "source_blocked_since",
-            )
-        )
-        yield filled(
-            fam.SOURCE_PARTITIONS, [(self._labels, None if positions is None else len(positions))]
-        )
-        yield filled(
-            fam.SOURCE_LAG,
-            self._per_partition(
-                {n: _behind(end, (positions or {}).get(n)) for n, end in ends.items()}
-            ),
-        )
-        blocked = {n: _behind(end, stable.get(n)) if n in frozen else 0 for n, end in ends.items()}
+        positions, ends = values["source_to"], values["source_high_watermark"] or {}
+        frozen = values["source_blocked_since"] or {}
+        number = None if positions is None else len(positions)
+        yield filled(fam.SOURCE_PARTITIONS, [(self._labels, number)])
+        yield filled(fam.SOURCE_LAG, self._per_partition(_behind(ends, positions or {})))
+        behind = _behind(ends, values["source_last_stable_offset"] or {})
+        blocked = {n: records if n in frozen else 0 for n, records in behind.items()}
         yield filled(fam.SOURCE_BLOCKED, self._per_partition(blocked))
         since = {n: at.timestamp() for n, at in frozen.items() if isinstance(at, datetime)}
         yield filled(fam.SOURCE_BLOCKED_TIMESTAMP, self._per_partition(since))
@@ -132,16 +112,14 @@ class PipelineCollector(Collector):
         positions, starts = values["source_to"] or {}, values.get("source_log_start_offset") or {}
         commits = values.get("source_commits_total")
         zeros = dict.fromkeys(positions, 0)
-        yield filled(
-            fam.SOURCE_COMMITS, self._per_partition({} if commits is None else zeros | commits)
-        )
-        yield filled(
-            fam.SOURCE_LOG,
-            self._per_partition({n: _behind(end, starts.get(n)) for n, end in ends.items()}),
-        )
+        if commits is not None:
+            commits = zeros | commits
+        yield filled(fam.SOURCE_COMMITS, self._per_partition(commits or {}))
+        yield filled(fam.SOURCE_LOG, self._per_partition(_behind(ends, starts)))
+        brokers = values.get("source_coordinator") or {}
         coordinators = (
-            ({**self._labels, "offsets_partition": str(n), "coordinator": str(broker)}, 1)
-            for n, broker in sorted((values.get("source_coordinator") or {}).items())
+            ({**labels, "coordinator": str(broker)}, 1)
+            for labels, broker in self._per_partition(brokers)
         )
         yield filled(fam.SOURCE_COORDINATOR, coordinators)
         if snapshot is not None and snapshot.groups:
@@ -163,13 +141,19 @@ class PipelineCollector(Collector):
         yield filled(fam.SOURCE_GROUPS, self._per_partition(groups))
         yield filled(fam.SOURCE_LIVE_KEYS, self._per_partition(keys))
 
-    def _per_partition(self, values: Mapping[int, Value]) -> list[tuple[Labels, Value]]:
-        return [
-            ({**self._labels, "offsets_partition": str(n)}, value)
-            for n, value in sorted(values.items())
-        ]
+    def _per_partition(self, values: Mapping[int, Value]) -> Iterator[tuple[Labels, Value]]:
+        return by_key(self._labels, "offsets_partition", dict(sorted(values.items())))
 
 
-def _behind(end: int | None, position: int | None) -> int | None:
-    # we may have read past the poll: then nothing is left of what it saw
-    return None if end is None or position is None else max(0, end - position)
+def _behind(
+    ends: Mapping[int, int | None], positions: Mapping[int, int | None]
+) -> dict[int, int | None]:
+    """Return records between position and end of each offsets partition; None if unknown."""
+    behind: dict[int, int | None] = {}
+    for number, end in ends.items():
+        position = positions.get(number)
+        behind[number] = None
+        if end is not None and position is not None:
+            # we may have read past the poll: then nothing is left of what it saw
+            behind[number] = max(0, end - position)
+    return behind

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, groupby
+from operator import itemgetter
 
 from prometheus_client.core import Metric
 
@@ -17,8 +18,17 @@ from laggard.diagnosis.rules.registry import BLOCKS_SCALING
 from laggard.diagnosis.verdict.sizing import SCALE_IN_SECONDS, SCALE_IN_UTILISATION
 from laggard.escape import escape_label
 from laggard.exporter.body import families as fam
-from laggard.exporter.body.samples import Labels, SnapshotCollector, Value, filled, filled_states
+from laggard.exporter.body.samples import (
+    Labels,
+    SnapshotCollector,
+    Value,
+    filled,
+    filled_columns,
+    filled_states,
+)
 from laggard.exporter.snapshot import Row, Snapshot
+
+_SCALARS = ((fam.GROUP_CEILING, "members_ceiling"), (fam.GROUP_CAPACITY, "capacity"))
 
 
 class SizingCollector(SnapshotCollector):
@@ -28,27 +38,24 @@ class SizingCollector(SnapshotCollector):
     """
 
     def collect(self) -> Iterator[Metric]:
-        firsts: list[tuple[Labels, Row]] = []
-        desired: list[tuple[Labels, Value]] = []
-        for group, first, wanted in sizes(self._snapshot):
-            labels = {"cluster": self._cluster, "group": escape_label(group)}
-            firsts.append((labels, first))
-            desired.append((labels, wanted))
-        yield filled(fam.GROUP_DESIRED, desired)
-        yield filled_states(
-            fam.GROUP_SCALE_VERDICT, ((labels, known_verdict(row)) for labels, row in firsts)
-        )
-        yield filled(
-            fam.GROUP_CEILING, ((labels, row["members_ceiling"]) for labels, row in firsts)
-        )
-        yield filled(fam.GROUP_CAPACITY, ((labels, row["capacity"]) for labels, row in firsts))
+        labels: list[Labels] = []
+        rows: list[Row] = []
+        desired: list[Value] = []
+        for group, row, wanted in sizes(self._snapshot):
+            labels.append({"cluster": self._cluster, "group": escape_label(group)})
+            rows.append(row)
+            desired.append(wanted)
+        yield filled(fam.GROUP_DESIRED, zip(labels, desired, strict=True))
+        verdicts = map(known_verdict, rows)
+        yield filled_states(fam.GROUP_SCALE_VERDICT, zip(labels, verdicts, strict=True))
+        yield from filled_columns(_SCALARS, labels, rows)
 
 
 def sizes(snapshot: Snapshot) -> Iterator[tuple[str, Row, int | None]]:
     """Yield each group with the first row of its window, and its desired number of consumers."""
     evaluated = snapshot.evaluated
     restless = {row["group"] for row in evaluated.findings if row["code"] in BLOCKS_SCALING}
-    for group, found in groupby(evaluated.windows, key=lambda row: row["group"]):
+    for group, found in groupby(evaluated.windows, key=itemgetter("group")):
         rows = list(found)
         wanted = desired_consumers(
             rows,
@@ -64,7 +71,9 @@ def sizes(snapshot: Snapshot) -> Iterator[tuple[str, Row, int | None]]:
 def known_verdict(row: Row) -> str:
     """Return the verdict; UNKNOWN for one that only a newer job gives."""
     verdict = str(row["scale_verdict"])
-    return verdict if verdict in fam.GROUP_SCALE_VERDICT.states else "UNKNOWN"
+    if verdict not in fam.GROUP_SCALE_VERDICT.states:
+        return "UNKNOWN"
+    return verdict
 
 
 def desired_consumers(
@@ -134,8 +143,10 @@ def _lasting(
     if members is None:
         return int(desired)
     if desired > members:
-        first = before[0][0]["members_desired"] if before else None
-        return int(max(members, min(desired, members if first is None else first)))
+        earlier = before[0][0]["members_desired"] if before else None
+        if earlier is None:
+            return int(members)
+        return int(max(members, min(desired, earlier)))
     hour = list(chain([rows], before))[: SCALE_IN_SECONDS // window_seconds]
     is_whole = len(hour) * window_seconds >= SCALE_IN_SECONDS
     fewer_do = is_whole and not is_restless and all(_fewer_would_do(each, members) for each in hour)
@@ -144,7 +155,7 @@ def _lasting(
 
 def _fewer_would_do(rows: Sequence[Row], members: int) -> bool:
     """Return True if most capacity is unused and one member less could drain arrivals and lag."""
-    group, arrivals = rows[0], [row["arrival_rate"] for row in rows]
+    group, arrivals = rows[0], list(map(itemgetter("arrival_rate"), rows))
     bound, capacity = group["members_lower_bound"], group["capacity"]
     if group["members"] != members or bound is None or capacity is None or None in arrivals:
         return False

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import accumulate
+from collections.abc import Iterator, Mapping
+from itertools import accumulate, repeat
+from operator import or_
 from typing import Any
 
 from prometheus_client.core import Metric
 
 from laggard.escape import escape_label
 from laggard.exporter.body import families as fam
-from laggard.exporter.body.samples import SnapshotCollector, filled, filled_histogram, filled_states
+from laggard.exporter.body.samples import (
+    Labels,
+    SnapshotCollector,
+    Value,
+    by_key,
+    filled,
+    filled_columns,
+    filled_histogram,
+    filled_states,
+    label_or_empty,
+)
 from laggard.exporter.snapshot import Row
 from laggard.exporter.totals import GroupTopics
 from laggard.rebalance.analytics.causes import CAUSES
@@ -51,18 +62,10 @@ class StateCollector(SnapshotCollector):
     def collect(self) -> Iterator[Metric]:
         rows = self._snapshot.groups
         labels = [self._labels(row, "group") for row in rows]
-        yield filled_states(
-            fam.GROUP_STATE,
-            ((name, known_state(row)) for name, row in zip(labels, rows, strict=True)),
-        )
-        yield filled(
-            fam.GROUP_INFO,
-            (({**name, **_info(row)}, 1) for name, row in zip(labels, rows, strict=True)),
-        )
-        for family, column in _SCALARS:
-            yield filled(
-                family, ((name, row[column]) for name, row in zip(labels, rows, strict=True))
-            )
+        yield filled_states(fam.GROUP_STATE, zip(labels, map(known_state, rows), strict=True))
+        infos = map(or_, labels, map(_info, rows))
+        yield filled(fam.GROUP_INFO, zip(infos, repeat(1)))
+        yield from filled_columns(_SCALARS, labels, rows)
         minutes = self._snapshot.batch.values.get("offsets_retention_minutes")
         commits = first_commits(self._snapshot.group_topics)
         expiry = (offsets_expiry(row, commits.get(row["group"], {}), minutes) for row in rows)
@@ -73,37 +76,36 @@ class StateCollector(SnapshotCollector):
 def known_state(row: Row) -> str:
     """Return the group's state; Unknown for one that Kafka added after this code."""
     state = str(row["group_state"])
-    return state if state in fam.GROUP_STATES else "Unknown"
+    if state not in fam.GROUP_STATES:
+        return "Unknown"
+    return state
 
 
 def _info(row: Row) -> dict[str, str]:
-    return {name: "" if row[name] is None else escape_label(str(row[name])) for name in _INFO}
+    return {name: label_or_empty(row[name]) for name in _INFO}
 
 
 class PolicyCollector(SnapshotCollector):
     """Owner, planned maintenance and service level of each group; undeclared values are absent."""
 
     def collect(self) -> Iterator[Metric]:
-        declared = [
-            ({"cluster": self._cluster, "group": escape_label(group)}, policy)
-            for group, policy in sorted(self._snapshot.policies.items())
-        ]
-        owners = (
-            ({**labels, "owner": escape_label(each.owner), "team": escape_label(each.team)}, 1)
-            for labels, each in declared
-            if each.owner or each.team
-        )
+        owners: list[tuple[Labels, Value]] = []
+        maintenance: list[tuple[Labels, Value]] = []
+        levels: list[tuple[Labels, Value]] = []
+        objectives: list[tuple[Labels, Value]] = []
+        for group, policy in sorted(self._snapshot.policies.items()):
+            labels = {"cluster": self._cluster, "group": escape_label(group)}
+            if policy.owner or policy.team:
+                names = {"owner": escape_label(policy.owner), "team": escape_label(policy.team)}
+                owners.append((labels | names, 1))
+            maintenance.append((labels, int(policy.in_maintenance)))
+            if policy.slo_time_lag_seconds > 0:
+                levels.append((labels, policy.slo_time_lag_seconds))
+                objectives.append((labels, policy.slo_objective))
         yield filled(fam.GROUP_POLICY, owners)
-        yield filled(
-            fam.GROUP_MAINTENANCE, ((labels, int(each.in_maintenance)) for labels, each in declared)
-        )
-        levels = [(labels, each) for labels, each in declared if each.slo_time_lag_seconds > 0]
-        yield filled(
-            fam.GROUP_SLO, ((labels, each.slo_time_lag_seconds) for labels, each in levels)
-        )
-        yield filled(
-            fam.GROUP_SLO_OBJECTIVE, ((labels, each.slo_objective) for labels, each in levels)
-        )
+        yield filled(fam.GROUP_MAINTENANCE, maintenance)
+        yield filled(fam.GROUP_SLO, levels)
+        yield filled(fam.GROUP_SLO_OBJECTIVE, objectives)
 
 
 def first_commits(folded: GroupTopics) -> dict[str, dict[str, float]]:
@@ -133,42 +135,35 @@ def offsets_expiry(
     if retention_minutes is None or kind not in _BY_COMMIT:
         return None
     if kind == "classic" and members == 0:
-        since = None if group["empty_since"] is None else group["empty_since"].timestamp()
+        since: float | None = group["empty_since"] and group["empty_since"].timestamp()
     elif members and group["topics"] is None:
         return None
     else:
         read = frozenset(group["topics"] if members else ())
         since = min(map(commits.__getitem__, commits.keys() - read), default=None)
-    return None if since is None else since + 60.0 * retention_minutes
+    if since is None:
+        return None
+    return since + 60.0 * retention_minutes
 
 
 class RebalanceCollector(SnapshotCollector):
     """Counters of each group's rebalances so far; counters missing from its row are absent."""
 
     def collect(self) -> Iterator[Metric]:
-        rows = [(self._labels(row, "group"), row) for row in self._snapshot.groups]
-        for family, column in _OF_REBALANCES:
-            yield filled(family, ((labels, row[column]) for labels, row in rows))
-        ends = (
-            (labels, (at := row["last_rebalance_at"]) and at.timestamp()) for labels, row in rows
-        )
-        yield filled(fam.GROUP_LAST_REBALANCE, ends)
+        rows = self._snapshot.groups
+        labels = [self._labels(row, "group") for row in rows]
+        yield from filled_columns(_OF_REBALANCES, labels, rows)
+        ends = (row["last_rebalance_at"] and row["last_rebalance_at"].timestamp() for row in rows)
+        yield filled(fam.GROUP_LAST_REBALANCE, zip(labels, ends, strict=True))
         for family, column, keys in _BY_KEY:
-            yield filled(family, _by_key(rows, column, family.labels[-1], keys))
+            counts: list[tuple[Labels, Value]] = []
+            for name, row in zip(labels, rows, strict=True):
+                if row[column] is not None:  # a new group publishes 0 first
+                    counts += by_key(name, family.labels[-1], dict.fromkeys(keys, 0) | row[column])
+            yield filled(family, counts)
         for family, buckets, total in _HISTOGRAMS:
-            cumulative = (
-                (labels, list(accumulate(row[buckets])), row[total])
-                for labels, row in rows
-                if None not in (row[buckets], row[total])
-            )
+            cumulative = []
+            for name, row in zip(labels, rows, strict=True):
+                if None not in (row[buckets], row[total]):
+                    cumulative.append((name, list(accumulate(row[buckets])), row[total]))
             yield filled_histogram(family, cumulative)
-
-
-def _by_key(
-    rows: Iterable[tuple[dict[str, str], Row]], column: str, label: str, keys: Iterable[str]
-) -> Iterator[tuple[dict[str, str], int]]:
-    for labels, row in rows:
-        if row[column] is not None:
-            # a new group publishes 0 first
-            for key, number in (dict.fromkeys(keys, 0) | row[column]).items():
-                yield {**labels, label: escape_label(key)}, number
