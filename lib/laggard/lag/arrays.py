@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from functools import reduce
 from typing import Any
@@ -143,9 +143,21 @@ def of_groups(rows: pa.Table, groups: Iterable[str]) -> pa.Table:
     return rows.filter(pc.is_in(rows["group"], value_set=pa.array(list(groups), pa.string())))
 
 
+def by_name(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+    """Return the columns of a table by name."""
+    return dict(zip(table.column_names, table.columns, strict=True))
+
+
+def tuples(table: pa.Table, names: Iterable[str]) -> Iterator[tuple[Any, ...]]:
+    """Return the named columns of each row as a tuple."""
+    return zip(*(table[name].to_pylist() for name in names), strict=True)
+
+
 def one_chunk(column: Any) -> pa.Array:
     """Return the column as one array."""
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.combine_chunks()
 
 
 def build(schema: pa.Schema, columns: dict[str, Any]) -> pa.Table:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -117,7 +118,7 @@ class Diagnosis:
         """Evaluate one window: groups on executors, the cluster and findings on the driver."""
         evaluated = self._evaluate_groups(window, versions)
         cluster = read_cluster(self._writer.root, versions, window, self._options)
-        evaluated = [writable(each) for each in evaluated]
+        evaluated = list(map(writable, evaluated))
         windows, findings, memories = settle_apart(
             evaluated, cluster, self._memories, self._options.parameters, check_rows
         )
@@ -138,12 +139,11 @@ class Diagnosis:
 
         @carrying
         def evaluate_shard(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for number in (each.as_py() for batch in numbers for each in batch["id"]):
+            for number in chain.from_iterable(batch["id"].to_pylist() for batch in numbers):
                 shard = {"shard": int(number), "shards": shards}
                 tables = read_history(root, versions, window.begin_ms, window.begin_ms, options)
-                tables |= {
-                    name: of_shard(tables[name], **shard) for name in (*RECENT, "group_history")
-                }
+                for name in (*RECENT, "group_history"):
+                    tables[name] = of_shard(tables[name], **shard)
                 before = Baselines(partial(read_baseline, root, window.begin_ms, options))
                 remembered = {group: from_json(text) for group, text in memories.items()}
                 found = evaluate_window(
@@ -174,18 +174,12 @@ class Diagnosis:
         """
         begin = pa.scalar(window.begin_ms * 1000, pa.timestamp("us", tz="UTC")).as_py()
         same = {"cluster": self._options.cluster, "batch_id": window.batch_id}
-        states = [
-            {
-                **same,
-                "date": begin.date(),
-                "group": group,
-                "window_start": begin,
-                "status": "ok",
-                "state": text,
-            }
-            for group, memory in memories.items()
-            if (text := memory.to_json()) is not None or group == ""
-        ]
+        at = {"date": begin.date(), "window_start": begin, "status": "ok"}
+        states = []
+        for group, memory in memories.items():
+            text = memory.to_json()
+            if text is not None or group == "":
+                states.append({**same, **at, "group": group, "state": text})
         for table, rows in (
             (schemas.FINDINGS, findings),
             (schemas.GROUP_WINDOWS, windows),
@@ -194,9 +188,8 @@ class Diagnosis:
             (schemas.FINDING_STATE, states),
         ):
             if rows:
-                self._writer.write(
-                    table, to_arrow(table, [{**row, **same} for row in rows]), window.batch_id
-                )
+                written = to_arrow(table, [{**row, **same} for row in rows])
+                self._writer.write(table, written, window.batch_id)
         _log(findings)
 
 
@@ -345,7 +338,9 @@ def last_state(root: str) -> tuple[int, dict[str, Memory]]:
 
 def of_shard(rows: Piece, shard: int, shards: int) -> Piece:
     """Return the rows of a shard's groups."""
-    return rows if shards == 1 else kept(rows, pa.array(in_shard(rows["group"], shard, shards)))
+    if shards == 1:
+        return rows
+    return kept(rows, pa.array(in_shard(rows["group"], shard, shards)))
 
 
 def in_shard(groups: pa.Array | pa.ChunkedArray, shard: int, shards: int) -> npt.NDArray[np.bool_]:

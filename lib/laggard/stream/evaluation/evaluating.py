@@ -97,15 +97,10 @@ def evaluate_window(
     """
 
     def run(own: IsOwn | None) -> list[Evaluated]:
-        chosen = tables
+        chosen = dict(tables)
         if own is not None:
-            named = tables.keys() & _OF_GROUPS
-            chosen = {
-                **tables,
-                **{
-                    name: kept(tables[name], pa.array(own(tables[name]["group"]))) for name in named
-                },
-            }
+            for name in tables.keys() & _OF_GROUPS:
+                chosen[name] = kept(tables[name], pa.array(own(tables[name]["group"])))
         history = lay_out(chosen, window.begin_ms, window.begin_ms, options, own)
         return list(
             evaluate_groups(
@@ -154,26 +149,22 @@ def _sound(tables: Mapping[str, pa.Table], window: Window, options: Options) -> 
 
     Its values are then unknown.
     """
-    found = dict(tables) | {"lag_windows": tables["lag_windows"].schema.empty_table()}
-    found |= {name: found[name].schema.empty_table() for name in _OF_GROUPS if name in found}
-    for name in ("topic_windows", "batches"):
-        if name not in tables:
-            continue
-        others = {
-            each: found[each].schema.empty_table()
-            for each in {"topic_windows", "batches"} & found.keys() - {name}
-        }
+    found = dict(tables)
+    for name in {"lag_windows", *_OF_GROUPS} & tables.keys():
+        found[name] = found[name].schema.empty_table()
+    shared = [name for name in ("topic_windows", "batches") if name in tables]
+    for name in shared:
+        tried = dict(found)
+        for other in set(shared) - {name}:
+            tried[other] = found[other].schema.empty_table()
         try:
-            lay_out({**found, **others}, window.begin_ms, window.begin_ms, options)
+            lay_out(tried, window.begin_ms, window.begin_ms, options)
         except NOT_ODD:
             raise
         except Exception as error:  # noqa: BLE001 - said here
             log.warning("rows of %s cannot be read and are left out: %s", name, first_line(error))
             found[name] = found[name].schema.empty_table()
-    return {
-        **tables,
-        **{name: found[name] for name in ("topic_windows", "batches") if name in tables},
-    }
+    return {**tables, **{name: found[name] for name in shared}}
 
 
 def _groups(tables: Mapping[str, pa.Table], is_own: IsOwn | None) -> list[str]:
@@ -182,11 +173,9 @@ def _groups(tables: Mapping[str, pa.Table], is_own: IsOwn | None) -> list[str]:
         for batch in tables[name].select(["group"]).to_batches():
             names.update(each for each in coded(batch["group"])[1] if each is not None)
     found = sorted(names)
-    return (
-        found
-        if is_own is None
-        else list(compress(found, is_own(pa.array(found, pa.string())).tolist()))
-    )
+    if is_own is None:
+        return found
+    return list(compress(found, is_own(pa.array(found, pa.string())).tolist()))
 
 
 def _among(names: Sequence[str]) -> IsOwn:
@@ -240,11 +229,9 @@ def cluster_frame(known: Rows, window: Window, options: Options, batches: pa.Tab
     """
     rows = [row for row in known["group_events"] if row["group"] is None]
     frame = ClusterFrame(options.cluster, window.begin_ms, options.window_seconds, rows)
-    closing = (
-        batches.filter(pc.equal(batches["batch_id"], window.batch_id))
-        if batches.num_rows
-        else batches
-    )
+    closing = batches
+    if batches.num_rows:
+        closing = batches.filter(pc.equal(batches["batch_id"], window.batch_id))
     for row in rows_of(closing):
         if row.get("quarantined_groups"):
             found = dict(row["quarantined"] or {})

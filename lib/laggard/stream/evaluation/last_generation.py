@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyarrow.dataset import field
 
+from laggard.lag.arrays import by_name, tuples
 from laggard.tables.odd_rows import holdable
 from laggard.tables.readers import open_table, read_known, table_uri
 
@@ -44,7 +45,7 @@ def places(now: pa.Table, then: pa.Table, span: timedelta) -> pa.Table:
     found = [_SCHEMA.empty_table()]
     for rows, later in ((now, timedelta(0)), (then, span)):
         if set(COLUMNS) <= set(rows.column_names):  # an older job named no places
-            columns = {name: rows[name] for name in COLUMNS}
+            columns = by_name(rows.select(COLUMNS))
             columns["window_start"] = pc.add(
                 rows["window_start"], pa.scalar(later, pa.duration("us"))
             )
@@ -66,10 +67,15 @@ def read_older(
     older = named.filter(pc.less(named[PLACES[name]], pa.scalar(before, _TIME)))
     if not older.num_rows:
         return near
-    groups, times = (frozenset(older[each].to_pylist()) for each in ("group", PLACES[name]))
+    groups, times = (
+        frozenset(older["group"].to_pylist()),
+        frozenset(older[PLACES[name]].to_pylist()),
+    )
     files = frozenset(table.file_uris(file_pruning_predicate=_of_dates(times)))
     rows = _read_files(root, name, files, groups, times, tuple(near.column_names))
-    return pa.concat_tables([near, rows]) if rows.num_rows else near
+    if not rows.num_rows:
+        return near
+    return pa.concat_tables([near, rows])
 
 
 @lru_cache(maxsize=len(PLACES))  # it changes when a group rebalances, not with every window
@@ -96,16 +102,14 @@ def _read_files(
 
 
 def _of_dates(times: Iterable[datetime]) -> str:
-    dates = ", ".join(f"'{each}'" for each in sorted({each.date() for each in times}))
-    return f"date IN ({dates})"
+    dates = sorted({f"'{time.date()}'" for time in times})
+    return f"date IN ({', '.join(dates)})"
 
 
 def by_window(named: pa.Table, column: str) -> dict[datetime, dict[str, list[datetime]]]:
     """Return possible times of groups' newest generations, by window start and group."""
     found: dict[datetime, dict[str, list[datetime]]] = {}
-    for start, group, at in zip(
-        *(named[each].to_pylist() for each in ("window_start", "group", column)), strict=True
-    ):
+    for start, group, at in tuples(named, ("window_start", "group", column)):
         if at is not None:
             found.setdefault(start, {}).setdefault(group, []).append(at)
     return found
@@ -113,5 +117,9 @@ def by_window(named: pa.Table, column: str) -> dict[datetime, dict[str, list[dat
 
 def newest(places: Mapping[str, Sequence[datetime]], before: datetime) -> dict[str, datetime]:
     """Return the newest of each group's times before a given time."""
-    older = {group: [at for at in times if at < before] for group, times in places.items()}
-    return {group: max(times) for group, times in older.items() if times}
+    newest_at: dict[str, datetime] = {}
+    for group, times in places.items():
+        older = [at for at in times if at < before]
+        if older:
+            newest_at[group] = max(older)
+    return newest_at

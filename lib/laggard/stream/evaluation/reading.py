@@ -185,7 +185,8 @@ def scan_span(
     group: str | None = None,
 ) -> Scan:
     """Return the rows of `read_span` as a scan, which reads them only when they are needed."""
-    since, last = (datetime.fromtimestamp(ms / 1000, timezone.utc) for ms in (since_ms, last_ms))
+    since = datetime.fromtimestamp(since_ms / 1000, timezone.utc)
+    last = datetime.fromtimestamp(last_ms / 1000, timezone.utc)
     columns = columns or _COLUMNS.get(name, schemas.TABLES[name].names)
     wanted = (field(time) >= pa.scalar(since, _TIME)) & (field(time) <= pa.scalar(last, _TIME))
     if group is not None and "group" in schemas.TABLES[name].names:
@@ -213,9 +214,8 @@ def read_baseline(root: str, begin_ms: int, options: Options) -> pa.Table:
     except TableMissing:
         return arrow_schema(schemas.GROUP_WINDOWS).empty_table().select(BASELINE)
     # in one order, as sums of numbers with a fraction depend on it
-    return rows.select(BASELINE).sort_by(
-        [(name, "ascending") for name in ("window_start", "group", "topic")]
-    )
+    order = [("window_start", "ascending"), ("group", "ascending"), ("topic", "ascending")]
+    return rows.select(BASELINE).sort_by(order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,21 +229,15 @@ class Events:
 
 def events_of(tables: Mapping[str, pa.Table]) -> Events:
     """Return the events in the tables that were read."""
-    rows = {
-        name: rows_of(_in_order(tables[name], name))
-        for name in (*RECENT, "deploys")
-        if name in tables
-    }
-    named = tables.get("places")
-    return Events(
-        rows,
-        {}
-        if named is None
-        else {
-            name: last_generation.by_window(named, at)
-            for name, at in last_generation.PLACES.items()
-        },
-    )
+    rows: dict[str, list[Row]] = {}
+    for name in (*RECENT, "deploys"):
+        if name in tables:
+            rows[name] = rows_of(_in_order(tables[name], name))
+    places = {}
+    if "places" in tables:
+        for name, at in last_generation.PLACES.items():
+            places[name] = last_generation.by_window(tables["places"], at)
+    return Events(rows, places)
 
 
 def known_at(events: Events, window: Window, options: Options) -> dict[str, list[Row]]:
@@ -273,13 +267,13 @@ def known_at(events: Events, window: Window, options: Options) -> dict[str, list
 
 def _in_order(rows: pa.Table, name: str) -> pa.Table:
     """Sort a table in `RECENT` by time, then by batch and key; return other tables unchanged."""
-    columns = (
-        (schemas.TABLES[name].time_column, "batch_id", *schemas.TABLES[name].key)
-        if name in RECENT
-        else ()
-    )
+    if name not in RECENT:
+        return rows
+    columns = (schemas.TABLES[name].time_column, "batch_id", *schemas.TABLES[name].key)
     order = [(column, "ascending") for column in columns if column in rows.column_names]
-    return rows.sort_by(order) if order and rows.num_rows > 1 else rows
+    if order and rows.num_rows > 1:
+        return rows.sort_by(order)
+    return rows
 
 
 def closed_windows(
@@ -287,13 +281,10 @@ def closed_windows(
 ) -> list[Window]:
     """Return windows in a past range with the batch that closed each, even without groups left."""
     rows = tables["group_history"].group_by("window_start").aggregate([("batch_id", "max")])
-    found = _closed_by_ticks(tables["batches"], 1000 * window_seconds) | {
-        round(row["window_start"].timestamp() * 1000): row["batch_id_max"]
-        for row in rows.to_pylist()
-    }
-    return [
-        Window(at, batch_id) for at, batch_id in sorted(found.items()) if begin_ms <= at <= end_ms
-    ]
+    closed = _closed_by_ticks(tables["batches"], 1000 * window_seconds)
+    for row in rows.to_pylist():
+        closed[round(row["window_start"].timestamp() * 1000)] = row["batch_id_max"]
+    return [Window(at, closed[at]) for at in sorted(closed) if begin_ms <= at <= end_ms]
 
 
 def _closed_by_ticks(batches: pa.Table, window_ms: int) -> dict[int, int]:

@@ -69,7 +69,9 @@ def memory_before(root: str, begin_ms: int, group: str | None = None) -> Remembe
     newest = newest_evaluated(root, datetime.fromtimestamp(begin_ms / 1000, timezone.utc))
     if newest is None:
         return Remembered(None, {})
-    only = None if group is None else field("group") == group
+    only = None
+    if group is not None:
+        only = field("group") == group
     rows = read_between(root, FINDING_STATE.name, ("group", "state"), newest, newest, only)
     return Remembered(newest, memories_of(rows))
 
@@ -93,10 +95,8 @@ def replay(
         laid_out = _laid_out(tables, first_ms, last_ms, options)
         for window in closed_windows(tables, first_ms, last_ms, options.window_seconds):
             before = Baselines(partial(baseline.at, window.begin_ms))
-            evaluated = [
-                writable(each)
-                for each in _evaluate(tables, laid_out, window, memories, before, options)
-            ]
+            evaluated = _evaluate(tables, laid_out, window, memories, before, options)
+            evaluated = list(map(writable, evaluated))
             cluster = cluster_of(tables["group_events"], tables["batches"], window, options)
             windows, findings, memories = settle_apart(
                 evaluated, cluster, memories, options.parameters, check_rows
@@ -154,7 +154,7 @@ class _Baseline:
     def at(self, window_ms: int) -> pa.Table:
         if self._stored is None:
             self._stored = read_baseline(self._root, self._begin_ms, self._options)
-        parts = [each for each in (self._stored, *self._own) if each.num_rows]
+        parts = list(filter(len, (self._stored, *self._own)))
         if not parts:
             return self._stored
         rows = pa.concat_tables(parts)

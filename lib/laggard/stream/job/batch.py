@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -98,10 +99,13 @@ class Batches:
         self._identity = identity
         self._options = options
         newest = newest_batch(writer.root)
-        is_rebuilt = follows_another(identity, newest.values["checkpoint_id"] if newest else None)
-        self._begins_again = is_rebuilt and not identity.continues
         # the newest published `batches` row
-        self.last: dict[str, Any] | None = dict(newest.values) if newest else None
+        self.last: dict[str, Any] | None = None
+        is_rebuilt = False
+        if newest is not None:
+            self.last = dict(newest.values)
+            is_rebuilt = follows_another(identity, self.last["checkpoint_id"])
+        self._begins_again = is_rebuilt and not identity.continues
         # offsets partitions that were read before, to be read again
         self._rereads: frozenset[int] = frozenset()
         if self.last is not None and is_rebuilt:
@@ -120,7 +124,9 @@ class Batches:
     @property
     def positions(self) -> dict[int, int]:
         """Next offset by offsets partition; one that is not here is read from its start."""
-        return dict(self.last["source_to"]) if self.last else {}
+        if not self.last:
+            return {}
+        return dict(self.last["source_to"])
 
     def known_groups(self, *, are_asked: bool) -> list[str]:
         """Return groups that have rows; if asked for offsets, oldest answers first."""
@@ -166,20 +172,19 @@ class Batches:
         totals.add_poll(snapshot)
         read = totals.add_records(advanced.counts)
         totals.quarantines += advanced.quarantine.entered
-        totals.source_commits.update(
-            {number: each.commits for number, each in advanced.commit_times.items()}
-        )
+        for number, times in advanced.commit_times.items():
+            totals.source_commits[number] += times.commits
         self._count_rows(totals, advanced)
-        events = offsets_topic_events(
-            self.last, snapshot, tick, self._identity if self._begins_again else None
-        )
+        rebuild, reason = None, ""
+        if self._begins_again:
+            rebuild, reason = self._identity, self._identity.rebuild_reason
+        events = offsets_topic_events(self.last, snapshot, tick, rebuild)
         versions = self._commit(
             with_events(advanced.files, events, self._writer.root), snapshot, tick
         )
         clock.lap("publish")
         clock.seconds["poll"] = snapshot.seconds
         gaps = self._time_gaps(snapshot, tick)
-        reason = self._identity.rebuild_reason if self._begins_again else ""
         gaps += find_gaps(self.last, snapshot, tick, reason=reason)
         gaps += find_truncations(self.last, source_to, tick)
         row = batch_row(self.last, tick, snapshot, source_to, versions) | read
@@ -192,7 +197,7 @@ class Batches:
             ),
         }
         row |= advanced.quarantine.columns()
-        row |= totals.finish(clock.seconds, [gap["gap_reason"] for gap in gaps])
+        row |= totals.finish(clock.seconds, map(itemgetter("gap_reason"), gaps))
         self._publish(row, gaps, tick)
         advanced.quarantine.log()
         check_truncated(fallen(row))
@@ -262,9 +267,9 @@ class Batches:
     def _silent(self, snapshot: Snapshot, failure: LaggardError) -> frozenset[int]:
         """Return partitions with a silent leader, if that may have caused the failure."""
         numbers = snapshot.offsets_partitions["offsets_partition"].to_pylist()
-        return (
-            self._options.source.silent(numbers) if failure.exit_code == TEMPORARY else frozenset()
-        )
+        if failure.exit_code == TEMPORARY:
+            return self._options.source.silent(numbers)
+        return frozenset()
 
     def _moved(self, source_to: Mapping[int, int]) -> frozenset[int]:
         """Return partitions that have records to read."""
@@ -286,16 +291,13 @@ class Batches:
         cores = self._spark.sparkContext.defaultParallelism
         before = self.last["table_versions"] if self.last and not self._begins_again else {}
         # at the version that the batch starts from: a re-run must refuse the same
-        rows = {
-            name: self._writer.rows(name, before[name]) if name in before else 0
-            for name in STATUS_TABLES
-        }
+        rows = dict.fromkeys(STATUS_TABLES, 0)
         most = self._options.max_group_partitions
-        uris = {
-            name: self._writer.file_uris(name, before[name])
-            for name in STATUS_TABLES
-            if name in before
-        }
+        uris = {}
+        for name in STATUS_TABLES:
+            if name in before:
+                rows[name] = self._writer.rows(name, before[name])
+                uris[name] = self._writer.file_uris(name, before[name])
         state = State(
             self._writer.root,
             uris,
@@ -364,10 +366,9 @@ class Batches:
 
         The commits run side by side, as a commit to an object store is waiting.
         """
-        jobs = {
-            name: partial(self._writer.commit, schemas.TABLES[name], found)
-            for name, found in files.items()
-        }
+        jobs = {}
+        for name, found in files.items():
+            jobs[name] = partial(self._writer.commit, schemas.TABLES[name], found)
         if snapshot.closed.num_rows and is_unwritten(snapshot.window_start_ms, self.last):
             rows = topic_windows(snapshot, tick)
             jobs["topic_windows"] = partial(self._writer.write, schemas.TOPIC_WINDOWS, rows)
@@ -377,16 +378,15 @@ class Batches:
 
     def _versions(self) -> dict[str, int]:
         """Return table versions: those of the row before, or the newest after maintenance."""
-        found = dict(self.last["table_versions"]) if self.last and not self._is_maintained else {}
+        versions: dict[str, int] = {}
+        if self.last and not self._is_maintained:
+            versions |= self.last["table_versions"]
         self._is_maintained = False
-        named = {
-            name
-            for name, table in schemas.TABLES.items()
-            if name != "batches" and not table.is_of_diagnosis
-        }
-        for name in named - found.keys():  # also a table that an older job did not have
-            found[name] = self._writer.version(name)
-        return found
+        for name, table in schemas.TABLES.items():
+            is_of_job = name != "batches" and not table.is_of_diagnosis
+            if is_of_job and name not in versions:  # also a table that an older job did not have
+                versions[name] = self._writer.version(name)
+        return versions
 
     def _publish(self, row: dict[str, Any], gaps: list[dict[str, Any]], tick: Tick) -> None:
         same = {
@@ -396,13 +396,9 @@ class Batches:
             "polled_at": tick.now,
             "checkpoint_id": self._identity.checkpoint_id,
         }
-        rows = [
-            {**same, **row},
-            *(
-                {**same, "kind": "gap", "gap_seq": number, **gap}
-                for number, gap in enumerate(gaps, 1)
-            ),
-        ]
+        rows = [{**same, **row}]
+        for number, gap in enumerate(gaps, 1):
+            rows.append({**same, "kind": "gap", "gap_seq": number, **gap})
         self._writer.write(schemas.BATCHES, to_arrow(schemas.BATCHES, rows), tick.batch_id)
         self.last = rows[0]
         self._has_history = self._has_history or row["kind"] == TICK

@@ -79,7 +79,9 @@ class Heartbeat:
         self._ran += min(now - self._looked_at, _PAUSE_SECONDS)
         self._looked_at = now
         limit = max(self._limit, self._stuck_seconds)
-        return f"{self._doing} for {self._ran:.0f} s" if self._ran > limit else ""
+        if self._ran > limit:
+            return f"{self._doing} for {self._ran:.0f} s"
+        return ""
 
     def _beat(self, doing: str, limit: float) -> None:
         self._doing, self._limit = doing, limit

@@ -53,7 +53,9 @@ class Identity:
     def rebuild_reason(self) -> str:
         """The reason of the gap row if it begins again with another source."""
         is_switch = ADMIN in (self.offsets_topic_id, self.replaced_topic_id)
-        return SOURCE_CHANGED if is_switch else OFFSETS_TOPIC_RECREATED
+        if is_switch:
+            return SOURCE_CHANGED
+        return OFFSETS_TOPIC_RECREATED
 
     def origin(self) -> dict[str, Any]:
         """Give what each `batches` row keeps of it, so that the tables are enough to go on."""
@@ -81,6 +83,12 @@ class Found:
     # of this checkpoint, if the newest of all is of another one
     newest_own_batch_id: int | None = None
     has_replaced: bool = False  # the tables have batches of the checkpoint that this one continues
+
+    def next_batch_id(self, first: int) -> int:
+        """Return the number after the newest batch; `first` without any."""
+        if self.newest_batch_id is None:
+            return first
+        return self.newest_batch_id + 1
 
 
 def identity_path(checkpoint: str) -> str:
@@ -139,7 +147,9 @@ def _resumed(stored: Identity, found: Found, wanted: Identity) -> Identity:
         return rebuilt(
             found, wanted, replaced_topic_id=stored.offsets_topic_id, base=stored.base_batch_id
         )
-    newest = -1 if found.newest_batch_id is None else found.newest_batch_id - stored.base_batch_id
+    newest = -1
+    if found.newest_batch_id is not None:
+        newest = found.newest_batch_id - stored.base_batch_id
     wal = -1 if found.newest_wal_batch_id is None else found.newest_wal_batch_id
     if newest > wal:
         raise _refusal(
@@ -147,7 +157,9 @@ def _resumed(stored: Identity, found: Found, wanted: Identity) -> Identity:
             f"tables at batch {newest}, checkpoint at {wal}",
         )
     _check_committed(stored, found, found.newest_batch_id)
-    return rebuilt(found, wanted) if found.has_truncation or stored.layout != LAYOUT else stored
+    if found.has_truncation or stored.layout != LAYOUT:
+        return rebuilt(found, wanted)
+    return stored
 
 
 def _check_overtaken(stored: Identity, found: Found) -> None:
@@ -169,7 +181,9 @@ def _check_overtaken(stored: Identity, found: Found) -> None:
 
 
 def _check_committed(stored: Identity, found: Found, newest_batch_id: int | None) -> None:
-    newest = -1 if newest_batch_id is None else newest_batch_id - stored.base_batch_id
+    newest = -1
+    if newest_batch_id is not None:
+        newest = newest_batch_id - stored.base_batch_id
     committed = -1 if found.newest_committed_batch_id is None else found.newest_committed_batch_id
     if newest < committed:
         raise _refusal(
@@ -195,9 +209,7 @@ def _again(stored: Identity, found: Found, wanted: Identity) -> Identity:
         stored,
         checkpoint_id=uuid.uuid4().hex,
         offsets_topic_id=wanted.offsets_topic_id,
-        base_batch_id=stored.base_batch_id
-        if found.newest_batch_id is None
-        else found.newest_batch_id + 1,
+        base_batch_id=found.next_batch_id(stored.base_batch_id),
         layout=LAYOUT,
     )
 
@@ -217,27 +229,33 @@ def _without_checkpoint(found: Found, wanted: Identity) -> Identity:
             "what it read",
         )
     check_frozen(before, wanted)
-    is_same = before.offsets_topic_id == wanted.offsets_topic_id
-    return rebuilt(found, wanted, replaced_topic_id="" if is_same else before.offsets_topic_id)
+    if before.offsets_topic_id == wanted.offsets_topic_id:
+        return rebuilt(found, wanted)
+    return rebuilt(found, wanted, replaced_topic_id=before.offsets_topic_id)
 
 
 def find_origin(found: Found, wanted: Identity) -> Identity | None:
     """Return the fixed parts of the identity that read the newest batch; None if not recorded."""
-    return readable(found) if found.origin is None else replace(wanted, **found.origin)
+    if found.origin is None:
+        return readable(found)
+    return replace(wanted, **found.origin)
 
 
 def readable(found: Found) -> Identity | None:
     """Return the stored identity, if of this version and these tables' checkpoint; else None."""
     try:
-        stored = identity_of(found.identity) if found.identity else None
+        stored = None
+        if found.identity:
+            stored = identity_of(found.identity)
     except TypeError:
         return None
-    return (
-        stored
-        if stored
-        and found.batch_checkpoint_id in (None, stored.checkpoint_id, stored.replaces or None)
-        else None
-    )
+    if stored and found.batch_checkpoint_id in (
+        None,
+        stored.checkpoint_id,
+        stored.replaces or None,
+    ):
+        return stored
+    return None
 
 
 def rebuilt(
@@ -250,7 +268,7 @@ def rebuilt(
     return replace(
         wanted,
         checkpoint_id=uuid.uuid4().hex,
-        base_batch_id=base if found.newest_batch_id is None else found.newest_batch_id + 1,
+        base_batch_id=found.next_batch_id(base),
         replaces=found.batch_checkpoint_id or "",
         replaced_topic_id=replaced_topic_id,
         continues=not replaced_topic_id,
@@ -284,9 +302,9 @@ def check_frozen(stored: Identity, wanted: Identity) -> None:
     """Refuse values that must not change during a checkpoint's life."""
     for key in FROZEN:
         before, now = getattr(stored, key), getattr(wanted, key)
-        is_same = (
-            files.locate(before) == files.locate(now) if key == "table_root" else before == now
-        )
+        is_same = before == now
+        if key == "table_root":
+            is_same = files.locate(before) == files.locate(now)
         if not is_same:
             what = f"{key} is not the one this checkpoint was made with"
             raise _refusal(what, f"was {before!r}, now {now!r}", MOVE)
@@ -298,10 +316,14 @@ def _refusal(what: str, cause: str, fix: str = RESTORE) -> LaggardError:
 
 def find_state(root: str, checkpoint: str) -> Found:
     """Return the state on disk of this checkpoint and these tables."""
-    newest = newest_batch(root) if has_table(root, BATCHES.name) else None
+    newest = None
+    if has_table(root, BATCHES.name):
+        newest = newest_batch(root)
     path = identity_path(checkpoint)
     wal = files.newest_number(f"{checkpoint.rstrip('/')}/offsets")
-    identity = _parsed(files.read_bytes(path)) if files.exists(path) else None
+    identity = None
+    if files.exists(path):
+        identity = _parsed(files.read_bytes(path))
     found = Found(
         has_checkpoint=wal is not None,
         identity=identity,
@@ -311,7 +333,9 @@ def find_state(root: str, checkpoint: str) -> Found:
         newest_committed_batch_id=files.newest_number(f"{checkpoint.rstrip('/')}/commits"),
         identity_path=path,
     )
-    return found if newest is None else _with_newest(found, newest, root)
+    if newest is None:
+        return found
+    return _with_newest(found, newest, root)
 
 
 def _with_newest(found: Found, newest: Batch, root: str) -> Found:
@@ -336,4 +360,6 @@ def _parsed(text: bytes) -> dict[str, Any]:
         found = json.loads(text)
     except ValueError:  # UnicodeDecodeError is one, too
         return {}
-    return found if isinstance(found, dict) else {}
+    if isinstance(found, dict):
+        return found
+    return {}

@@ -124,7 +124,8 @@ class Totals:
         """Add a poll's requests, what they took, and failures."""
         self.polls.update(snapshot.requests)
         self.poll_seconds.update(snapshot.request_seconds)
-        self.poll_errors.update({(api, error): number for api, error, number in snapshot.failures})
+        for api, error, number in snapshot.failures:
+            self.poll_errors[api, error] += number
 
 
 def find_gaps(

@@ -95,11 +95,9 @@ class Job:
     def cut_off(self) -> int:
         """Kill what runs below, as it did not end by itself; gives the exit code."""
         if not self._is_starting:
-            why = (
-                "the batch at hand is repeated"
-                if self._gate.has_batch
-                else "Spark or the diagnosis did not end"
-            )
+            why = "Spark or the diagnosis did not end"
+            if self._gate.has_batch:
+                why = "the batch at hand is repeated"
             log.warning("cut off, to end within %d s: %s", STOP_SECONDS, why)
         kill_below()
         if self._lease is not None:  # a store that does not answer must not hold up the end
@@ -277,11 +275,10 @@ class Job:
         self._heartbeat.idle("waiting for the first batch")
         writer = self._polls(spark, batches).writeStream.queryName("laggard").foreachBatch(process)
         writer = writer.option("checkpointLocation", locate(config.job.checkpoint))
-        writer = (
-            writer.trigger(availableNow=True)
-            if diagnosis is None
-            else writer.trigger(processingTime=f"{config.job.tick_seconds} seconds")
-        )
+        if diagnosis is None:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=f"{config.job.tick_seconds} seconds")
         query, clock = writer.start(), read_clock()
         while not self._stopping.is_set():
             if query.awaitTermination(1):

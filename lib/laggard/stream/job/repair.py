@@ -86,16 +86,12 @@ def plan_repair(config: Config, lease: Lease | None = None) -> Repair | None:
 
 def _resumption(identity: Identity, *, is_other: bool) -> str:
     if ADMIN in (identity.offsets_topic_id, identity.replaced_topic_id):
-        return (
-            "begin again, as cluster.source was changed"
-            if is_other
-            else "ask the coordinators of all groups"
-        )
-    return (
-        "read the recreated offsets topic from its start"
-        if is_other
-        else "read on at the positions of that batch"
-    )
+        if is_other:
+            return "begin again, as cluster.source was changed"
+        return "ask the coordinators of all groups"
+    if is_other:
+        return "read the recreated offsets topic from its start"
+    return "read on at the positions of that batch"
 
 
 def _planned(job: Job, found: Found, wanted: Identity, reason: str) -> Repair:
@@ -110,11 +106,9 @@ def _planned(job: Job, found: Found, wanted: Identity, reason: str) -> Repair:
             "begin with the first record: nothing is published yet",
         ]
         return Repair(reason, steps, job, found, None)
-    replaced = (
-        before.offsets_topic_id
-        if before and before.offsets_topic_id != wanted.offsets_topic_id
-        else ""
-    )
+    replaced = ""
+    if before and before.offsets_topic_id != wanted.offsets_topic_id:
+        replaced = before.offsets_topic_id
     identity = rebuilt(found, wanted, replaced_topic_id=replaced)
     unpublished = tables_with_unpublished(job.tables, found.newest_batch_id)
     steps = [

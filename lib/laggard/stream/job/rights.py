@@ -67,4 +67,6 @@ def _refused_right(place: Path) -> tuple[Path, str] | None:
     searched = os.X_OK if place.is_dir() else 0
     if not os.access(place, os.R_OK | searched):
         return place, "read"
-    return None if os.access(place, os.W_OK) else (place, "write")
+    if os.access(place, os.W_OK):
+        return None
+    return (place, "write")

@@ -140,7 +140,9 @@ def _executor_properties(
 
 
 def _local_settings(master: str) -> dict[str, str]:
-    return _LOCAL if master.startswith("local") else {}
+    if master.startswith("local"):
+        return _LOCAL
+    return {}
 
 
 def is_submitted() -> bool:

@@ -19,9 +19,7 @@ Positions = Mapping[int, int]  # offsets partition to next offset
 
 def truncated_partitions(before: Positions, after: Positions) -> tuple[int, ...]:
     """Return offsets partitions whose position fell."""
-    return tuple(
-        sorted(number for number, offset in after.items() if offset < before.get(number, 0))
-    )
+    return tuple(number for number in sorted(after) if after[number] < before.get(number, 0))
 
 
 def fallen(row: Mapping[str, Any]) -> tuple[int, ...]:
@@ -57,11 +55,13 @@ def find_truncations(
 
     Records between the offsets were read and are no longer in the log.
     """
-    before = last["source_to"] if last is not None else {}
+    if last is None:
+        return []
+    before = last["source_to"]
     return [
         {
             "gap_scope": f"offsets partition {number}",
-            "gap_from": last["polled_at"] if last is not None else None,
+            "gap_from": last["polled_at"],
             "gap_to": tick.now,
             "gap_from_offset": after[number],
             "gap_to_offset": before[number],

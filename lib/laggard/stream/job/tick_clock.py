@@ -13,6 +13,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from laggard.lag.tick import Tick
+from laggard.rebalance.analytics.times import known
 from laggard.sources.clock import Reading
 from laggard.sources.snapshot import Snapshot
 from laggard.tables.published import BACKFILL
@@ -56,18 +57,17 @@ def place(last: Mapping[str, Any] | None, snapshot: Snapshot) -> Moment:
     if snapshot.poll_id <= last.get("poll_id", 0):  # the poll of the tick before once more
         return Moment(floor, reading, is_held=was_held(last), elapsed=timedelta(0))
     seconds = reading.seconds_since(before)
-    elapsed = None if seconds is None else timedelta(seconds=seconds)
+    elapsed = None
+    if seconds is not None:
+        elapsed = timedelta(seconds=seconds)
     suspended = timedelta(seconds=reading.suspended_since(before))
     if floor - wall > SLACK:
-        return Moment(
-            floor, reading, True, elapsed, None if elapsed is None else -elapsed, suspended
-        )
+        shift = None if elapsed is None else -elapsed
+        return Moment(floor, reading, True, elapsed, shift, suspended)
     now = max(wall, floor)
     shift = timedelta(0)
-    if (
-        elapsed is not None
-        and abs(now - floor - elapsed) > (SLACK if wall > floor else timedelta(0)) + DRIFT * elapsed
-    ):
+    slack = SLACK if wall > floor else timedelta(0)
+    if elapsed is not None and abs(now - floor - elapsed) > slack + DRIFT * elapsed:
         shift = now - floor - elapsed
     return Moment(now, reading, False, elapsed, shift, suspended)
 
@@ -86,14 +86,14 @@ def reading_of(row: Mapping[str, Any]) -> Reading:
 
 def clock_column(reading: Reading) -> dict[str, Any]:
     """Return the column `clock` of a reading, the inverse of `reading_of`."""
-    known = (
-        (reading.boot_id, reading.boot_ms, reading.awake_ms)
-        if reading.boot_id
-        else (None, None, None)
-    )
+    wall = _time(reading.wall_ms)
+    if not reading.boot_id:
+        return {"wall": wall, "boot_id": None, "boot_ms": None, "awake_ms": None}
     return {
-        "wall": _time(reading.wall_ms),
-        **dict(zip(("boot_id", "boot_ms", "awake_ms"), known, strict=True)),
+        "wall": wall,
+        "boot_id": reading.boot_id,
+        "boot_ms": reading.boot_ms,
+        "awake_ms": reading.awake_ms,
     }
 
 
@@ -126,7 +126,9 @@ def time_gaps(
     if true > window:
         stood = max(moment.suspended, frozen)
         late = JOB_DOWN if was_down else TICK_LATE
-        gaps.append(_gap(CLOCK if true - stood <= window else late, since, since + true))
+        if true - stood <= window:
+            late = CLOCK
+        gaps.append(_gap(late, since, since + true))
         since += true
     if is_false:
         gaps.append(_gap(CLOCK, since, moment.now))
@@ -144,13 +146,14 @@ def backfill_gaps(last: Mapping[str, Any], tick: Tick) -> list[Gap]:
     if last["kind"] != BACKFILL or done is None or tick.is_held:
         return []
     since = _window_start(last["polled_at"], tick.window_seconds)
-    since = last["polled_at"] if since <= done else since
-    until = (
-        tick.window_start
-        if tick.opens_window or not tick.is_caught_up
-        else tick.window_start + tick.window
-    )
-    return [_gap(CATCHING_UP, since, until)] if since < until else []
+    if since <= done:
+        since = last["polled_at"]
+    until = tick.window_start
+    if tick.is_caught_up and not tick.opens_window:
+        until += tick.window
+    if since < until:
+        return [_gap(CATCHING_UP, since, until)]
+    return []
 
 
 def _gaps_while_held(last: Mapping[str, Any], moment: Moment) -> list[Gap]:
@@ -159,15 +162,17 @@ def _gaps_while_held(last: Mapping[str, Any], moment: Moment) -> list[Gap]:
     is_set_back = moment.elapsed is not None and moment.wall < before + moment.elapsed - 2 * SLACK
     if not was_held(last):
         return [_gap(CLOCK, moment.wall, last["polled_at"])]
-    return [_gap(CLOCK, moment.wall, before)] if is_set_back and moment.wall < before else []
+    if is_set_back and moment.wall < before:
+        return [_gap(CLOCK, moment.wall, before)]
+    return []
 
 
 def is_open(last: Mapping[str, Any] | None, window_seconds: int) -> bool:
     """Return True if the window of the tick before was not closed yet."""
-    done = None if last is None else last.get("windows_closed_to")
-    return last is not None and (
-        done is None or _window_start(last["polled_at"], window_seconds) > done
-    )
+    if last is None:
+        return False
+    done = last.get("windows_closed_to")
+    return done is None or _window_start(last["polled_at"], window_seconds) > done
 
 
 def is_unwritten(window_start_ms: int, last: Mapping[str, Any] | None) -> bool:
@@ -175,18 +180,20 @@ def is_unwritten(window_start_ms: int, last: Mapping[str, Any] | None) -> bool:
 
     Its clock may have been set back.
     """
-    done = None if last is None else last.get("windows_closed_to")
+    done = (last or {}).get("windows_closed_to")
     return done is None or _time(window_start_ms) > done
 
 
 def closed_to(last: Mapping[str, Any] | None, tick: Tick, snapshot: Snapshot) -> datetime | None:
     """Start of the newest window that has rows, after this tick."""
-    ended = [] if last is None else [last.get("windows_closed_to")]
-    if last is not None and tick.closes_windows:
-        ended.append(_window_start(last["polled_at"], tick.window_seconds))
+    ended: list[datetime | None] = []
+    if last is not None:
+        ended.append(last.get("windows_closed_to"))
+        if tick.closes_windows:
+            ended.append(_window_start(last["polled_at"], tick.window_seconds))
     if snapshot.closed.num_rows:
         ended.append(_time(snapshot.window_start_ms))
-    return max((each for each in ended if each is not None), default=None)
+    return max(known(ended), default=None)
 
 
 def _window_start(at: datetime, window_seconds: int) -> datetime:

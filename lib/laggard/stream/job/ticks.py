@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import TIMESTAMP, build, repeat
+from laggard.lag.arrays import TIMESTAMP, build, by_name, repeat, tuples
 from laggard.lag.tick import Tick
 from laggard.sources.offsets_topic import is_read, unanswered
 from laggard.sources.snapshot import Snapshot
@@ -47,7 +47,8 @@ def next_tick(
     is_caught_up = (has_history or unread <= source_to.keys()) and _has_read_all(
         snapshot, source_to, silent, was_live=was_live, has_history=has_history
     )
-    truncated = truncated_partitions(last["source_to"] if last else {}, source_to)
+    before = last["source_to"] if last else {}
+    truncated = truncated_partitions(before, source_to)
     blocked, blocked_before = _blocked(parts, unread)
     tick = Tick(
         cluster=cluster,
@@ -91,11 +92,7 @@ def _still_written(written: Mapping[int, int], parts: pa.Table) -> tuple[tuple[i
 
     Offsets of these are given out again.
     """
-    ends = dict(
-        zip(
-            parts["offsets_partition"].to_pylist(), parts["high_watermark"].to_pylist(), strict=True
-        )
-    )
+    ends = dict(tuples(parts, ("offsets_partition", "high_watermark")))
     return tuple(
         (part, end) for part, end in sorted(written.items()) if (ends.get(part) or end) >= end
     )
@@ -149,11 +146,9 @@ def batch_row(
             part["blocked_since"] = None
 
     def by_partition(column: str) -> dict[int, Any] | None:
-        return (
-            {key: part[column] for key, part in parts.items() if part[column] is not None}
-            if parts
-            else None
-        )
+        if not parts:
+            return None
+        return {key: part[column] for key, part in parts.items() if part[column] is not None}
 
     source_from = dict.fromkeys(source_to, 0) | (last["source_to"] if last else {})
     return {
@@ -182,8 +177,7 @@ def topic_windows(snapshot: Snapshot, tick: Tick) -> pa.Table:
     unknown = pc.if_else(is_missing, "topic_missing", "no_end_offset")
     rows = closed.num_rows
     # a poll that an older job left in the checkpoint does not say how far the start moved
-    columns = {name: closed[name] for name in closed.column_names}
-    columns |= {
+    columns = by_name(closed) | {
         "date": repeat(start.date(), pa.date32(), rows),
         "cluster": repeat(tick.cluster, pa.string(), rows),
         "window_start": repeat(start, TIMESTAMP, rows),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import flags, key_codes, match, of_groups
+from laggard.lag.arrays import flags, key_codes, match, of_groups, tuples
 from laggard.lag.merged import KEY
 from laggard.stream.tick.quarantine import Inputs
 
@@ -45,11 +45,10 @@ def admit(inputs: Inputs, room: int, group_room: int) -> tuple[Inputs, int]:
         is_refused[fresh[order[room:]]] = True
     refused, taken = commits.filter(pa.array(is_refused)), commits.filter(pa.array(~is_refused))
     names = _without_row(inputs, refused, taken)
-    rowless = (
-        names.keys() - set(inputs.group_status["group"].to_pylist()) if refused.num_rows else set()
-    )
-    for group in sorted(rowless - {*pc.unique(taken["group"]).to_pylist()})[group_room:]:
-        del names[group]
+    if refused.num_rows:
+        rowless = names.keys() - set(inputs.group_status["group"].to_pylist())
+        for group in sorted(rowless - {*pc.unique(taken["group"]).to_pylist()})[group_room:]:
+            del names[group]
     left = max(0, room - len(fresh))
     return replace(
         inputs, batch=replace(inputs.batch, commits=taken, refused=names, room=left)
@@ -59,9 +58,9 @@ def admit(inputs: Inputs, room: int, group_room: int) -> tuple[Inputs, int]:
 def _without_row(inputs: Inputs, refused: pa.Table, taken: pa.Table) -> dict[str, list[Partition]]:
     """Return by group the partitions with a refused commit, now or before, and none taken since."""
     found = _refused_before(inputs)
-    for group, *place in _places(refused):
+    for group, *place in tuples(refused, KEY):
         found.setdefault(group, {})[tuple(place)] = None
-    for group, *place in _places(of_groups(taken, found)):
+    for group, *place in tuples(of_groups(taken, found), KEY):
         found[group].pop(tuple(place), None)
     return {group: _bounded(names) for group, names in found.items() if names}
 
@@ -72,21 +71,15 @@ def _refused_before(inputs: Inputs) -> dict[str, dict[Partition, None]]:
         ["group", "refused"]
     )
     # an answer of the coordinator names all offsets: what of it has no row was refused now
-    complete = {*answers.gone, *(group for group, error in answers.errors.items() if error is None)}
-    # a row of an older job has no names
-    return {
-        row["group"]: dict.fromkeys(
-            [OTHERS]
-            if row["refused"] is None
-            else [(each["topic"], each["partition"]) for each in row["refused"]]
-        )
-        for row in before.to_pylist()
-        if row["group"] not in complete
-    }
-
-
-def _places(commits: pa.Table) -> Any:
-    return zip(*(commits[name].to_pylist() for name in KEY), strict=True)
+    complete = {*answers.gone, *answers.complete}
+    found: dict[str, dict[Partition, None]] = {}
+    for row in before.to_pylist():
+        names: Iterable[Partition] = [OTHERS]  # a row of an older job has no names
+        if row["refused"] is not None:
+            names = map(itemgetter("topic", "partition"), row["refused"])
+        if row["group"] not in complete:
+            found[row["group"]] = dict.fromkeys(names)
+    return found
 
 
 def _bounded(names: dict[Partition, None]) -> list[Partition]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -73,9 +74,8 @@ def advance(
         answers = replace(answers, errors={**_lasting_errors(facts_before), **answers.errors})
         listing = replace(listing, errors=answers.errors)
     else:
-        newest_at = column_of(
-            group_status, "generation_at", [row["group"] for row in batch.records]
-        )
+        recorded = map(itemgetter("group"), batch.records)
+        newest_at = column_of(group_status, "generation_at", recorded)
         known = fold_records(facts_before, folded_before, batch.records, topics, tick, newest_at)
     facts, history = known.facts, known.history
     merged = merge(
@@ -106,6 +106,9 @@ def advance(
     rewinds = []
     if not tick.rereads:
         rewinds = events.new_rewinds(batch.rewinds, partition_status, partitions)
+    grown = {}
+    if tick.has_history:
+        grown = events.grown_topics(merged, partition_status, facts_before)
     changed = Changed(
         group_status=group_status,
         partition_status=(partition_status, partitions),
@@ -116,18 +119,14 @@ def advance(
         gaps=changes["gaps"],
         outcomes=partition_outcomes(partitions, pc.is_valid(skipped_to), tick),
         polled_topics=poll.positions["topic"].unique(),
-        grown=events.grown_topics(merged, partition_status, facts_before)
-        if tick.has_history
-        else {},
+        grown=grown,
         limits=limits,
     )
     groups, closed = finish_group_status(to_arrow(schemas.GROUP_STATUS, groups_now), changed, tick)
-    ended = (
-        at_window_end(ticked, changes["overtaken"])
-        if tick.closes_windows
-        else merged.before.filter(merged.is_retired)
-    )
-    ended = in_a_window(ended)
+    if tick.closes_windows:
+        ended = in_a_window(at_window_end(ticked, changes["overtaken"]))
+    else:
+        ended = in_a_window(merged.before.filter(merged.is_retired))
     owners = find_owners(ended, group_status, topics)
     happened: list[dict[str, Any]] = []
     away = events.absence_seconds(history.replacements, partition_status, batch.edges, limits)
@@ -159,25 +158,22 @@ def _without_truncated(row: dict[str, Any], tick: Tick) -> dict[str, Any]:
 
     If the offsets topic lost its newest record, the next one counts at any offset.
     """
-    log_end, offset = (
-        dict(tick.truncated_partitions).get(row["offsets_partition"]),
-        row["group_record_offset"],
-    )
-    is_lost = log_end is not None and offset is not None and offset >= log_end
-    return row | {"group_record_offset": None} if is_lost else row
+    log_end = dict(tick.truncated_partitions).get(row["offsets_partition"])
+    offset = row["group_record_offset"]
+    if log_end is None or offset is None or offset < log_end:
+        return row
+    return row | {"group_record_offset": None}
 
 
 def _with_readable_ends(merged: Merged, policies: Policies | None, tick: Tick) -> Merged:
     """Add the readable ends of groups whose policy declares to read committed records only."""
     if policies is None or not policies.reads_committed(tick.cluster):
         return merged
-    of = {
-        name: policies.of(tick.cluster, name, tick.now)
-        for name in set(merged.keys["group"].to_pylist())
-    }
-    return readable_ends(
-        merged, {name for name, policy in of.items() if policy.isolation == READ_COMMITTED}
-    )
+    readers = set()
+    for group in merged.keys["group"].unique().to_pylist():
+        if policies.of(tick.cluster, group, tick.now).isolation == READ_COMMITTED:
+            readers.add(group)
+    return readable_ends(merged, readers)
 
 
 def _lasting_errors(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
@@ -185,21 +181,21 @@ def _lasting_errors(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 
     They say why the groups are unknown until the next answer.
     """
-    found = {group: row["error"] for group, row in groups.items()}
-    return {group: error for group, error in found.items() if error not in (None, ADVANCE_FAILED)}
+    errors: dict[str, str] = {}
+    for group, row in groups.items():
+        if row["error"] not in (None, ADVANCE_FAILED):
+            errors[group] = row["error"]
+    return errors
 
 
 def _probed(keys: pa.Table, poll: Poll, policies: Policies | None, tick: Tick) -> Probed | None:
     """Return each row's probe by its group's service level; planned maintenance suspends it."""
     if policies is None or not poll.probes.num_rows:
         return None
-    declared = {
-        name: policies.of(tick.cluster, name, tick.now) for name in set(keys["group"].to_pylist())
-    }
-    levels = {
-        name: 0.0 if each.in_maintenance else each.slo_time_lag_seconds
-        for name, each in declared.items()
-    }
+    levels: dict[str, float] = {}
+    for group in keys["group"].unique().to_pylist():
+        policy = policies.of(tick.cluster, group, tick.now)
+        levels[group] = 0.0 if policy.in_maintenance else policy.slo_time_lag_seconds
     return find_probes(keys, levels, poll.probes)
 
 
@@ -207,21 +203,18 @@ def _empty(
     groups: Mapping[str, Mapping[str, Any]], records: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return groups without members, with the time of the first of their records."""
-    first = {row["group"]: row["record_timestamp"] for row in reversed(records)}
+    first = dict(map(itemgetter("group", "record_timestamp"), reversed(records)))
     return {group: first.get(group) for group, found in groups.items() if found.get("members") == 0}
 
 
 def _subscribed(facts: Mapping[str, Mapping[str, Any]]) -> pa.Table:
-    pairs = [
-        (group, topic)
-        for group, found in facts.items()
+    groups: list[str] = []
+    topics: list[str] = []
+    for group, found in facts.items():
         # it never commits: its progress is in another topic (KIP-932)
-        if found.get("group_type") != "share"
-        for topic in found.get("topics") or ()
-    ]
-    return pa.table(
-        {
-            "group": pa.array([pair[0] for pair in pairs], pa.string()),
-            "topic": pa.array([pair[1] for pair in pairs], pa.string()),
-        }
-    )
+        if found.get("group_type") != "share":
+            wanted = found.get("topics") or ()
+            groups += [group] * len(wanted)
+            topics += wanted
+    columns = {"group": pa.array(groups, pa.string()), "topic": pa.array(topics, pa.string())}
+    return pa.table(columns)

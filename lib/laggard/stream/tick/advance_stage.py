@@ -94,10 +94,10 @@ class State:
 
         No table version names these files yet.
         """
-        return (
-            write_files(table_uri(self.root, table.name), table, rows, _label(shard, self.shards))
-            if rows.num_rows
-            else ()
+        if not rows.num_rows:
+            return ()
+        return write_files(
+            table_uri(self.root, table.name), table, rows, _label(shard, self.shards)
         )
 
     def room(self, table: schemas.Table, shard: int) -> int:
@@ -167,7 +167,9 @@ def advance_stage(
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_modules()
         decoded = pa.Table.from_batches(batches, schema=SCHEMA)
-        shard = _task_number() if state.shards > 1 else 0
+        shard = 0
+        if state.shards > 1:
+            shard = _task_number()
         snapshot = unpack(json.loads(packed))
         before = (
             state.read(schemas.PARTITION_STATUS, shard),

@@ -13,6 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from laggard.lag.arrays import tuples
+from laggard.rebalance.analytics.times import known
 from laggard.sources.snapshot import Snapshot
 from laggard.tables.published import TICK
 
@@ -30,11 +32,9 @@ class CommitTimes:
 
     def __add__(self, other: CommitTimes) -> CommitTimes:
         """Return the commit times of both, as shards of groups share offsets partitions."""
-        earliest = [each for each in (self.earliest, other.earliest) if each is not None]
-        latest = [each for each in (self.latest, other.latest) if each is not None]
-        return CommitTimes(
-            self.commits + other.commits, min(earliest, default=None), max(latest, default=None)
-        )
+        earliest = min(known([self.earliest, other.earliest]), default=None)
+        latest = max(known([self.latest, other.latest]), default=None)
+        return CommitTimes(self.commits + other.commits, earliest, latest)
 
 
 def commit_times(commits: pa.Table) -> list[list[Any]]:
@@ -52,7 +52,7 @@ def commit_times(commits: pa.Table) -> list[list[Any]]:
         .aggregate([("commits", "sum"), ("at", "min"), ("at", "max")])
     )
     columns = ("source_partition", "commits_sum", "at_min", "at_max")
-    return [[row[name] for name in columns] for row in found.to_pylist()]
+    return list(map(list, tuples(found, columns)))
 
 
 def clock_skew(
@@ -82,8 +82,9 @@ def clock_skew(
         number for number, position in last["source_to"].items() if ends.get(number) == position
     }
     earliest = sum((found[number] for number in whole & found.keys()), CommitTimes()).earliest
-    most: float = 0.0 if earliest is None else min(0.0, earliest - before)
-    return max(least, most, key=abs)
+    if earliest is None:
+        return least
+    return max(least, min(0.0, earliest - before), key=abs)
 
 
 def _polled_before(last: Mapping[str, Any], snapshot: Snapshot) -> float | None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -90,7 +92,8 @@ def _watched_keys(columns: CommitColumns, names: NameFilter) -> _Keys:
     pairs = [(key["group"], key["topic"]) if "topic" in key else None for key in named]
     # few pairs, many partitions
     watched = {pair for pair in set(pairs) if pair is not None and names.watches(*pair)}
-    return _Keys(named, np.array([pair in watched for pair in pairs], bool), _same_keys(columns))
+    is_watched = np.array(list(map(watched.__contains__, pairs)), bool)
+    return _Keys(named, is_watched, _same_keys(columns))
 
 
 def _commits(
@@ -103,7 +106,7 @@ def _commits(
         columns.offset[chosen],
         columns.commit_timestamp_ms[chosen],
     )
-    keys = [known.named[index] for index in found.key.tolist()]
+    keys = list(map(known.named.__getitem__, found.key.tolist()))
     last, deleted = found.last_row, found.is_deleted
     for row, offset_before in zip(
         found.rewind_rows.tolist(), found.rewind_from.tolist(), strict=True
@@ -189,7 +192,7 @@ def _edges(
         found, unseen = edge_rows(
             records_of, groups, chosen, key, columns.is_commit[chosen] & (offset >= 0), offset
         )
-    keys = [known.named[index] for index in columns.key_index[found].tolist()]
+    keys = list(map(known.named.__getitem__, columns.key_index[found].tolist()))
     return rows_of(
         "edge",
         len(found),
@@ -217,7 +220,7 @@ def _group_records(columns: CommitColumns, is_past: Bools) -> dict[str, list[int
 
 def _key_columns(keys: Sequence[Mapping[str, Any]]) -> dict[str, pa.Array]:
     types = {"group": pa.string(), "topic": pa.string(), "partition": pa.int32()}
-    return {name: pa.array([key[name] for key in keys], kind) for name, kind in types.items()}
+    return {name: pa.array(list(map(itemgetter(name), keys)), kind) for name, kind in types.items()}
 
 
 def _times(columns: CommitColumns, rows: Ints, is_known: Bools) -> pa.Array:
@@ -250,7 +253,9 @@ def _same_keys(columns: CommitColumns) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks)
 
 
 def edge_rows(
@@ -280,10 +285,9 @@ def edge_rows(
     near = np.flatnonzero((group >= 0) & is_commit)
     if not len(near):
         return near, near
-    width = int(max(rows.max(), *(max(each) for each in records_of.values()))) + 1
-    places = np.sort(
-        np.array([numbers[name] * width + row for name, each in records_of.items() for row in each])
-    )
+    width = int(max(rows.max(), *map(max, records_of.values()))) + 1
+    starts = np.repeat(np.arange(len(records_of)) * width, list(map(len, records_of.values())))
+    places = np.sort(starts + list(chain.from_iterable(records_of.values())))
     # how many records of all groups up to its own lie before a commit: another number between any
     # two of them
     segment = np.searchsorted(places, group[near] * width + rows[near])

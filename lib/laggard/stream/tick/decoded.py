@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from operator import itemgetter
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +25,7 @@ from laggard.lag.arrays import (
     one_chunk,
     repeat,
     take,
+    tuples,
     where,
 )
 from laggard.lag.merged import KEY, UNKNOWN_TOPIC, Place
@@ -33,6 +35,7 @@ from laggard.sources.groups.ended_groups import GROUP_GONE
 from laggard.sources.snapshot import Snapshot
 from laggard.tables.arrow import arrow_type
 
+Value = TypeVar("Value")
 _KEY = "group:string,topic:string,partition:int"
 _SOURCE = "source_partition:int,source_offset:bigint,record_timestamp:timestamp"
 KINDS = {
@@ -68,34 +71,37 @@ COLUMNS = {kind: pa.schema(list(SCHEMA.field(kind).type)) for kind in KINDS}
 
 def rows_of(kind: str, number: int, **columns: pa.Array) -> pa.RecordBatch:
     """Return `number` rows of a kind with these columns; all other columns are null."""
-    found = [
-        columns[each.name] if each.name in columns else pa.nulls(number, each.type)
-        for each in COLUMNS[kind]
-    ]
-    return pa.RecordBatch.from_arrays(found, schema=COLUMNS[kind])
+    arrays = _or_nulls(COLUMNS[kind], columns, number)
+    return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS[kind])
 
 
 def as_decoded(kind: str, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows of a kind as rows of `DECODED`."""
-    number = rows.num_rows
-    found = [
-        rows.to_struct_array() if each.name == kind else pa.nulls(number, each.type)
-        for each in SCHEMA
-    ]
-    return pa.RecordBatch.from_arrays(found, schema=SCHEMA)
+    arrays = _or_nulls(SCHEMA, {kind: rows.to_struct_array()}, rows.num_rows)
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def _or_nulls(schema: pa.Schema, columns: Mapping[str, pa.Array], number: int) -> list[pa.Array]:
+    """Return a schema's columns; null where there is none."""
+    arrays = []
+    for column in schema:
+        if column.name in columns:
+            arrays.append(columns[column.name])
+        else:
+            arrays.append(pa.nulls(number, column.type))
+    return arrays
 
 
 def of_kind(decoded: pa.Table, kind: str) -> pa.Table:
     """Return rows of one kind, with its columns."""
-    found = [pa.RecordBatch.from_struct_array(chunk) for chunk in decoded[kind].drop_null().chunks]
+    found = map(pa.RecordBatch.from_struct_array, decoded[kind].drop_null().chunks)
     return pa.Table.from_batches(found, COLUMNS[kind])
 
 
 def groups_of(decoded: pa.RecordBatch) -> pa.Array:
     """Return the group of each row; null for kinds without a group."""
-    return pc.coalesce(
-        *(decoded[kind].field("group") for kind in KINDS if "group" in COLUMNS[kind].names)
-    )
+    kinds = (kind for kind in KINDS if "group" in COLUMNS[kind].names)
+    return pc.coalesce(*(decoded[kind].field("group") for kind in kinds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +118,28 @@ class Answers:
 
     def of(self, groups: Collection[str]) -> Answers:
         """Return a copy with these groups only."""
-        errors = {group: error for group, error in self.errors.items() if group in groups}
-        described = {group: text for group, text in self.described.items() if group in groups}
-        withheld = {place: error for place, error in self.withheld.items() if place[0] in groups}
-        gone, new = ([group for group in each if group in groups] for each in (self.gone, self.new))
-        return Answers(errors, described, gone, withheld, new)
+        return Answers(
+            values_of(groups, self.errors),
+            values_of(groups, self.described),
+            list(filter(groups.__contains__, self.gone)),
+            {place: error for place, error in self.withheld.items() if place[0] in groups},
+            list(filter(groups.__contains__, self.new)),
+        )
+
+    @property
+    def complete(self) -> list[str]:
+        """Groups whose offsets are complete."""
+        return [group for group, error in self.errors.items() if error is None]
 
     @property
     def groups(self) -> set[str]:
         """All groups that they name."""
         return {*self.errors, *self.described, *self.gone}
+
+
+def values_of(groups: Collection[str], values: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the values of these groups only."""
+    return {group: value for group, value in values.items() if group in groups}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +161,7 @@ def read_batch(decoded: pa.Table) -> Batch:
     records = of_kind(decoded, "group_record").to_pylist()
     return Batch(
         commits=of_kind(decoded, "commit"),
-        records=sorted(records, key=lambda row: (row["source_partition"], row["source_offset"])),
+        records=sorted(records, key=itemgetter("source_partition", "source_offset")),
         rewinds=of_kind(decoded, "rewind").to_pylist(),
         edges=of_kind(decoded, "edge"),
     )
@@ -161,13 +179,11 @@ def polled_batch(
     what did not change becomes nothing.
     """
     answers = _answers(snapshot, own)
-    whole = [group for group, error in answers.errors.items() if error is None]
+    whole = answers.complete
     committed = snapshot.committed.filter(own(snapshot.committed["group"]))
     committed = of_groups(committed, whole)
-    left_out, hidden = (
-        _left_out(committed, partition_status, whole),
-        _hidden(snapshot, partition_status, names),
-    )
+    left_out = _left_out(committed, partition_status, whole)
+    hidden = _hidden(snapshot, partition_status, names)
     is_ended = left_out & ~hidden | flags(
         pc.is_in(partition_status["group"], pa.array(answers.gone, pa.string()))
     )
@@ -181,17 +197,21 @@ def polled_batch(
 
 
 def _answers(snapshot: Snapshot, own: Any) -> Answers:
-    rows = snapshot.answers.filter(own(snapshot.answers["group"])).to_pylist()
-    gone = [row["group"] for row in rows if row["error"] == GROUP_GONE]
-    errors = {
-        row["group"]: row["error"] for row in rows if row["is_asked"] and row["error"] != GROUP_GONE
-    }
-    return Answers(
-        errors,
-        {row["group"]: row["description"] for row in rows if row["description"] is not None},
-        gone,
-        new=[row["group"] for row in rows if row["is_new"]],
-    )
+    errors: dict[str, str | None] = {}
+    described: dict[str, str] = {}
+    gone: list[str] = []
+    new: list[str] = []
+    for row in snapshot.answers.filter(own(snapshot.answers["group"])).to_pylist():
+        group = row["group"]
+        if row["error"] == GROUP_GONE:
+            gone.append(group)
+        elif row["is_asked"]:
+            errors[group] = row["error"]
+        if row["description"] is not None:
+            described[group] = row["description"]
+        if row["is_new"]:
+            new.append(group)
+    return Answers(errors, described, gone, new=new)
 
 
 def _changes(
@@ -256,7 +276,7 @@ def _withheld(committed: pa.Table, hidden: pa.Table) -> dict[Place, str | None]:
 
 
 def _places(rows: pa.Table) -> list[Place]:
-    return list(zip(*(rows[name].to_pylist() for name in KEY), strict=True))
+    return list(tuples(rows, KEY))
 
 
 def _hidden(snapshot: Snapshot, before: pa.Table, names: NameFilter) -> Any:
@@ -269,9 +289,14 @@ def _hidden(snapshot: Snapshot, before: pa.Table, names: NameFilter) -> Any:
     errors: dict[str, set[str | None]] = {}
     for row in pairs.to_pylist():
         errors.setdefault(row["topic"], set()).add(row["error"])
-    seen = [topic for topic in topics if topic in errors and errors[topic] & {None, UNKNOWN_TOPIC}]
-    if snapshot.lists_all_topics:
-        seen += [topic for topic in topics if topic not in errors and names.watches_topic(topic)]
+    seen = []
+    for topic in topics:
+        if topic in errors:
+            is_seen = not errors[topic].isdisjoint({None, UNKNOWN_TOPIC})
+        else:
+            is_seen = snapshot.lists_all_topics and names.watches_topic(topic)
+        if is_seen:
+            seen.append(topic)
     return ~flags(pc.is_in(before["topic"], value_set=pa.array(seen, pa.string())))
 
 

@@ -11,12 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import both, differ, equal, of_groups, when
+from laggard.lag.arrays import both, differ, equal, of_groups, tuples, when
 from laggard.lag.merged import KEY, UNKNOWN_TOPIC, Merged
 from laggard.lag.positions import NOT_POLLED
 from laggard.lag.tick import Tick
 from laggard.rebalance.analytics.result import Closed
 from laggard.rebalance.analytics.times import seconds_between
+from laggard.rebalance.facts import columns_of
 from laggard.rebalance.membership.history import History
 from laggard.rebalance.parameters import RebalanceParameters
 
@@ -77,18 +78,16 @@ def partition_events(
             if is_commit:
                 event_at = row["commit_timestamp"] or tick.now
                 records = _records(row["from_offset"], row["to_offset"], row[_END])
-            yield event_row(
-                kind,
-                tick,
-                {name: row[name] for name in _OF_OFFSET}
-                | {"event_at": event_at, "records": records},
-            )
+            times = {"event_at": event_at, "records": records}
+            yield event_row(kind, tick, columns_of(row, _OF_OFFSET) | times)
 
 
 def _records(start: int, end: int, log_end: int | None) -> int:
     """Return the number of records between two committed offsets, none beyond the log end."""
     low, high = sorted((start, end))
-    return high - low if log_end is None else max(0, min(high, log_end) - min(low, log_end))
+    if log_end is None:
+        return high - low
+    return max(0, min(high, log_end) - min(low, log_end))
 
 
 def life_events(
@@ -99,13 +98,13 @@ def life_events(
     Where coordinators are polled, a first row says only that the group answered: those `listed` as
     new are.
     """
-    living = {row["group"]: row["offsets_partition"] for row in now}
+    living = dict(map(itemgetter("group", "offsets_partition"), now))
     known = {group: row["offsets_partition"] for group, row in before.items()}
     created, partitions = living.keys() - known.keys(), living | known
-    for kind, groups in (
-        ("group_created", created.intersection(listed) if tick.polls_commits else created),
-        ("group_deleted", known.keys() - living.keys()),
-    ):
+    if tick.polls_commits:
+        created &= set(listed)
+    ended = known.keys() - living.keys()
+    for kind, groups in (("group_created", created), ("group_deleted", ended)):
         for group in sorted(groups):
             columns = {"group": group, "event_at": tick.now, "source_partition": partitions[group]}
             yield event_row(kind, tick, columns)
@@ -120,18 +119,12 @@ def new_rewinds(
     """
     if not rewinds:
         return []
-    groups = {row["group"] for row in rewinds}
-    known, now = (of_groups(each, groups) for each in (before, now))
-    folded = {
-        (row["group"], row["topic"], row["partition"], row["commit_source_partition"]): row[
-            "commit_source_offset"
-        ]
-        for row in known.select(
-            [*KEY, "commit_source_partition", "commit_source_offset"]
-        ).to_pylist()
-    }
+    groups = set(map(itemgetter("group"), rewinds))
+    known, now = of_groups(before, groups), of_groups(now, groups)
+    sources = tuples(known, [*KEY, "commit_source_partition"])
+    folded = dict(zip(sources, known["commit_source_offset"].to_pylist(), strict=True))
     place = itemgetter(*KEY)
-    ends = {place(row): row["log_end_offset"] for row in now.select([*KEY, _END]).to_pylist()}
+    ends = dict(zip(tuples(now, KEY), now[_END].to_pylist(), strict=True))
     found: list[Mapping[str, Any]] = []
     for row in rewinds:
         key = place(row)
@@ -163,9 +156,11 @@ def record_events(
 def change_events(before: pa.Table, now: pa.Table, tick: Tick) -> Iterable[dict[str, Any]]:
     """Yield events of changed protocols or coordinators, and of members that left or rejoined."""
     prior = before.take(pc.index_in(now["group"], value_set=before["group"].combine_chunks()))
-    had, has = (pc.greater(each["members"], 0) for each in (prior, now))
+    had, has = pc.greater(prior["members"], 0), pc.greater(now["members"], 0)
+    kinds_known = pa.array(_GROUP_TYPES)
     is_known = pc.and_(
-        *(pc.is_in(each["group_type"], value_set=pa.array(_GROUP_TYPES)) for each in (prior, now))
+        pc.is_in(prior["group_type"], value_set=kinds_known),
+        pc.is_in(now["group_type"], value_set=kinds_known),
     )
     kinds = (
         (
@@ -179,14 +174,14 @@ def change_events(before: pa.Table, now: pa.Table, tick: Tick) -> Iterable[dict[
     )
     for kind, applies, column in kinds:
         chosen = pc.fill_null(applies, False)
-        old, new = (each.select(_OF_GROUP).filter(chosen).to_pylist() for each in (prior, now))
-        for was, row in zip(old, new, strict=True):
-            detail = [("from", str(was[column])), ("to", str(row[column]))] if column else None
-            away = (
-                tick.now - was["empty_since"]
-                if kind == "members_returned" and was["empty_since"]
-                else None
-            )
+        old, new = prior.select(_OF_GROUP).filter(chosen), now.select(_OF_GROUP).filter(chosen)
+        for was, row in zip(old.to_pylist(), new.to_pylist(), strict=True):
+            detail = None
+            if column:
+                detail = [("from", str(was[column])), ("to", str(row[column]))]
+            away = None
+            if kind == "members_returned":
+                away = seconds_between(tick.now, was["empty_since"])
             yield event_row(
                 kind,
                 tick,
@@ -194,7 +189,7 @@ def change_events(before: pa.Table, now: pa.Table, tick: Tick) -> Iterable[dict[
                     "group": row["group"],
                     "event_at": tick.now,
                     "detail": detail,
-                    "seconds": None if away is None else away.total_seconds(),
+                    "seconds": away,
                     "source_partition": row["offsets_partition"],
                 },
             )
@@ -221,8 +216,10 @@ def grown_topics(
         return {}
     known = before.filter(pc.is_in(before["group"], value_set=new["group"].combine_chunks()))
     known = known.filter(pc.invert(pc.is_in(known["error"], value_set=pa.array(_NOT_THERE))))
-    pairs = known.group_by(["group", "topic"]).aggregate([("partition", "max")]).to_pylist()
-    highest = {(row["group"], row["topic"]): row["partition_max"] for row in pairs}
+    pairs = known.group_by(["group", "topic"]).aggregate([("partition", "max")])
+    highest = dict(
+        zip(tuples(pairs, ["group", "topic"]), pairs["partition_max"].to_pylist(), strict=True)
+    )
     found: dict[str, dict[str, int]] = {}
     is_committed = pc.or_(pc.is_valid(merged.commit["group"]), pc.is_valid(merged.before["group"]))
     is_committed = is_committed.filter(is_new).to_pylist()
@@ -252,10 +249,12 @@ def growth_events(grown: Mapping[str, Mapping[str, int]], tick: Tick) -> Iterabl
 
 def expiry_events(closed: Iterable[Closed], tick: Tick) -> Iterable[dict[str, Any]]:
     """Yield events of static members whose session expired; only a rebalance shows it (KIP-345)."""
-    for each in closed:
-        for gone in each.departures if each.row.cause == "static_expired" else ():
+    for rebalance in closed:
+        if rebalance.row.cause != "static_expired":
+            continue
+        for gone in rebalance.departures:
             columns = {
-                "group": each.row.group,
+                "group": rebalance.row.group,
                 "event_at": gone.at,
                 "member_id": gone.member_id,
                 "slot": gone.slot,
@@ -267,12 +266,8 @@ def event_row(kind: str, tick: Tick, columns: Mapping[str, Any]) -> dict[str, An
     """Return a row of `group_events`; an event has the same id, however often it is recorded."""
     at = columns.get("source_offset")
     place = f"poll {tick.poll_id}" if at is None else f"{columns.get('source_partition')}/{at}"
-    named = (
-        columns.get(name) for name in ("topic", "partition", "from_offset", "to_offset", "slot")
-    )
-    identity = "\0".join(
-        str(part) for part in (tick.cluster, columns["group"], kind, *named, place)
-    )
+    named = map(columns.get, ("topic", "partition", "from_offset", "to_offset", "slot"))
+    identity = "\0".join(map(str, (tick.cluster, columns["group"], kind, *named, place)))
     return {
         **columns,
         "kind": kind,
@@ -298,7 +293,7 @@ def absence_seconds(
     """
     if not replacements:
         return []
-    groups = pa.array(sorted({row["group"] for row in replacements}), pa.string())
+    groups = pa.array(sorted(set(map(itemgetter("group"), replacements))), pa.string())
     commits: dict[Place, list[tuple[int, datetime]]] = {}
     for table, offset in ((before, "commit_source_offset"), (edges, "source_offset")):
         is_known = pc.and_(pc.is_valid(table["commit_timestamp"]), pc.is_valid(table[offset]))
@@ -314,14 +309,15 @@ def _absence(
     commits: Mapping[Place, Iterable[tuple[int, datetime]]],
     parameters: RebalanceParameters,
 ) -> float | None:
-    places = [(row["group"], each["topic"], each["partition"]) for each in row["held"] or ()]
-    commits_before = [
-        at
-        for place in places
-        for offset, at in commits.get(place, ())
-        if offset < row["source_offset"]
-    ]
-    milliseconds = row["session_timeout_ms"]
-    session = parameters.modern_session_seconds if milliseconds is None else milliseconds / 1000
-    seconds = seconds_between(row["record_timestamp"], max(commits_before, default=None))
-    return seconds if seconds is not None and seconds <= session else None
+    newest: datetime | None = None
+    for held in row["held"] or ():
+        for offset, at in commits.get((row["group"], held["topic"], held["partition"]), ()):
+            if offset < row["source_offset"]:
+                newest = max(newest or at, at)
+    session = parameters.modern_session_seconds
+    if row["session_timeout_ms"] is not None:
+        session = row["session_timeout_ms"] / 1000
+    seconds = seconds_between(row["record_timestamp"], newest)
+    if seconds is not None and seconds <= session:
+        return seconds
+    return None

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import starmap
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import TIMESTAMP, both, build, differ, repeat, seconds_between, when, where
+from laggard.lag.arrays import (
+    TIMESTAMP,
+    both,
+    build,
+    by_name,
+    differ,
+    repeat,
+    seconds_between,
+    when,
+    where,
+)
 from laggard.lag.tick import Tick
 from laggard.rebalance.topics import Topics
 from laggard.tables.arrow import arrow_schema
@@ -39,10 +50,8 @@ def add_state_seconds(prior: pa.Table, tick: Tick) -> pa.Array:
         prior["group_state"],
         where(is_seen, seconds),
     )
-    return pa.array(
-        [_added(*each) for each in zip(*(each.to_pylist() for each in columns), strict=True)],
-        SECONDS,
-    )
+    lasted = zip(*(column.to_pylist() for column in columns), strict=True)
+    return pa.array(list(starmap(_added, lasted)), SECONDS)
 
 
 def group_history(groups: pa.Table, topics: Topics, tick: Tick) -> pa.Table:
@@ -59,9 +68,8 @@ def group_history(groups: pa.Table, topics: Topics, tick: Tick) -> pa.Table:
     window_us = tick.window_seconds * 1_000_000
     sampled_us = pc.cast(groups["sampled_at"], pa.int64()).to_numpy()
     start_us = sampled_us // window_us * window_us
-    start, end = (
-        pa.array(each.astype(np.int64), TIMESTAMP) for each in (start_us, start_us + window_us)
-    )
+    start = pa.array(start_us.astype(np.int64), TIMESTAMP)
+    end = pa.array((start_us + window_us).astype(np.int64), TIMESTAMP)
     rest = (start_us + window_us - sampled_us) / 1e6
     lasted = zip(
         groups["window_state_seconds"].to_pylist(),
@@ -69,13 +77,13 @@ def group_history(groups: pa.Table, topics: Topics, tick: Tick) -> pa.Table:
         rest,
         strict=True,
     )
-    columns: dict[str, Any] = {name: groups[name] for name in groups.column_names} | {
+    columns: dict[str, Any] = by_name(groups) | {
         "date": pc.cast(start, pa.date32()),
         "window_start": start,
         "window_end": end,
         "batch_id": repeat(tick.batch_id, pa.int64(), groups.num_rows),
         **_places(groups),
-        "state_seconds": pa.array([_added(*each) for each in lasted], SECONDS),
+        "state_seconds": pa.array(list(starmap(_added, lasted)), SECONDS),
         "topic_partitions": pa.array(
             [_partitions(each, topics) for each in groups["topics"].to_pylist()], _COUNTS
         ),
@@ -90,7 +98,10 @@ def _places(groups: pa.Table) -> dict[str, pa.ChunkedArray]:
     """
     paths = (["epoch", "record_timestamp"], ["record_timestamp"])
     folded = [pc.struct_field(groups["folded"], path) for path in paths]
-    return {name: pc.coalesce(groups[name], *folded) for name in ("generation_at", "roster_at")}
+    return {
+        "generation_at": pc.coalesce(groups["generation_at"], *folded),
+        "roster_at": pc.coalesce(groups["roster_at"], *folded),
+    }
 
 
 def _added(before: _Pairs | None, state: str | None, seconds: float | None) -> _Pairs:
@@ -102,4 +113,6 @@ def _added(before: _Pairs | None, state: str | None, seconds: float | None) -> _
 
 def _partitions(wanted: list[str] | None, topics: Topics) -> list[tuple[str, int]] | None:
     known: Mapping[str, int] = topics.partitions
-    return None if wanted is None else [(topic, known[topic]) for topic in wanted if topic in known]
+    if wanted is None:
+        return None
+    return [(topic, known[topic]) for topic in wanted if topic in known]

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from datetime import datetime
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +23,7 @@ from laggard.lag.tick import Tick
 from laggard.rebalance.analytics import counters
 from laggard.rebalance.analytics.follow import Commits, Followed, follow_rebalances
 from laggard.rebalance.analytics.result import Closed
+from laggard.rebalance.groups import by_group
 from laggard.rebalance.membership.records import Known
 from laggard.rebalance.parameters import DEFAULTS, RebalanceParameters
 from laggard.stream.tick.decoded import Batch
@@ -64,21 +67,22 @@ def finish_group_status(
     gaps = pa.table({"group": changed.partition_status[1]["group"], **changed.gaps})
     table = _put(table, add_to_groups(prior, table["group"], gaps))
     followed = _follow(table, changed, tick)
+    rebalancing_since: dict[str, datetime | None] = {}
+    for group, rebalance in followed.under_way.items():
+        rebalancing_since[group] = None
+        if rebalance is not None:
+            rebalancing_since[group] = rebalance.start.est or rebalance.opened_at
+    time_of_record = itemgetter("group", "record_timestamp")
     updates: dict[str, Mapping[str, Any]] = {
         "folded": changed.known.folded,
         "rebalance_state": followed.texts,
-        "rebalancing_since": {
-            group: each and (each.start.est or each.opened_at)
-            for group, each in followed.under_way.items()
-        },
-        "generation_at": {row["group"]: row["record_timestamp"] for row in history.generations},
-        "roster_at": {row["group"]: row["record_timestamp"] for row in history.members},
+        "rebalancing_since": rebalancing_since,
+        "generation_at": dict(map(time_of_record, history.generations)),
+        "roster_at": dict(map(time_of_record, history.members)),
         **_counted(table, changed, followed, tick),
     }
-    table = _put(
-        table,
-        {name: overlay(table["group"], before, name, values) for name, values in updates.items()},
-    )
+    for name, values in updates.items():
+        table = _put(table, {name: overlay(table["group"], before, name, values)})
     table = _put(table, _measured(table, tick))
     groups = table["group"].combine_chunks()
     sums = (
@@ -86,11 +90,10 @@ def finish_group_status(
         ("outcome_counters", OUTCOMES, _of_topics(changed, changed.outcomes)),
     )
     there = _topics_there(changed)
-    table = _put(
-        table,
-        {name: add_flows(before, name, counts, rows, groups, there) for name, counts, rows in sums},
-    )
-    return table, [each for group in sorted(followed.closed) for each in followed.closed[group]]
+    for name, counts, rows in sums:
+        table = _put(table, {name: add_flows(before, name, counts, rows, groups, there)})
+    closed = map(followed.closed.__getitem__, sorted(followed.closed))
+    return table, list(chain.from_iterable(closed))
 
 
 def _follow(table: pa.Table, changed: Changed, tick: Tick) -> Followed:
@@ -131,7 +134,7 @@ def column_of(table: pa.Table, name: str, groups: Iterable[str]) -> dict[str, An
 
 def rows_of(table: pa.Table, groups: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return rows of some groups, by group."""
-    return {row["group"]: row for row in of_groups(table, groups).to_pylist()}
+    return by_group(of_groups(table, groups))
 
 
 def overlay(
@@ -158,11 +161,11 @@ def _has_other_generation(
     table: pa.Table, prior: pa.Table, generations: Sequence[Mapping[str, Any]]
 ) -> Any:
     """Return a mask of groups that rebalanced since the last tick, whatever their state now."""
-    written = pc.is_in(
-        table["group"], value_set=pa.array({row["group"] for row in generations}, pa.string())
-    )
-    numbers = (differ(prior[name], table[name]) for name in ("generation", "group_epoch"))
-    return reduce(pc.or_, numbers, written)
+    groups = pa.array(set(map(itemgetter("group"), generations)), pa.string())
+    is_written = pc.is_in(table["group"], value_set=groups)
+    is_other = differ(prior["generation"], table["generation"])
+    is_bumped = differ(prior["group_epoch"], table["group_epoch"])
+    return pc.or_(pc.or_(is_written, is_other), is_bumped)
 
 
 def _times(
@@ -179,7 +182,7 @@ def _times(
     now = repeat(tick.now, TIMESTAMP, table.num_rows)
     has_grown = pc.is_in(table["group"], value_set=pa.array(list(grown), pa.string()))
     has_moved = differ(prior["coordinator"], table["coordinator"])
-    was_empty, is_empty = (equal(each["members"], 0) for each in (prior, table))
+    was_empty, is_empty = equal(prior["members"], 0), equal(table["members"], 0)
     follows = both(differ(prior["status"], "stale"), _is_next(prior, tick))
     watched = when(follows, pc.coalesce(prior["watched_since"], now), now)
     is_other = _has_other_generation(table, prior, generations)
@@ -221,13 +224,15 @@ def _counted(
         groups.setdefault(group, ([], []))
     for row in history.generations:
         groups.setdefault(row["group"], ([], []))[0].append(row)
-    for row in history.replacements if tick.is_caught_up else ():
-        groups.setdefault(row["group"], ([], []))[1].append(1)
+    if tick.is_caught_up:
+        for row in history.replacements:
+            groups.setdefault(row["group"], ([], []))[1].append(1)
     for group in followed.texts:
         groups.setdefault(group, ([], []))
     rows = rows_of(before.select(["group", *counters.STATE]), groups)
-    counted = {
-        group: counters.count_rebalances(
+    counted: dict[str, dict[str, Any]] = {name: {} for name in counters.STATE}
+    for group, (generations, replacements) in groups.items():
+        row = counters.count_rebalances(
             rows.get(group, {}),
             followed.closed.get(group, ()),
             generations,
@@ -235,16 +240,15 @@ def _counted(
             followed.under_way.get(group),
             tick.now,
         )
-        for group, (generations, replacements) in groups.items()
-    }
-    return {
-        name: {group: _pairs(row[name]) for group, row in counted.items()}
-        for name in counters.STATE
-    }
+        for name in counters.STATE:
+            counted[name][group] = _pairs(row[name])
+    return counted
 
 
 def _pairs(value: Any) -> Any:
-    return list(value.items()) if isinstance(value, dict) else value
+    if not isinstance(value, dict):
+        return value
+    return list(value.items())
 
 
 def _measured(table: pa.Table, tick: Tick) -> dict[str, Any]:
@@ -257,24 +261,14 @@ def _measured(table: pa.Table, tick: Tick) -> dict[str, Any]:
         "time_in_rebalance_ratio": where(is_watched, repeat(0.0, pa.float64(), table.num_rows)),
         "ping_pong": pa.nulls(table.num_rows, pa.float64()),
     }
-    moving = (
-        table.select(["group", *_RECENT])
-        .filter(pc.is_valid(table["recent_rebalances"]))
-        .to_pylist()
-    )
-    found = {
-        row["group"]: counters.measure_recent(
-            row["recent_rebalances"], row["watched_since"], tick.now
-        )
-        for row in moving
-    }
+    moving = table.select(["group", *_RECENT]).filter(pc.is_valid(table["recent_rebalances"]))
+    measured: dict[str, dict[str, Any]] = {name: {} for name in _MEASURED}
+    for row in moving.to_pylist():
+        ratios = counters.measure_recent(row["recent_rebalances"], row["watched_since"], tick.now)
+        for name in _MEASURED:
+            measured[name][row["group"]] = ratios[name]
     base = pa.table({"group": table["group"], **quiet})
-    return {
-        name: overlay(
-            table["group"], base, name, {group: row[name] for group, row in found.items()}
-        )
-        for name in _MEASURED
-    }
+    return {name: overlay(table["group"], base, name, measured[name]) for name in _MEASURED}
 
 
 def _flows(changed: Changed) -> pa.Table:
@@ -284,7 +278,7 @@ def _flows(changed: Changed) -> pa.Table:
     """
     whole = _of_topics(changed, changed.flows).select(["group", "topic", *COUNTS])
     rewinds = [
-        {"group": each["group"], "topic": each["topic"], "rewinds": 1} for each in changed.rewinds
+        {"group": row["group"], "topic": row["topic"], "rewinds": 1} for row in changed.rewinds
     ]
     inside = pa.Table.from_pylist(rewinds, schema=whole.schema)
     return pa.concat_tables([whole, inside])

@@ -35,7 +35,9 @@ def offsets_topic_events(
     if known and polled and (known < polled or (rebuild and known > polled)):
         detail = [("partitions_from", str(known)), ("partitions_to", str(polled)), *detail]
     row = {"group": None, "event_at": tick.now, "detail": detail}
-    return [event_row("offsets_topic_changed", tick, row)] if detail else []
+    if not detail:
+        return []
+    return [event_row("offsets_topic_changed", tick, row)]
 
 
 def _new_id(rebuild: Identity) -> list[tuple[str, str]]:
@@ -54,7 +56,9 @@ def with_events(
     """
     rows = to_arrow(schemas.GROUP_EVENTS, events)
     own = write_files(table_uri(root, "group_events"), schemas.GROUP_EVENTS, rows) if events else []
-    return {**found, "group_events": [*found.get("group_events", ()), *own]} if own else dict(found)
+    if own:
+        return {**found, "group_events": [*found.get("group_events", ()), *own]}
+    return dict(found)
 
 
 def check_same_topic(known_id: str, found_id: str) -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +19,7 @@ import pyarrow.compute as pc
 
 from laggard.lag.arrays import of_groups
 from laggard.lag.positions import ADVANCE_FAILED
-from laggard.stream.tick.decoded import Batch
+from laggard.stream.tick.decoded import Batch, values_of
 
 MAX_RUNS = 100  # of `advance` in one tick and shard; what still raises then is set aside together
 MAX_MESSAGE = 200
@@ -40,14 +42,15 @@ class Inputs:
         """All groups that it names."""
         batch = self.batch
         tables = (self.partition_status, self.group_status, batch.commits, batch.edges)
-        found = {group for table in tables for group in pc.unique(table["group"]).to_pylist()}
-        named = {row["group"] for rows in (batch.records, batch.rewinds) for row in rows}
-        return sorted(found | named | batch.answers.groups | batch.refused.keys())
+        groups = {*batch.answers.groups, *batch.refused}
+        for table in tables:
+            groups.update(pc.unique(table["group"]).to_pylist())
+        groups.update(map(itemgetter("group"), chain(batch.records, batch.rewinds)))
+        return sorted(groups)
 
     def of(self, groups: Collection[str]) -> Inputs:
         """Return a copy with these groups only."""
         wanted = set(groups)
-        refused = {group: names for group, names in self.batch.refused.items() if group in wanted}
         batch = replace(
             self.batch,
             commits=of_groups(self.batch.commits, wanted),
@@ -55,7 +58,7 @@ class Inputs:
             records=[row for row in self.batch.records if row["group"] in wanted],
             rewinds=[row for row in self.batch.rewinds if row["group"] in wanted],
             answers=self.batch.answers.of(wanted),
-            refused=refused,
+            refused=values_of(wanted, self.batch.refused),
         )
         return Inputs(
             of_groups(self.partition_status, wanted), of_groups(self.group_status, wanted), batch
@@ -96,14 +99,13 @@ class Quarantine:
 
     @classmethod
     def of(cls, failed: Sequence[Failed]) -> Quarantine:
-        return cls(len(failed), sum(each.is_new for each in failed), _first(failed))
+        return cls(len(failed), sum(map(attrgetter("is_new"), failed)), _first(failed))
 
     @classmethod
     def from_plain(cls, values: Mapping[str, Any]) -> Quarantine:
         """Build a quarantine from the dict that `asdict` gives."""
-        return cls(
-            values["groups"], values["entered"], tuple(Failed(**each) for each in values["named"])
-        )
+        named = tuple(Failed(**group) for group in values["named"])
+        return cls(values["groups"], values["entered"], named)
 
     def __add__(self, other: Quarantine) -> Quarantine:
         named = _first((*self.named, *other.named))
@@ -118,7 +120,7 @@ class Quarantine:
 
     def log(self) -> None:
         """Log one line per group that came into quarantine, none while it stays."""
-        new = [each for each in self.named if each.is_new]
+        new = list(filter(attrgetter("is_new"), self.named))
         for each in new:
             log.error(
                 "group %s is in quarantine: its tick failed with %s: %s; its rows are stale, all "
@@ -161,10 +163,8 @@ def advance_apart(inputs: Inputs, run: Callable[[Inputs], Tables]) -> Settled:
                 raise
             groups = part.groups
             if len(groups) == 1 or runs >= MAX_RUNS:
-                failed |= {
-                    group: Failed.of(group, error, is_new=group not in quarantined)
-                    for group in groups
-                }
+                for group in groups:
+                    failed[group] = Failed.of(group, error, is_new=group not in quarantined)
             else:
                 half = len(groups) // 2
                 parts += [part.of(groups[:half]), part.of(groups[half:])]
@@ -178,11 +178,11 @@ def join(found: Sequence[Tables]) -> Tables:
     """Join the rows of all parts, per table."""
     if len(found) == 1:
         return found[0]
-    names = {name: None for tables in found for name in tables}
-    return {
-        name: pa.concat_tables([tables[name] for tables in found if name in tables])
-        for name in names
-    }
+    parts: dict[str, list[pa.Table]] = {}
+    for tables in found:
+        for name, table in tables.items():
+            parts.setdefault(name, []).append(table)
+    return {name: pa.concat_tables(tables) for name, tables in parts.items()}
 
 
 def _is_of_no_group(

@@ -15,7 +15,8 @@ import pyarrow as pa
 from laggard.lag.merged import forget_truncated
 from laggard.lag.positions import ADVANCE_FAILED
 from laggard.lag.tick import Tick
-from laggard.rebalance.groups import refused_columns
+from laggard.rebalance.facts import columns_of
+from laggard.rebalance.groups import by_group, refused_columns
 from laggard.rebalance.membership.group_facts import KEPT
 from laggard.rebalance.membership.records import fold_records, place_of_newest, touched_groups
 from laggard.rebalance.topics import Topics
@@ -67,12 +68,13 @@ def hold(inputs: Inputs, failed: Sequence[Failed], positions: Any, tick: Tick) -
     found = []
     for each in failed:
         own = inputs.of([each.group])
-        found.append(
-            _end_group(own, each, tick)
-            if each.group in gone
-            else _hold_group(own, each, positions, tick)
-        )
-    return join(found) if found else {}
+        if each.group in gone:
+            found.append(_end_group(own, each, tick))
+        else:
+            found.append(_hold_group(own, each, positions, tick))
+    if not found:
+        return {}
+    return join(found)
 
 
 def recovery_events(groups: Iterable[str], tick: Tick) -> Tables:
@@ -83,16 +85,17 @@ def recovery_events(groups: Iterable[str], tick: Tick) -> Tables:
 
 def unseen_ends(before: pa.Table, kept: pa.Table, tick: Tick) -> Tables:
     """Return `group_events` rows for `group_status` groups that ended without a read tombstone."""
-    known = {row["group"]: row for row in before.select(["group", "offsets_partition"]).to_pylist()}
+    known = by_group(before.select(["group", "offsets_partition"]))
     living = kept.select(["group", "offsets_partition"]).to_pylist()
-    ended = [row for row in life_events(known, living, (), tick) if tick.has_history]
+    ended = list(life_events(known, living, (), tick)) if tick.has_history else []
     return {"group_events": to_arrow(schemas.GROUP_EVENTS, ended)}
 
 
 def _end_group(inputs: Inputs, failed: Failed, tick: Tick) -> Tables:
-    known = {row["group"]: row for row in inputs.group_status.to_pylist()}
-    ended = life_events(known, [], (), tick) if tick.has_history else ()
-    return {"group_events": to_arrow(schemas.GROUP_EVENTS, [*_entry_event(failed, tick), *ended])}
+    rows = _entry_event(failed, tick)
+    if tick.has_history:
+        rows += life_events(by_group(inputs.group_status), [], (), tick)
+    return {"group_events": to_arrow(schemas.GROUP_EVENTS, rows)}
 
 
 def _entry_event(failed: Failed, tick: Tick) -> list[Row]:
@@ -102,7 +105,9 @@ def _entry_event(failed: Failed, tick: Tick) -> list[Row]:
         ("message", failed.message),
     ]
     columns = {"group": failed.group, "event_at": tick.now, "detail": detail}
-    return [event_row(QUARANTINED, tick, columns)] if failed.is_new else []
+    if not failed.is_new:
+        return []
+    return [event_row(QUARANTINED, tick, columns)]
 
 
 def _hold_group(inputs: Inputs, failed: Failed, positions: Any, tick: Tick) -> Tables:
@@ -148,17 +153,22 @@ def _partitions(inputs: Inputs, tick: Tick) -> list[Row]:
         "status": "stale",
         "error": ADVANCE_FAILED,
     }
-    known = [
-        {name: each for name, each in row.items() if each is not None} for row in rows.values()
-    ]
-    return [_sampled(tick) | row | unknown | same for row in known]
+    found = []
+    for row in rows.values():
+        known = {name: value for name, value in row.items() if value is not None}
+        found.append(_sampled(tick) | known | unknown | same)
+    return found
 
 
 def _take_commit(row: Row, commit: Row, tick: Tick) -> None:
     is_moved = commit["committed_offset"] != row.get("committed_offset")
-    row |= {ours: commit[theirs] for ours, theirs in _OF_COMMIT.items()}
-    row["topic_id"] = commit["topic_id"] or ("" if commit["follows_deletion"] else row["topic_id"])
-    row["commit_poll_id"] = tick.poll_id if is_moved else row.get("commit_poll_id")
+    for name, name_of_commit in _OF_COMMIT.items():
+        row[name] = commit[name_of_commit]
+    if commit["topic_id"] or commit["follows_deletion"]:
+        row["topic_id"] = commit["topic_id"] or ""
+    row.setdefault("commit_poll_id", None)
+    if is_moved:
+        row["commit_poll_id"] = tick.poll_id
     if commit["is_deleted"]:
         row |= {"commit_source_partition": None, "commit_source_offset": None}
 
@@ -198,19 +208,14 @@ def _fold(inputs: Inputs, positions: Any, tick: Tick) -> tuple[Row, Tables]:
         return {}, {}
     forgotten: Row = {"rebalance_state": None, "rebalancing_since": None, "recent_rebalances": None}
     group = records[0]["group"]
-    kept = [
-        {name: row[name] for name in ("group", *KEPT)} for row in inputs.group_status.to_pylist()
-    ]
-    before = {row["group"]: row for row in kept}
+    before = by_group(inputs.group_status.select(["group", *KEPT]))
     try:
         folded = column_of(inputs.group_status, "folded", touched_groups(before, records))
         newest_at = column_of(inputs.group_status, "generation_at", [group])
         known = fold_records(
             before, folded, records, Topics(positions, inputs.partition_status), tick, newest_at
         )
-        facts = {name: known.facts[group].get(name) for name in KEPT} | {
-            "folded": known.folded.get(group)
-        }
+        facts = columns_of(known.facts[group], KEPT) | {"folded": known.folded.get(group)}
         history = {
             "generations": to_arrow(schemas.GENERATIONS, known.history.generations),
             "group_members": to_arrow(schemas.GROUP_MEMBERS, known.history.members),
