@@ -106,11 +106,9 @@ class Brokers:
 
         None asks for all topics.
         """
-        names = (
-            None
-            if topics is None
-            else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
-        )
+        names = None
+        if topics is not None:
+            names = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=names, allow_auto_topic_creation=False)
         answer = self.ask("metadata", request)
         if isinstance(answer, str):
@@ -147,18 +145,18 @@ class Brokers:
 
         A broker works in the order of requests.
         """
-        asked = {leader: list(wanted) for leader, wanted in partitions.items()}
-        requests = {
-            leader: _list_offsets_request(wanted, timestamp, isolation)
-            for leader, wanted in asked.items()
-        }
+        asked: dict[int, list[TopicPartition]] = {}
+        requests: dict[int, ListOffsetsRequest] = {}
+        for leader, wanted in partitions.items():
+            asked[leader] = list(wanted)
+            requests[leader] = _list_offsets_request(asked[leader], timestamp, isolation)
         pending = self.start("list_offsets", requests)
 
         def wait() -> dict[TopicPartition, Answer]:
             answers: dict[TopicPartition, Answer] = {}
             for leader, response in pending().items():
                 if isinstance(response, str):
-                    answers |= {wanted: Answer(None, response) for wanted in asked[leader]}
+                    answers |= dict.fromkeys(asked[leader], Answer(None, response))
                 else:
                     answers |= _answers(response)
             return answers
@@ -183,11 +181,11 @@ class Brokers:
         )
         if isinstance(answer, str):
             return None
-        return {
-            each.resource_name: {config.name: config.value for config in each.configs}
-            for each in answer.results
-            if not each.error_code
-        }
+        configs: dict[str, dict[str, str | None]] = {}
+        for result in answer.results:
+            if not result.error_code:
+                configs[result.resource_name] = {each.name: each.value for each in result.configs}
+        return configs
 
     def list_groups(self, brokers: Iterable[int]) -> list[dict[str, Any]]:
         """Return groups and their states from every broker that answered."""
@@ -197,24 +195,18 @@ class Brokers:
         self, brokers: Iterable[int]
     ) -> Callable[[], tuple[list[dict[str, Any]], list[int]]]:
         """Start `list_groups`; the returned function waits and also returns failed brokers."""
-        pending = self.start(
-            "list_groups", {broker: ListGroupsRequest(min_version=0) for broker in brokers}
-        )
+        requests = {broker: ListGroupsRequest(min_version=0) for broker in brokers}
+        pending = self.start("list_groups", requests)
 
         def wait() -> tuple[list[dict[str, Any]], list[int]]:
-            answers = pending()
-            failed = {
-                key
-                for key, answer in answers.items()
-                if isinstance(answer, str) or answer.error_code
-            }
-            answered = sorted(answers.keys() - failed)
-            listed = [
-                group.to_dict() | {"coordinator": key}
-                for key in answered
-                for group in answers[key].groups
-            ]
-            return listed, sorted(failed)
+            listed: list[dict[str, Any]] = []
+            failed: list[int] = []
+            for broker, answer in sorted(pending().items()):
+                if isinstance(answer, str) or answer.error_code:
+                    failed.append(broker)
+                else:
+                    listed += (group.to_dict() | {"coordinator": broker} for group in answer.groups)
+            return listed, failed
 
         return wait
 
@@ -260,10 +252,16 @@ def _answers(response: Any) -> dict[TopicPartition, Answer]:
     answers: dict[TopicPartition, Answer] = {}
     for topic in response.topics:
         for part in topic.partitions:
-            name = error_name(part.error_code)
-            answer = Answer(None, name) if name else Answer(part.offset, None, part.timestamp)
+            answer = Answer(part.offset, None, part.timestamp)
+            if name := error_name(part.error_code):
+                answer = Answer(None, name)
             answers[topic.name, part.partition_index] = answer
     return answers
+
+
+def offsets_of(answers: Mapping[TopicPartition, Answer]) -> dict[TopicPartition, int]:
+    """Return the offsets that are known."""
+    return {key: answer.offset for key, answer in answers.items() if answer.offset is not None}
 
 
 def error_name(code: int) -> str | None:

@@ -38,12 +38,16 @@ class Reading:
     def set_back_since(self, earlier: Reading) -> float:
         """Return seconds by which the wall clock lags true elapsed time; 0 if unknown."""
         whole = self.seconds_since(earlier)
-        return 0.0 if whole is None else max(0.0, whole - (self.wall_ms - earlier.wall_ms) / 1000)
+        if whole is None:
+            return 0.0
+        return max(0.0, whole - (self.wall_ms - earlier.wall_ms) / 1000)
 
     def suspended_since(self, earlier: Reading) -> float:
         """Return the seconds for which the machine was suspended; 0 if that is unknown."""
         whole = self.seconds_since(earlier)
-        return 0.0 if whole is None else max(0.0, whole - (self.awake_ms - earlier.awake_ms) / 1000)
+        if whole is None:
+            return 0.0
+        return max(0.0, whole - (self.awake_ms - earlier.awake_ms) / 1000)
 
 
 def read_clock() -> Reading:
@@ -52,7 +56,9 @@ def read_clock() -> Reading:
     Without a boot id of the system, readings compare only within this process.
     """
     awake = time.monotonic_ns()
-    boot = time.clock_gettime_ns(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else awake
+    boot = awake
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        boot = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
     return Reading(time.time_ns() // 1_000_000, _boot_id(), boot // 1_000_000, awake // 1_000_000)
 
 

@@ -188,12 +188,14 @@ class Connections:
 
     def _name(self, error: BaseException) -> str:
         """Return the name of an error; keep the error if it is about the login."""
-        found = error if isinstance(error, LaggardError) else refusal(error)
-        if found is None:
+        failure = error if isinstance(error, LaggardError) else refusal(error)
+        if failure is None:
             return type(error).__name__
-        self.failure = self.failure or found
+        self.failure = self.failure or failure
         self._is_refused = True
-        return type(error).__name__ if isinstance(error, BrokerResponseError) else NO_LOGIN
+        if not isinstance(error, BrokerResponseError):
+            return NO_LOGIN
+        return type(error).__name__
 
     # from here on: in the thread of the event loop
 
@@ -225,7 +227,9 @@ class Connections:
         if isinstance(future.exception, (KafkaTimeoutError, RequestTimedOutError)):
             self._probe(broker)
             return TIMEOUT
-        return future.value if future.exception is None else self._name(future.exception)
+        if future.exception is None:
+            return future.value
+        return self._name(future.exception)
 
     async def _ask_until_one(self, request: Any, deadline: float) -> Any:
         nodes, error = self._candidates(), TIMEOUT
@@ -233,7 +237,9 @@ class Connections:
         while nodes or sent:
             if nodes:
                 sent.append(self._send(nodes.pop(0), copy.copy(request), deadline))
-            hedge_at = time.monotonic() + HEDGE_SECONDS if nodes else deadline
+            hedge_at = deadline
+            if nodes:
+                hedge_at = time.monotonic() + HEDGE_SECONDS
             await self._sleep_until_done(sent, min(hedge_at, deadline))
             for future in [each for each in sent if each.is_done]:
                 if future.exception is None:

@@ -92,14 +92,18 @@ class LogEndsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         start: dict[str, Any],
         limit: ReadLimit,  # noqa: ARG002
     ) -> dict[str, Any]:
-        return start if self._has_ended else self._poll(start["poll_id"] + 1, positions_in(start))
+        if self._has_ended:
+            return start
+        return self._poll(start["poll_id"] + 1, positions_in(start))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's interface
         self._ends = True
 
     @carried()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        return [InputPartition(end["poll_id"])] if end["poll_id"] != start["poll_id"] else []
+        if end["poll_id"] == start["poll_id"]:
+            return []
+        return [InputPartition(end["poll_id"])]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
         yield (partition.value,)
@@ -132,9 +136,10 @@ def options_to_json(options: PollOptions) -> str:
 def options_from_json(text: str) -> PollOptions:
     """Return poll options from JSON, the inverse of `options_to_json`."""
     plain: dict[str, Any] = json.loads(text)
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()
-    }
+    values: dict[str, Any] = dict(plain)
+    for name, value in plain.items():
+        if isinstance(value, list):
+            values[name] = tuple(value)
     security = values.pop("security")
     return PollOptions(
         **values, security=Security(**security | {"oauth": OAuth(**security["oauth"])})
@@ -196,4 +201,6 @@ def reconcile_seconds(cluster: Cluster) -> int:
 
     No coordinator has the groups of a copied topic.
     """
-    return RECONCILE_SECONDS if cluster.offsets_topic == KAFKAS_OWN else 0
+    if cluster.offsets_topic != KAFKAS_OWN:
+        return 0
+    return RECONCILE_SECONDS

@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from laggard.errors import LaggardError
@@ -48,10 +49,14 @@ def read_partitions(topics: Sequence[Mapping[str, Any]]) -> dict[TopicPartition,
         topic_id = topic_id_text(topic.get("topic_id"))
         for partition in topic["partitions"]:
             leader, offline = partition["leader_id"], partition.get("offline_replicas")
-            replicas_offline = None if offline is None else len(offline)
+            if leader < 0:
+                leader = None
+            replicas_offline = None
+            if offline is not None:
+                replicas_offline = len(offline)
             found[topic["name"], partition["partition_index"]] = Partition(
                 topic_id,
-                leader if leader >= 0 else None,
+                leader,
                 error_name(partition["error_code"]),
                 replicas_offline,
                 partition.get("leader_epoch", -1),
@@ -67,7 +72,9 @@ def topic_id_text(value: Any) -> str:
     if not value:
         return ""
     raw = value.bytes if isinstance(value, uuid.UUID) else uuid.UUID(str(value)).bytes
-    return "" if not any(raw) else base64.urlsafe_b64encode(raw).decode("ascii").rstrip("=")
+    if not any(raw):
+        return ""
+    return base64.urlsafe_b64encode(raw).decode("ascii").rstrip("=")
 
 
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
@@ -124,9 +131,9 @@ class Metadata:
             return
         self._read_at, self.poll_id = time.monotonic(), poll_id
         self._took = self._read_at - started
-        self.addresses = {
-            each["node_id"]: _address(each["host"], each["port"]) for each in metadata["brokers"]
-        }
+        self.addresses = {}
+        for broker in metadata["brokers"]:
+            self.addresses[broker["node_id"]] = _address(broker["host"], broker["port"])
         self.cluster_id = metadata.get("cluster_id") or ""
         self._take_topics([*metadata["topics"], *named], _errors_of(named))
 
@@ -136,10 +143,12 @@ class Metadata:
         These are internal ones and those that vanished: only then "unknown" is the broker's word.
         """
         metadata = self._brokers.metadata(None)
-        listed = {topic["name"] for topic in metadata["topics"]}
+        listed = set(map(itemgetter("name"), metadata["topics"]))
         known = {topic for topic, _ in self.partitions}
         by_name = sorted({self._offsets_topic or kafka.UNUSED_NAME, *known} - listed)
-        return metadata, self._brokers.metadata(by_name)["topics"] if by_name else []
+        if not by_name:
+            return metadata, []
+        return metadata, self._brokers.metadata(by_name)["topics"]
 
     def _take_topics(
         self, topics: list[dict[str, Any]], named_errors: Mapping[str, str | None]
@@ -168,13 +177,13 @@ class Metadata:
         A broker that was frozen names itself for some 100 ms after it goes on, and gives the ends
         at which it froze.
         """
-        known = self.everything
-        return {
-            key: each
-            if each.succeeds(before := known.get(key, each)) or key in self.failed
-            else before
-            for key, each in found.items()
-        }
+        believed = dict(found)
+        for key, before in self.everything.items():
+            if key in self.failed:
+                continue
+            if key in found and not found[key].succeeds(before):
+                believed[key] = before
+        return believed
 
     @property
     def may_be_asked_again(self) -> bool:
@@ -189,4 +198,6 @@ def _errors_of(topics: list[dict[str, Any]]) -> dict[str, str | None]:
 
 
 def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    if ":" in host:
+        return f"[{host}]:{port}"
+    return f"{host}:{port}"

@@ -41,7 +41,9 @@ def named_record(text: str) -> tuple[int, int] | None:
     The error is of Spark's Kafka source; None without a record.
     """
     found = _NAMED.search(text)
-    return (int(found[2]), int(found[3])) if found else None
+    if not found:
+        return None
+    return (int(found[2]), int(found[3]))
 
 
 def read_records(
@@ -79,7 +81,9 @@ def read_records(
             for record in consumer.poll(_POLL_MS).get(place, ()):
                 if record.offset < end:
                     known = abs(record.timestamp) <= _MAX_MS
-                    at = record.timestamp * 1000 if known else None
+                    at = None
+                    if known:
+                        at = record.timestamp * 1000
                     rows.append((partition, record.offset, at, record.key, record.value))
             before, position = position, consumer.position(place)
             if position > before:

@@ -7,7 +7,6 @@ broker, and this waits for none.
 
 from __future__ import annotations
 
-import itertools
 import json
 import time
 import zlib
@@ -18,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from laggard.config.security import Security
-from laggard.sources.brokers import LATEST, Brokers, TopicPartition
+from laggard.lag.arrays import tuples
+from laggard.sources.brokers import LATEST, Brokers, TopicPartition, offsets_of
 from laggard.sources.login.security import version_of
 from laggard.sources.login.spark_security import check_executors, spark_options
 from laggard.sources.metadata import read_partitions
@@ -99,10 +99,8 @@ def begin_positions(positions: Positions, ends: Positions, parts: pa.Table) -> d
 
 def is_read(positions: Positions, parts: pa.Table) -> bool:
     """Return True if these positions have reached a poll's known last stable offsets."""
-    return all(
-        positions.get(number, 0) >= end
-        for number, end in _known(parts, "last_stable_offset").items()
-    )
+    ends = _known(parts, "last_stable_offset")
+    return all(positions.get(number, 0) >= end for number, end in ends.items())
 
 
 def unanswered(parts: pa.Table) -> frozenset[int]:
@@ -114,7 +112,7 @@ def unanswered(parts: pa.Table) -> frozenset[int]:
 
 
 def _known(parts: pa.Table, column: str) -> dict[int, int]:
-    pairs = zip(parts["offsets_partition"].to_pylist(), parts[column].to_pylist(), strict=True)
+    pairs = tuples(parts, ("offsets_partition", column))
     return {number: offset for number, offset in pairs if offset is not None}
 
 
@@ -220,7 +218,9 @@ class OffsetsSource:
             rows = rows.unionByName(self._read(spark, part, snapshot, silent))
         for piece in pieces:
             rows = rows.unionByName(spark.createDataFrame(piece.records))
-        return rows.coalesce(1).sortWithinPartitions("partition", "offset") if pieces else rows
+        if not pieces:
+            return rows
+        return rows.coalesce(1).sortWithinPartitions("partition", "offset")
 
     def read_piece(self, partition: int, begin: int, end: int) -> Piece:
         """Return records on which Spark's source fails, read by another client.
@@ -289,9 +289,7 @@ class OffsetsSource:
             answers = brokers.list_offsets(leaders, LATEST)
         finally:
             brokers.close()
-        return wanted - {
-            number for (_, number), answer in answers.items() if answer.offset is not None
-        }
+        return wanted.difference(number for _, number in offsets_of(answers))
 
     def _servers(self, snapshot: Snapshot) -> Sequence[str]:
         return snapshot.answering_brokers or self.bootstrap_servers
@@ -307,10 +305,11 @@ class OffsetsSource:
         known_by = ",".join([*servers, version_of(self.security)])
         name = f"{GROUP}-{zlib.crc32(known_by.encode()):08x}"
         silent, count = unanswered(parts) | silent | self.unusable, max(1, parts.num_rows)
-        turns = (f"{name}-{turn}" for turn in itertools.count())
-        if len(silent) >= count:  # nothing is read then
-            return next(turns)
-        return next(each for each in turns if coordinator_partition(each, count) not in silent)
+        turn = 0
+        if len(silent) < count:  # else nothing is read
+            while coordinator_partition(f"{name}-{turn}", count) in silent:
+                turn += 1
+        return f"{name}-{turn}"
 
 
 def positions_in(offset: Mapping[str, Any]) -> dict[int, int]:

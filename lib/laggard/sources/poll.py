@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +16,7 @@ from laggard.config.security import Security
 from laggard.names import NameFilter
 from laggard.sources import brokers as kafka
 from laggard.sources import snapshot as shapes
+from laggard.sources.brokers import offsets_of
 from laggard.sources.clock import Reading, read_clock
 from laggard.sources.groups.coordinators import Asked, Coordinators
 from laggard.sources.groups.ended_groups import Reconcile
@@ -99,11 +102,9 @@ class Poller:
         reading = read_clock()
         polled_at_ms = reading.wall_ms
         new_window = self._window.is_new(polled_at_ms)
-        of_groups = self._start_groups() if asked is None else lambda: self._answered(asked)
+        of_groups = self._start_groups() if asked is None else partial(self._answered, asked)
         ends = self._ask_all_ends(poll_id, new_window=new_window)
-        self._log_ends = {
-            key: answer.offset for key, answer in ends.latest.items() if answer.offset is not None
-        }
+        self._log_ends = offsets_of(ends.latest)
         positions = self._positions(ends)
         facts, probes = None, shapes.PROBES.empty_table()
         # not in the first poll: the first lags are not kept waiting
@@ -113,7 +114,9 @@ class Poller:
         groups = of_groups()
         self._raise_refusals()
         closed, window_start_ms = self._window.add(poll_id, polled_at_ms, positions, facts)
-        failures = self._brokers.failures + Counter({} if asked is None else asked.errors)
+        failures = self._brokers.failures
+        if asked is not None:
+            failures = failures + Counter(asked.errors)
         return Snapshot(
             poll_id=poll_id,
             polled_at_ms=polled_at_ms,
@@ -179,12 +182,14 @@ class Poller:
             return ends
         before = metadata.everything
         metadata.refresh(poll_id, force=True)
-        again = {key for key, found in metadata.everything.items() if found != before.get(key)}
-        again |= {key for key, _ in ends.failures()}
-        watched, offsets_topic = (
-            {key: found for key, found in parts.items() if key in again}
-            for parts in (metadata.partitions, metadata.offsets_topic)
-        )
+        again = {key for key, _ in ends.failures()}
+        for key, found in metadata.everything.items():
+            if found != before.get(key):
+                again.add(key)
+        watched = {key: found for key, found in metadata.partitions.items() if key in again}
+        offsets_topic = {
+            key: found for key, found in metadata.offsets_topic.items() if key in again
+        }
         return ends | self._ask_ends(watched, offsets_topic, new_window=new_window)
 
     def _contradicts(self, ends: _Ends) -> bool:
@@ -193,20 +198,22 @@ class Poller:
         A lower log end means a recreated or truncated log.
         """
         known = self._metadata.everything
-        return any(known[key].error is None for key, _ in ends.failures()) or any(
-            answer.offset is not None and answer.offset < self._log_ends.get(key, 0)
-            for key, answer in ends.latest.items()
-        )
+        if any(known[key].error is None for key, _ in ends.failures()):
+            return True
+        for key, answer in ends.latest.items():
+            if answer.offset is not None and answer.offset < self._log_ends.get(key, 0):
+                return True
+        return False
 
     def _ask_ends(
         self, partitions: Partitions, offsets_topic: Partitions, *, new_window: bool
     ) -> _Ends:
         """Return the answers to all that a poll asks about these partitions, in one round."""
         # last stable offsets first: taken later they could pass the ends read before them
-        of_topics = partitions if self._options.reads_committed else {}
-        stable = self._start_list(
-            {**of_topics, **offsets_topic}, kafka.LATEST, kafka.READ_COMMITTED
-        )
+        stable_of = dict(offsets_topic)
+        if self._options.reads_committed:
+            stable_of = {**partitions, **offsets_topic}
+        stable = self._start_list(stable_of, kafka.LATEST, kafka.READ_COMMITTED)
         latest = self._start_list(partitions, kafka.LATEST)
         starts = self._start_list(partitions if new_window else {}, kafka.EARLIEST)
         high = self._start_list(offsets_topic, kafka.LATEST)
@@ -227,47 +234,32 @@ class Poller:
         return lambda: without | pending()
 
     def _positions(self, ends: _Ends) -> pa.Table:
-        keys = sorted(self._metadata.partitions)
-        found = [self._metadata.partitions[key] for key in keys]
-        return shapes.table_of(
-            shapes.POSITIONS,
-            [key[0] for key in keys],
-            [each.topic_id for each in found],
-            [key[1] for key in keys],
-            _offsets(ends.latest, keys),
-            _offsets(ends.starts, keys),
-            [each.leader for each in found],
-            [ends.latest[key].error for key in keys],
-            _offsets(ends.stable, keys),
-        )
+        rows = []
+        for key, partition in sorted(self._metadata.partitions.items()):
+            topic, number = key
+            latest = ends.latest[key]
+            starts, stable = _offset(ends.starts, key), _offset(ends.stable, key)
+            ids = (topic, partition.topic_id, number)
+            rows.append((*ids, latest.offset, starts, partition.leader, latest.error, stable))
+        return shapes.table_of_rows(shapes.POSITIONS, rows)
 
     def _offsets_partitions(self, ends: _Ends, now: Reading) -> pa.Table:
-        keys = sorted(self._metadata.offsets_topic)
-        stable, high = ends.stable, ends.high
-        blocked_since = [
-            self._blocked_since(key[1], high[key].offset, stable[key].offset, now) for key in keys
-        ]
-        return shapes.table_of(
-            shapes.OFFSETS_PARTITIONS,
-            [key[1] for key in keys],
-            _offsets(high, keys),
-            _offsets(stable, keys),
-            _offsets(ends.low, keys),
-            [self._metadata.offsets_topic[key].leader for key in keys],
-            blocked_since,
-            [stable[key].error or high[key].error for key in keys],
-        )
+
+        rows = []
+        for key, partition in sorted(self._metadata.offsets_topic.items()):
+            _, number = key
+            high, stable, low = ends.high[key], ends.stable[key], _offset(ends.low, key)
+            since = self._blocked_since(number, high.offset, stable.offset, now)
+            offsets = (high.offset, stable.offset, low)
+            rows.append((number, *offsets, partition.leader, since, stable.error or high.error))
+        return shapes.table_of_rows(shapes.OFFSETS_PARTITIONS, rows)
 
     def _answering_brokers(self) -> list[str]:
         silent = self._brokers.silent
-        return (
-            sorted(
-                address
-                for broker, address in self._metadata.addresses.items()
-                if broker not in silent
-            )
-            if silent
-            else []
+        if not silent:
+            return []
+        return sorted(
+            address for broker, address in self._metadata.addresses.items() if broker not in silent
         )
 
     def _blocked_since(
@@ -286,7 +278,9 @@ class Poller:
         self._stable_since[partition] = (last, since_boot_ms)
         lasted_ms = now.boot_ms - since_boot_ms  # the wall clock may have been set meanwhile
         is_blocked = is_frozen and lasted_ms >= self._options.window_seconds * 1000
-        return now.wall_ms - lasted_ms if is_blocked else None
+        if not is_blocked:
+            return None
+        return now.wall_ms - lasted_ms
 
     def _start_groups(self) -> Callable[[], dict[str, Any]]:
         every = self._options.state_poll_seconds
@@ -306,9 +300,11 @@ class Poller:
         return wait
 
 
-def _offsets(answers: Answers, keys: Sequence[kafka.TopicPartition]) -> list[int | None]:
-    """Return offsets of these partitions; None also for those that were not asked about."""
-    return [answers[key].offset if key in answers else None for key in keys]
+def _offset(answers: Answers, key: kafka.TopicPartition) -> int | None:
+    """Return the offset of a partition; None also if it was not asked about."""
+    if key not in answers:
+        return None
+    return answers[key].offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,10 +318,9 @@ class _Ends:
     low: Answers
 
     def failures(self) -> Iterator[tuple[kafka.TopicPartition, str]]:
-        for answers in (self.latest, self.stable):
-            yield from (
-                (key, answer.error) for key, answer in answers.items() if answer.error is not None
-            )
+        for key, answer in chain(self.latest.items(), self.stable.items()):
+            if answer.error is not None:
+                yield key, answer.error
 
     def __or__(self, later: _Ends) -> _Ends:
         return _Ends(

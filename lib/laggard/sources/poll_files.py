@@ -100,7 +100,9 @@ class PollFiles:
         wal = f"{self._checkpoint}/offsets"
         batches = [int(name) for name in files.list_names(wal) if name.isdigit()]
         try:
-            oldest = poll_id_of(files.read_text(f"{wal}/{min(batches)}")) if batches else None
+            oldest = None
+            if batches:
+                oldest = poll_id_of(files.read_text(f"{wal}/{min(batches)}"))
         # removed by Spark meanwhile, or damaged: nothing is known
         except (FileNotFoundError, ValueError):
             return
@@ -116,7 +118,9 @@ class PollFiles:
 def poll_id_of(wal_text: str) -> int | None:
     """Return the poll id in a batch text of Spark's write-ahead log; None if there is none."""
     found = offset_in(wal_text).get("poll_id")
-    return None if found is None else int(found)
+    if found is None:
+        return None
+    return int(found)
 
 
 def offset_in(wal_text: str) -> dict[str, Any]:

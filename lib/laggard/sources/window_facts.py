@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import to_moment
+from laggard.lag.arrays import by_name, to_moment
 from laggard.sources import brokers as kafka
 from laggard.sources import snapshot as shapes
 from laggard.sources.brokers import Answer, Brokers, TopicPartition
@@ -56,10 +56,9 @@ class LogFacts:
         newest = self._newest(led)
         stable = pending()
         self._refresh_configs(partitions)
-        rows = [
-            self._row(key, each, stable.get(key), newest.get(key))
-            for key, each in sorted(partitions.items())
-        ]
+        rows = []
+        for key, partition in sorted(partitions.items()):
+            rows.append(self._row(key, partition, stable.get(key), newest.get(key)))
         return shapes.table_of_rows(shapes.FACTS, rows)
 
     def _row(
@@ -67,8 +66,13 @@ class LogFacts:
     ) -> Sequence[Any]:
         config = self._configs.get((key[0], found.topic_id), {})
         retention_ms = _limit(config, "retention.ms")
-        stable_offset = None if stable is None else stable.offset
-        newest_at = None if newest is None else to_moment(newest.timestamp_ms)
+        stable_offset, newest_at, retention = None, None, None
+        if stable is not None:
+            stable_offset = stable.offset
+        if newest is not None:
+            newest_at = to_moment(newest.timestamp_ms)
+        if retention_ms is not None:
+            retention = retention_ms / 1000
         return (
             key[0],
             found.topic_id,
@@ -76,7 +80,7 @@ class LogFacts:
             stable_offset,
             newest_at,
             found.replicas_offline,
-            None if retention_ms is None else retention_ms / 1000,
+            retention,
             _limit(config, "retention.bytes"),
             config.get("cleanup.policy"),
             set(TOPIC_CONFIGS) <= set(config),
@@ -85,11 +89,9 @@ class LogFacts:
     def _share(self, partitions: Partitions) -> Partitions:
         shares = -(-len(partitions) // MOST_PARTITIONS)
         turn, self._asked = self._asked % max(shares, 1), self._asked + 1
-        return (
-            partitions
-            if shares <= 1
-            else {key: partitions[key] for key in sorted(partitions)[turn::shares]}
-        )
+        if shares <= 1:
+            return partitions
+        return {key: partitions[key] for key in sorted(partitions)[turn::shares]}
 
     def probe(self, partitions: Partitions, ends: Answers, now_ms: int) -> pa.Table:
         """Return rows of `PROBES`: per service level the first offset that is not older.
@@ -97,19 +99,18 @@ class LogFacts:
         The offset is the log end if all are older.
         """
         led = _by_leader(partitions, ends) if self._slo_seconds else {}
-        pending = [
-            (seconds, self._brokers.start_list_offsets(led, now_ms - round(seconds * 1000)))
-            for seconds in self._slo_seconds
-        ]
+        pending = []
+        for seconds in self._slo_seconds:
+            started = self._brokers.start_list_offsets(led, now_ms - round(seconds * 1000))
+            pending.append((seconds, started))
         rows: list[tuple[float, str, str, int, int]] = []
         for seconds, wait in pending:
             for (topic, partition), answer in sorted(wait().items()):
                 end = ends[topic, partition].offset
                 if answer.offset is not None and end is not None:
                     offset = end if answer.offset < 0 else min(answer.offset, end)
-                    rows.append(
-                        (seconds, topic, partitions[topic, partition].topic_id, partition, offset)
-                    )
+                    topic_id = partitions[topic, partition].topic_id
+                    rows.append((seconds, topic, topic_id, partition, offset))
         return shapes.table_of_rows(shapes.PROBES, rows)
 
     def _newest(self, led: Mapping[int, Sequence[TopicPartition]]) -> Answers:
@@ -132,13 +133,15 @@ class LogFacts:
             wanted, self._configs_at = topics, time.monotonic()
             self.offsets_retention_minutes = self._ask_offsets_retention(partitions)
         names = sorted({topic for topic, _ in wanted})
-        answers = self._brokers.configs(kafka.TOPIC, names, TOPIC_CONFIGS) if names else {}
+        answers: Mapping[str, dict[str, str | None]] | None = {}
+        if names:
+            answers = self._brokers.configs(kafka.TOPIC, names, TOPIC_CONFIGS)
         if answers is None:  # nobody answered: asked again in the next window
             self._configs, self._configs_at = {}, -CONFIG_SECONDS
             return
-        self._configs = {
-            key: answers.get(key[0], {}) if key in wanted else self._configs[key] for key in topics
-        }
+        known, self._configs = self._configs, {}
+        for key in topics:
+            self._configs[key] = answers.get(key[0], {}) if key in wanted else known[key]
 
     def _ask_offsets_retention(self, partitions: Partitions) -> int | None:
         leader = min(
@@ -150,7 +153,9 @@ class LogFacts:
             self._brokers.configs(kafka.BROKER, [str(leader)], [OFFSETS_RETENTION], leader) or {}
         )
         value = answers.get(str(leader), {}).get(OFFSETS_RETENTION)
-        return int(value) if value else None
+        if not value:
+            return None
+        return int(value)
 
 
 def _by_leader(partitions: Partitions, ends: Answers) -> dict[int, list[TopicPartition]]:
@@ -168,7 +173,9 @@ def _by_leader(partitions: Partitions, ends: Answers) -> dict[int, list[TopicPar
 def _limit(config: Mapping[str, str | None], name: str) -> int | None:
     """Return a configured limit; null if it is unlimited (-1) or unknown."""
     limit = int(config.get(name) or -1)
-    return limit if limit >= 0 else None
+    if limit >= 0:
+        return limit
+    return None
 
 
 _KEY = ["topic", "topic_id", "partition"]
@@ -208,9 +215,9 @@ class TopicWindow:
             if self._last is not None:
                 closed, closed_start = self._close(self._last, facts), self._start_ms
                 # windows nobody polled in break the series: nothing is produced across the hole
-                self._base, self._base_at_ms = (
-                    (self._last, self._last_at_ms) if self._follows(now_ms) else (None, 0)
-                )
+                self._base, self._base_at_ms = None, 0
+                if self._follows(now_ms):
+                    self._base, self._base_at_ms = self._last, self._last_at_ms
             self._start_ms, self._ticks, self._starts = self._floor(now_ms), 0, positions
         self._ticks += 1
         self._last, self._last_at_ms, self._last_poll_id = positions, now_ms, poll_id
@@ -224,16 +231,16 @@ class TopicWindow:
 
     def _close(self, last: pa.Table, facts: pa.Table | None) -> pa.Table:
         rows = last.select([*_KEY, "log_end_offset", "leader_broker", "error"])
-        starts = shapes.POSITIONS.empty_table() if self._starts is None else self._starts
+        empty = shapes.POSITIONS.empty_table()
+        starts = empty if self._starts is None else self._starts
         rows = rows.join(starts.select([*_KEY, "log_start_offset"]), _KEY, join_type="left outer")
-        base = (shapes.POSITIONS.empty_table() if self._base is None else self._base).select(
-            [*_KEY, "log_end_offset"]
-        )
+        base = empty if self._base is None else self._base
+        base = base.select([*_KEY, "log_end_offset"])
         base = base.rename_columns([*_KEY, "base_log_end_offset"])
         rows = rows.join(base, _KEY, join_type="left outer")
-        rows = rows.join(
-            shapes.FACTS.empty_table() if facts is None else facts, _KEY, join_type="left outer"
-        )
+        if facts is None:
+            facts = shapes.FACTS.empty_table()
+        rows = rows.join(facts, _KEY, join_type="left outer")
         rows = rows.sort_by([(name, "ascending") for name in _KEY])
         rise = pc.subtract(rows["log_end_offset"], rows["base_log_end_offset"])
         produced = pc.if_else(pc.greater_equal(rise, 0), rise, pa.scalar(None, pa.int64()))
@@ -243,7 +250,7 @@ class TopicWindow:
             pc.greater(rows["last_stable_offset"], rows["log_end_offset"]), False
         )
         columns = {
-            **{name: rows[name] for name in rows.column_names},
+            **by_name(rows),
             "last_stable_offset": pc.if_else(
                 is_beyond, rows["log_end_offset"], rows["last_stable_offset"]
             ),

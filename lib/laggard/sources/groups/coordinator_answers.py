@@ -63,9 +63,10 @@ class Answers:
             self._rows.append((group, topic, part.partition_index, None, None, error))
         elif part.committed_offset >= 0:
             epoch = part.committed_leader_epoch
-            known = epoch if epoch >= 0 else None
+            if epoch < 0:
+                epoch = None
             self._rows.append(
-                (group, topic, part.partition_index, part.committed_offset, known, None)
+                (group, topic, part.partition_index, part.committed_offset, epoch, None)
             )
 
     def take_classic(self, response: Any) -> None:
@@ -92,29 +93,26 @@ class Answers:
         return shapes.table_of(
             shapes.ANSWERS,
             names,
-            [group in self.error_of for group in names],
-            [self.error_of.get(group) for group in names],
-            [self._details.get(group) for group in names],
+            list(map(self.error_of.__contains__, names)),
+            list(map(self.error_of.get, names)),
+            list(map(self._details.get, names)),
             [known.get(group, False) for group in names],
         )
 
     def committed(self, names: NameFilter) -> pa.Table:
         """Return the rows of `COMMITTED` of watched topics."""
-        watched = {topic for topic in {row[1] for row in self._rows} if names.watches_topic(topic)}
-        return shapes.table_of_rows(
-            shapes.COMMITTED, [row for row in self._rows if row[1] in watched]
-        )
+        watched = set(filter(names.watches_topic, {row[1] for row in self._rows}))
+        rows = [row for row in self._rows if row[1] in watched]
+        return shapes.table_of_rows(shapes.COMMITTED, rows)
 
 
 def _with_blobs(group: Any) -> dict[str, Any]:
     """Return the group as a dict with its binary fields as bytes, which `to_dict` makes texts."""
-    blobs = [
-        {"member_metadata": each.member_metadata, "member_assignment": each.member_assignment}
-        for each in group.members
-    ]
     found: dict[str, Any] = group.to_dict()
-    members = zip(found["members"], blobs, strict=True)
-    return found | {"members": [member | given for member, given in members]}
+    for member, given in zip(found["members"], group.members, strict=True):
+        member["member_metadata"] = given.member_metadata
+        member["member_assignment"] = given.member_assignment
+    return found
 
 
 def offset_fetch(groups: Sequence[str]) -> OffsetFetchRequest:

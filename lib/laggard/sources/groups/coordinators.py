@@ -72,7 +72,7 @@ class Coordinators:
         self._brokers = brokers
         self._names = names
         self._seconds = seconds
-        watched = [group for group in known if names.watches_group(group)]
+        watched = list(filter(names.watches_group, known))
         self._known = {group: _Known(turn) for turn, group in enumerate(watched, -len(watched))}
         self._round = 0
         self._was_complete = False
@@ -92,12 +92,11 @@ class Coordinators:
         self._was_complete = self._was_complete or is_complete
         self._ask_slices(listed, answers, until)
         self._note(answers)
+        is_new = {group: self._known[group].is_new for group in sorted(self._known)}
         return Asked(
             groups=shapes.group_table(listed.values()),
             unlisted=unlisted,
-            answers=answers.table(
-                {group: known.is_new for group, known in sorted(self._known.items())}
-            ),
+            answers=answers.table(is_new),
             committed=answers.committed(self._names),
             pending=self._pending(listed),
             errors=answers.errors,
@@ -143,10 +142,9 @@ class Coordinators:
     def _ask_slices(self, listed: Listed, answers: Answers, until: float) -> None:
         queues = self._queues(listed)
         while queues:
-            part = {
-                broker: [queue.popleft() for _ in range(min(SLICE, len(queue)))]
-                for broker, queue in queues.items()
-            }
+            part: dict[int, list[str]] = {}
+            for broker, queue in queues.items():
+                part[broker] = [queue.popleft() for _ in range(min(SLICE, len(queue)))]
             was_silent, failures = self._brokers.silent, dict[int, str]()
             pending = [
                 self._start(part, "offset_fetch", offset_fetch, answers.take_offsets, failures),
@@ -190,14 +188,11 @@ class Coordinators:
     def _start_describe(
         self, part: Mapping[int, Sequence[str]], listed: Listed, kind: str, answers: Answers
     ) -> Callable[[], None]:
-        own = {
-            broker: [
-                group
-                for group in groups
-                if (listed[group]["group_type"] or "classic").lower() == kind
-            ]
-            for broker, groups in part.items()
-        }
+        own: dict[int, list[str]] = {}
+        for broker, groups in part.items():
+            for group in groups:
+                if (listed[group]["group_type"] or "classic").lower() == kind:
+                    own.setdefault(broker, []).append(group)
         request, take = {
             "classic": (describe_groups, answers.take_classic),
             "consumer": (describe_consumers, answers.take_consumer),
@@ -213,9 +208,8 @@ class Coordinators:
         failures: dict[int, str],
     ) -> Callable[[], None]:
         """Ask each broker for its groups; brokers that do not answer go into `failures`."""
-        pending = self._brokers.start(
-            api, {broker: request(groups) for broker, groups in part.items() if groups}
-        )
+        requests = {broker: request(groups) for broker, groups in part.items() if groups}
+        pending = self._brokers.start(api, requests)
 
         def wait() -> None:
             for broker, response in pending().items():
@@ -243,11 +237,16 @@ class Coordinators:
 
         Groups that nobody lists count until they were looked for once.
         """
-        waiting = {group: known for group, known in self._known.items() if not known.is_settled}
-        if time.monotonic() >= (self._patient_until or 0.0):
-            return sum(group in listed and not known.has_failed for group, known in waiting.items())
-        missing = sum(group not in listed and known.turn < 1 for group, known in waiting.items())
-        return sum(group in listed for group in waiting) + missing + (not self._was_complete)
+        is_patient = time.monotonic() < (self._patient_until or 0.0)
+        pending = int(is_patient and not self._was_complete)
+        for group, known in self._known.items():
+            if known.is_settled:
+                continue
+            if is_patient:
+                pending += group in listed or known.turn < 1
+            else:
+                pending += group in listed and not known.has_failed
+        return pending
 
 
 def has_no_offsets(group_type: str | None) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from kafka.protocol.metadata import FindCoordinatorRequest
@@ -68,7 +69,7 @@ def _not_described(
     # every type
     listing = brokers.start_list_groups(list(by_coordinator))
     described, (found.listed, unlisted) = describe(), listing()
-    seen = {row["group_id"] for row in found.listed}
+    seen = set(map(itemgetter("group_id"), found.listed))
     unseen: dict[int, list[str]] = {}
     for broker, group, is_gone in _answered("describe_groups", described, by_coordinator, found):
         if (
@@ -88,11 +89,9 @@ def _keep_without_offsets(brokers: Brokers, unseen: dict[int, list[str]], found:
     offsets = brokers.start(
         "offset_fetch", {key: offset_fetch(groups) for key, groups in unseen.items()}
     )()
-    found.gone |= {
-        group.group_id
-        for _, group, _ in _answered("offset_fetch", offsets, unseen, found)
-        if not group.topics
-    }
+    for _, group, _ in _answered("offset_fetch", offsets, unseen, found):
+        if not group.topics:
+            found.gone.add(group.group_id)
 
 
 def _answered(

@@ -150,12 +150,15 @@ class _Request:
 def _request(oauth: OAuth, login: str, context: ssl.SSLContext, seconds: float) -> _Request:
     parts = urlsplit(oauth.token_url)
     host = parts.hostname or ""
-    connection: HTTPConnection = (
-        HTTPSConnection(host, parts.port, timeout=seconds, context=context)
-        if parts.scheme == "https"
-        else HTTPConnection(host, parts.port, timeout=seconds)
-    )
-    fields = {"grant_type": "client_credentials"} | ({"scope": oauth.scope} if oauth.scope else {})
+    if parts.scheme == "https":
+        connection: HTTPConnection = HTTPSConnection(
+            host, parts.port, timeout=seconds, context=context
+        )
+    else:
+        connection = HTTPConnection(host, parts.port, timeout=seconds)
+    fields = {"grant_type": "client_credentials"}
+    if oauth.scope:
+        fields["scope"] = oauth.scope
     headers = {
         "Authorization": f"Basic {login}",
         "Content-Type": "application/x-www-form-urlencoded",
@@ -205,7 +208,9 @@ def _json(raw: bytes) -> dict[str, Any]:
         found = json.loads(raw)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    if isinstance(found, dict):
+        return found
+    return {}
 
 
 def _claims(token: str) -> dict[str, Any]:
@@ -222,13 +227,15 @@ def _claims(token: str) -> dict[str, Any]:
 def _reason(body: bytes) -> str:
     """Return the error code of RFC 6749 only, as the rest could repeat data that we sent."""
     code = _json(body[: MAX_ANSWER_BYTES + 1]).get("error")
-    return f" ({code})" if isinstance(code, str) and re.fullmatch(r"[a-z_]{1,40}", code) else ""
+    if isinstance(code, str) and re.fullmatch(r"[a-z_]{1,40}", code):
+        return f" ({code})"
+    return ""
 
 
 def _words(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is refused: {error.verify_message}"
-    return (error.strerror if isinstance(error, OSError) else None) or type(error).__name__
+    return getattr(error, "strerror", None) or type(error).__name__
 
 
 def _failed(oauth: OAuth, cause: str, code: int, fix: str = _FIX) -> LaggardError:

@@ -116,9 +116,9 @@ def warnings(security: Security) -> Iterator[str]:
     if security.has_tls and not security.verify_hostname:
         yield "verify_hostname is false: any certificate of that authority passes for a broker's"
     if security.protocol == "SASL_PLAINTEXT":
-        kind = (
-            "the password or token" if security.mechanism in (PLAIN, OAUTHBEARER) else "the login"
-        )
+        kind = "the login"
+        if security.mechanism in (PLAIN, OAUTHBEARER):
+            kind = "the password or token"
         yield f"SASL_PLAINTEXT: {kind} and all data cross the network without encryption"
     if security.has_tokens and security.oauth.token_url.lower().startswith("http:"):
         yield "oauth.token_url is http: the client's secret crosses the network without encryption"

@@ -50,7 +50,9 @@ _IAM = "software.amazon.msk.auth.iam"  # of the jar aws-msk-iam-auth
 def jvm_properties(security: Security) -> dict[str, str]:
     """Return system properties of every JVM that reads from Kafka."""
     found = {PROVIDERS_PROPERTY: PROVIDER}
-    return found | ({URLS_PROPERTY: security.oauth.token_url} if security.has_tokens else {})
+    if security.has_tokens:
+        found[URLS_PROPERTY] = security.oauth.token_url
+    return found
 
 
 def spark_options(security: Security, *, is_local: bool) -> dict[str, str]:
@@ -151,7 +153,8 @@ def _sasl(security: Security, *, is_local: bool) -> dict[str, str]:
         oauth = security.oauth
         secret = read_password(oauth.client_secret_file, f"{KEY}oauth.client_secret_file")
         options = {"clientId": oauth.client_id, "clientSecret": secret}
-        options |= {"scope": oauth.scope} if oauth.scope else {}
+        if oauth.scope:
+            options["scope"] = oauth.scope
         if oauth.ca_file:
             # as above
             location = os.path.abspath(oauth.ca_file)  # noqa: PTH100
