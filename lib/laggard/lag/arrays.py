@@ -160,13 +160,21 @@ def one_chunk(column: Any) -> pa.Array:
     return column.combine_chunks()
 
 
+def to_numpy(column: Any) -> npt.NDArray[Any]:
+    """Return a column, in one chunk or several, as a numpy array; a copy where it must be one."""
+    if isinstance(column, pa.Array):
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    return np.asarray(column.to_numpy())
+
+
 def build(schema: pa.Schema, columns: dict[str, Any]) -> pa.Table:
     """Return a table of exactly this schema."""
-    arrays = [columns[field.name] for field in schema]
-    typed = [
-        array if array.type == field.type else pc.cast(array, field.type)
-        for array, field in zip(arrays, schema, strict=True)
-    ]
+    typed = []
+    for column in schema:
+        array = columns[column.name]
+        if array.type != column.type:
+            array = pc.cast(array, column.type)
+        typed.append(array)
     return pa.table(typed, schema=schema)
 
 
@@ -207,6 +215,4 @@ def milliseconds(times: Any) -> Ints:
 
 def flags(column: Any) -> Any:
     """Return booleans without nulls as a numpy array."""
-    return np.asarray(
-        column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
-    ).astype(bool)
+    return to_numpy(column).astype(bool)

@@ -91,7 +91,9 @@ def moves(
 
     elapsed = elapsed_by("sampled_at")
     # a group that is asked for its offsets may not be so at each tick
-    since_answer = elapsed_by("answered_at") if tick.polls_commits else elapsed
+    since_answer = elapsed
+    if tick.polls_commits:
+        since_answer = elapsed_by("answered_at")
     arrived = pc.subtract(columns["log_end_offset"], where(is_same_topic, before["log_end_offset"]))
     consumed = pc.subtract(reached_by(columns), held)
     is_forward = pc.and_(

@@ -50,7 +50,9 @@ def compact_commits(
     order = np.argsort(key, kind="stable")
     rows, key, is_commit, offset = rows[order], key[order], is_commit[order], offset[order]
     starts = np.flatnonzero(np.r_[True, key[1:] != key[:-1]]) if len(key) else np.zeros(0, np.int64)
-    lasts = np.r_[starts[1:], len(key)].astype(np.int64) - 1 if len(key) else starts
+    lasts = starts
+    if len(key):
+        lasts = np.r_[starts[1:], len(key)].astype(np.int64) - 1
     follows = np.zeros(len(key), bool)  # has a commit of the same key right before it, and is one
     has_offset = is_commit & (offset >= 0)
     follows[1:] = has_offset[1:] & has_offset[:-1] & (key[1:] == key[:-1])
@@ -73,7 +75,9 @@ def compact_commits(
     def total(values: Ints) -> Ints:
         return sum_saturating(values, starts)
 
-    progress = np.maximum.reduceat(risen, starts) if len(starts) else starts
+    progress = starts
+    if len(starts):
+        progress = np.maximum.reduceat(risen, starts)
     noops = (follows & (rise == 0)).astype(np.int64)
     since_progress = noops * (np.arange(len(key)) > np.repeat(progress, lasts - starts + 1))
     return Compacted(

@@ -13,7 +13,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import add_saturating, both, equal, key_codes, sum_groups, when, where
+from laggard.lag.arrays import (
+    add_saturating,
+    both,
+    by_name,
+    equal,
+    key_codes,
+    one_chunk,
+    sum_groups,
+    when,
+    where,
+)
 from laggard.lag.overtaken import Overtaken
 from laggard.lag.reached import reached_by
 from laggard.lag.tick import Tick, was_followed
@@ -73,10 +83,8 @@ def partition_outcomes(rows: pa.Table, is_skip: Any, tick: Tick) -> dict[str, An
     is_counted = both(pc.is_valid(matured), pc.is_valid(late), pa.scalar(tick.opens_window))
     return {
         "skips": pc.cast(is_skip, pa.int64()),
-        **{
-            name: pc.fill_null(where(is_counted, each), 0)
-            for name, each in (("matured", matured), ("late", late))
-        },
+        "matured": pc.fill_null(where(is_counted, matured), 0),
+        "late": pc.fill_null(where(is_counted, late), 0),
     }
 
 
@@ -110,12 +118,10 @@ def add_flows(
     # what is new begins with zeros, so that who watches the counts sees the first ones rise
     now, then = key_codes([new, old], _PAIR)
     is_known = np.isin(now, then)
-    new = pa.table(
-        {
-            name: new[name] if name in _PAIR else where(pa.array(is_known), new[name])
-            for name in new.column_names
-        }
-    )
+    risen = by_name(new)
+    for name in counts:
+        risen[name] = where(pa.array(is_known), new[name])
+    new = pa.table(risen)
     sums = sum_groups(pa.concat_tables([old, new]), _PAIR, counts)
     place = pc.index_in(sums["group"], value_set=groups)
     sums = (
@@ -126,7 +132,7 @@ def add_flows(
     lengths = np.bincount(sums["place"].to_numpy(), minlength=len(groups))
     columns = [sums["topic"], *(pc.fill_null(sums[f"{name}_sum"], 0) for name in counts)]
     values = pa.StructArray.from_arrays(
-        [each.combine_chunks() for each in columns], fields=list(lists.type.value_type)
+        list(map(one_chunk, columns)), fields=list(lists.type.value_type)
     )
     return pa.ListArray.from_arrays(
         pa.array(np.r_[0, np.cumsum(lengths)], pa.int32()), values

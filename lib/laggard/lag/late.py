@@ -24,6 +24,7 @@ from laggard.lag.arrays import (
     repeat,
     seconds_between,
     take,
+    to_numpy,
     where,
 )
 from laggard.lag.tick import Tick
@@ -69,9 +70,8 @@ def count_late(
     if probed is None or not tick.opens_window:
         continues = both(equal(before["window_start"], start), tick.counts)
         return {name: where(continues, before[name]) for name in names}
-    was, is_now = (
-        where(pc.not_equal(each, ""), each) for each in (probed.topic_id, now["topic_id"])
-    )
+    was = where(pc.not_equal(probed.topic_id, ""), probed.topic_id)
+    is_now = where(pc.not_equal(now["topic_id"], ""), now["topic_id"])
     is_its_topic = pc.invert(differ(was, is_now))
     offset = where(is_its_topic, probed.offset)
     follows = equal(
@@ -113,11 +113,7 @@ def _is_resolved(before: pa.Table, now: Mapping[str, Any], probed: Probed, tick:
 
 def _group_median(group: Any, seconds: Any) -> pa.Array:
     """Return, for each row, the lower median of its group's known values; null if none is known."""
-    values = np.asarray(
-        seconds.to_numpy(zero_copy_only=False)
-        if isinstance(seconds, pa.Array)
-        else seconds.to_numpy()
-    )
+    values = to_numpy(seconds)
     order = np.lexsort((values, group))  # NaN last
     ordered = group[order]
     first = np.searchsorted(ordered, group)

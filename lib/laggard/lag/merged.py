@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from laggard.lag.arrays import (
     TIMESTAMP,
     both,
+    by_name,
     equal,
     flags,
     key_codes,
@@ -158,15 +159,13 @@ def _expected(subscribed: pa.Table, positions: pa.Table) -> pa.Table:
     )
     counts = high - low
     pairs = np.repeat(np.arange(len(of_pair)), counts)
-    places = (
-        order[
+    places = pairs
+    if len(pairs):
+        places = order[
             np.arange(counts.sum())
             - np.repeat(np.cumsum(counts) - counts, counts)
             + np.repeat(low, counts)
         ]
-        if len(pairs)
-        else pairs
-    )
     rows = subscribed.take(pairs)
     asked = {"group": rows["group"], "topic": rows["topic"]}
     return pa.table(asked | {name: positions[name].take(places) for name in ("partition", "error")})
@@ -221,7 +220,7 @@ def readable_ends(merged: Merged, read_committed: Collection[str]) -> Merged:
     passed = pc.min_element_wise(committed, end, skip_nulls=False)
     readable = where(pc.is_valid(stable), pc.max_element_wise(stable, passed))
     is_unknown = pc.and_(pc.and_(applies, pc.is_valid(end)), pc.is_null(stable))
-    columns: dict[str, Any] = {name: positions[name] for name in positions.column_names} | {
+    columns: dict[str, Any] = by_name(positions) | {
         "log_end_offset": when(applies, readable, end),
         "error": when(is_unknown, NO_STABLE_OFFSET, positions["error"]),
     }

@@ -29,6 +29,7 @@ from laggard.lag.arrays import (
     key_codes,
     numbers,
     seconds_between,
+    tuples,
     where,
 )
 from laggard.lag.merged import Merged
@@ -120,7 +121,9 @@ def find_overtaken(
         flags(pc.fill_null(is_live, False)), _lost_behind(before, now, rate, step.moved), 0
     )
     net = step.records - step.counted - settled.lost - kept.owed
-    in_window = behind if tick.opens_window else kept.lost + behind
+    in_window = behind
+    if not tick.opens_window:
+        in_window = kept.lost + behind
     pace = Pace(rate, larger(kept.jumps, new, is_polled), np.maximum(-net, 0), in_window)
     return Overtaken(
         to_column(pace),
@@ -235,12 +238,10 @@ def at_window_end(rows: pa.Table, found: Overtaken) -> pa.Table:
     no base.
     """
     size = rows.num_rows  # those that were known before come first
-    lost, may_skip, is_open = (
-        each.slice(0, size) for each in (found.window_lost, found.may_skip, found.is_open)
-    )
-    place, base = (
-        rows.schema.get_field_index(name) for name in ("lost_records", "base_committed_offset")
-    )
+    lost, may_skip = found.window_lost.slice(0, size), found.may_skip.slice(0, size)
+    is_open = found.is_open.slice(0, size)
+    place = rows.schema.get_field_index("lost_records")
+    base = rows.schema.get_field_index("base_committed_offset")
     known = where(
         pc.or_(pc.invert(is_open), pc.greater(lost, 0)),
         pc.max_element_wise(rows["lost_records"], lost, skip_nulls=False),
@@ -281,9 +282,7 @@ def _deletes_itself(keys: pa.Table) -> Any:
     if not is_named.any():
         return is_named
     named = keys.select(_TOPIC).filter(pa.array(is_named)).group_by(_TOPIC).aggregate([])
-    pairs = zip(*(named[name].to_pylist() for name in _TOPIC), strict=True)
-    own = named.filter(
-        pa.array([topic.startswith(f"{group}-") for group, topic in pairs], pa.bool_())
-    )
+    is_own = [topic.startswith(f"{group}-") for group, topic in tuples(named, _TOPIC)]
+    own = named.filter(pa.array(is_own, pa.bool_()))
     rows, found = key_codes([keys, own], _TOPIC)
     return np.isin(rows, found)

@@ -24,6 +24,7 @@ from laggard.lag.arrays import (
     numbers,
     repeat,
     seconds_between,
+    tuples,
     unless,
     when,
     where,
@@ -82,7 +83,9 @@ def advance_positions(
     # a commit that repeats the offset proves nothing new: the poll that first met it counts
     is_moved = pc.and_(merged.is_new, pc.invert(equal(before["committed_offset"], committed)))
     polled_end = when(is_other_topic, null(_LONG), positions["log_end_offset"])
-    log_end = polled_end if tick.is_caught_up else pc.coalesce(polled_end, before["log_end_offset"])
+    log_end = polled_end
+    if not tick.is_caught_up:
+        log_end = pc.coalesce(polled_end, before["log_end_offset"])
     log_start = when(
         is_other_topic,
         # a log start only rises, so the newest known one stands until the window's first poll
@@ -208,7 +211,7 @@ def _answered_at(
 
 
 def _places(keys: Any) -> Iterator[Place]:
-    return zip(*(keys[name].to_pylist() for name in KEY), strict=True)
+    return tuples(keys, KEY)
 
 
 def _unanswered(

@@ -79,8 +79,6 @@ def was_followed(before: Any, tick: Tick) -> Any:
     What was carried while catching up was not observed. An offset that a coordinator once gave
     stands until its next answer, however long that takes and whatever the status says meanwhile.
     """
-    return (
-        pc.is_valid(before["answered_at"])
-        if tick.polls_commits
-        else differ(before["status"], "stale")
-    )
+    if tick.polls_commits:
+        return pc.is_valid(before["answered_at"])
+    return differ(before["status"], "stale")

@@ -180,7 +180,9 @@ def log_end_at(end_points: Any, at: Any) -> pa.Array:
 
 
 def _at(values: Ints, places: Ints) -> Ints:
-    return values[places] if len(values) else np.zeros(len(places), np.int64)
+    if len(values):
+        return values[places]
+    return np.zeros(len(places), np.int64)
 
 
 def _select(points: EndPoints, kept: Bools) -> EndPoints:

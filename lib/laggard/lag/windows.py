@@ -17,6 +17,7 @@ from laggard.lag.arrays import (
     as_double,
     both,
     build,
+    by_name,
     equal,
     repeat,
     seconds_between,
@@ -74,6 +75,9 @@ def accumulate(
         opening = where(both(follows, is_same_topic, was_followed(before, tick)), before[source])
         return where(counts, when(continues, where(is_same_topic, before[column]), opening))
 
+    base_answered_at = pa.nulls(rows, _TIMESTAMP)
+    if tick.polls_commits:
+        base_answered_at = base("base_answered_at", "answered_at")
     return {
         "window_start": where(counts, start),
         "window_ticks": summed("window_ticks", 1, pa.int32()),
@@ -85,9 +89,7 @@ def accumulate(
         "window_rewound_records": summed("window_rewound_records", rewound_records, _LONG),
         "window_lag_envelope": extreme("window_lag_envelope", pc.min_element_wise, lag_at_commit),
         "base_at": base("base_at", "sampled_at"),
-        "base_answered_at": base("base_answered_at", "answered_at")
-        if tick.polls_commits
-        else pa.nulls(rows, _TIMESTAMP),
+        "base_answered_at": base_answered_at,
         "base_log_end_offset": base("base_log_end_offset", "log_end_offset"),
         "base_committed_offset": base("base_committed_offset", "committed_offset"),
     }
@@ -123,7 +125,7 @@ def close_windows(
         consuming = where(pc.greater(consuming, 0), consuming)
         consumed = where(pc.is_valid(consuming), consumed)
     window_us = pa.scalar(tick.window, pa.duration("us"))
-    columns = {name: rows[name] for name in rows.column_names} | dict(owners)
+    columns = by_name(rows) | dict(owners)
     columns |= {
         "date": pc.cast(rows["window_start"], pa.date32()),
         "window_end": pc.add(rows["window_start"], window_us),

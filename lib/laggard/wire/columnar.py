@@ -48,8 +48,8 @@ class CommitColumns:
         """Return the topic id that a commit carries; decoded when asked, since few rows are."""
         if not self.is_commit[row] or self.value_version[row] < FIRST_WITH_TOPIC_ID:
             return None
-        commit = decode_value(OFFSET_COMMIT, self.values[row].as_py()).value
-        return None if commit is None else commit["topic_id"]
+        commit = decode_value(OFFSET_COMMIT, self.values[row].as_py()).value or {}
+        return commit.get("topic_id")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +99,9 @@ _known_key = lru_cache(maxsize=131_072)(decode_key)
 
 def _decode_any_key(key: bytes) -> Outcome:
     try:
-        return _known_key(key) if len(key) <= LONGEST_KNOWN else decode_key(key)
+        if len(key) <= LONGEST_KNOWN:
+            return _known_key(key)
+        return decode_key(key)
     # one record is never a reason to stop; it is counted as a dead letter
     except Exception:  # noqa: BLE001
         return Outcome("malformed", error="decoder_failed")

@@ -9,7 +9,9 @@ def java_hash(text: str) -> int:
     value = 0
     for high, low in zip(units[::2], units[1::2], strict=True):
         value = (31 * value + (high << 8 | low)) & 0xFFFF_FFFF
-    return value - 2**32 if value >= 2**31 else value
+    if value >= 2**31:
+        return value - 2**32
+    return value
 
 
 def coordinator_partition(group: str, partitions: int) -> int:
@@ -19,4 +21,6 @@ def coordinator_partition(group: str, partitions: int) -> int:
     """
     value = java_hash(group)
     # Utils.abs maps the smallest int to 0
-    return 0 if value == MIN_INT32 else abs(value) % partitions
+    if value == MIN_INT32:
+        return 0
+    return abs(value) % partitions

@@ -26,7 +26,9 @@ class Outcome:
     @property
     def group(self) -> str | None:
         """Return the key's group, named `group` in types 0 to 2 and `group_id` in later ones."""
-        return None if self.key is None else self.key.get("group", self.key.get("group_id"))
+        if self.key is None:
+            return None
+        return self.key.get("group", self.key.get("group_id"))
 
 
 _KEY_READERS = {number: struct_reader(known.key, 0) for number, known in RECORD_TYPES.items()}
@@ -48,7 +50,9 @@ def _read_to_the_end(reader: Reader[Struct], buffer: bytes) -> Struct:
 
 
 def _peek_version(value: bytes | None) -> int | None:
-    return None if value is None or len(value) < 2 else read_int16(value, 0)[0]
+    if value is None or len(value) < 2:
+        return None
+    return read_int16(value, 0)[0]
 
 
 def decode_key(key: bytes | None) -> Outcome:

@@ -133,7 +133,9 @@ def struct_reader(table: Table, version: int, *, is_flexible: bool = False) -> R
     readers = _field_readers(table, version, is_flexible=is_flexible)
     defaults, empty_lists = _defaults(table)
     in_order = [(field.name, reader) for field, reader in readers.items() if field.tag is None]
-    read_tagged = _tagged_reader(readers) if is_flexible else None
+    read_tagged = None
+    if is_flexible:
+        read_tagged = _tagged_reader(readers)
 
     def read(buffer: bytes, offset: int) -> tuple[Struct, int]:
         struct = dict(defaults)

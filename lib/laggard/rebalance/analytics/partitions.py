@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import as_double, both, seconds_between, where
+from laggard.lag.arrays import as_double, both, by_name, seconds_between, tuples, where
 from laggard.lag.commit_gaps import gap_seconds
 from laggard.lag.reached import reached_since_base
 from laggard.lag.tick import Tick
@@ -57,10 +57,8 @@ class Series:
 
 def read_series(before: pa.Table, after: pa.Table, tick: Tick) -> Series:
     """Log ends of rows before and after the tick."""
-    low, high = (
-        dict(zip(_keys(table), table["log_end_offset"].to_pylist(), strict=True))
-        for table in (before, after)
-    )
+    low = dict(zip(_keys(before), before["log_end_offset"].to_pylist(), strict=True))
+    high = dict(zip(_keys(after), after["log_end_offset"].to_pylist(), strict=True))
     begin = pc.max(before["sampled_at"]).as_py()
     return Series({key: (low.get(key), end) for key, end in high.items()}, begin, tick.now)
 
@@ -76,7 +74,7 @@ def read_partitions(
     }
     end = log_end_at(before["end_points"], before["commit_timestamp"])
     columns = {
-        **{name: before[name] for name in _AS_THEY_ARE},
+        **by_name(before.select(_AS_THEY_ARE)),
         **rates,
         "lag_at_commit": pc.max_element_wise(
             pc.subtract(end, before["committed_offset"]), 0, skip_nulls=False
@@ -113,7 +111,7 @@ def _facts(key: tuple[str, str, int], row: Row) -> PartitionFacts:
 
 
 def _keys(table: pa.Table) -> list[tuple[str, str, int]]:
-    return list(zip(*(table[name].to_pylist() for name in _KEY), strict=True))
+    return list(tuples(table, _KEY))
 
 
 def arrived_since_base(rows: pa.Table) -> Any:
