@@ -86,13 +86,12 @@ class KnownGaps:
         spans += [(begin - window, until) for begin, until in held]
         # a window in which the offset was deleted may have a row; a group that ended unseen takes
         # the one before along
-        spans += [
-            (event["event_at"] - window * (event["kind"] == "group_deleted"), end)
-            for event in self._ends.get(row["group"], ())
-            if moment - window <= event["event_at"] < end
-            and event["topic"] in (None, row["topic"])
-            and event["partition"] in (None, row["partition"])
-        ]
+        for event in self._ends.get(row["group"], ()):
+            is_of_topic = event["topic"] in (None, row["topic"])
+            is_of_row = is_of_topic and event["partition"] in (None, row["partition"])
+            if is_of_row and moment - window <= event["event_at"] < end:
+                since = event["event_at"] - window * (event["kind"] == "group_deleted")
+                spans.append((since, end))
         for since, until in sorted(spans):
             if since >= moment + window:
                 break
@@ -111,12 +110,8 @@ def _dark_spans(gaps: Collection[Row]) -> list[Span]:
     """Return spans in which no tick was; not merged, as the tick between two gaps saw something."""
     # time before a jump is moved with it
     jumps = {gap["gap_from"] for gap in gaps if gap["gap_reason"] == CLOCK}
-    late = [
-        gap
-        for gap in gaps
-        if gap["gap_reason"] in (JOB_DOWN, TICK_LATE) and gap["gap_to"] not in jumps
-    ]
-    return [(gap["gap_from"], gap["gap_to"]) for gap in late]
+    late = [gap for gap in gaps if gap["gap_reason"] in (JOB_DOWN, TICK_LATE)]
+    return [(gap["gap_from"], gap["gap_to"]) for gap in late if gap["gap_to"] not in jumps]
 
 
 def merge_spans(spans: Iterable[Span]) -> list[Span]:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from operator import itemgetter
 from random import Random
 from typing import Any
 
@@ -85,12 +86,8 @@ def _rows(reader: Reader, answered_since: datetime = FIRST) -> dict[Place, tuple
         .filter(kept)
         .to_pylist()
     )
-    return {
-        (row["group"], row["topic"], row["partition"]): tuple(
-            row[name] for name in _COLUMNS[len(_KEY) :]
-        )
-        for row in rows
-    }
+    key, values = itemgetter(*_KEY), itemgetter(*_COLUMNS[len(_KEY) :])
+    return dict(zip(map(key, rows), map(values, rows), strict=True))
 
 
 def _ask(
@@ -103,12 +100,10 @@ def _ask(
     found = Coordinators(brokers, names, seconds, groups).ask(ids)
     errors = {row["group"]: row["error"] for row in found.answers.to_pylist() if row["is_asked"]}
     failed = {group: errors.get(group, "no answer in time") for group in groups}
-    offsets = {
-        (row["group"], row["topic"], row["partition"]): row["committed_offset"]
-        if row["error"] is None
-        else None
-        for row in found.committed.to_pylist()
-    }
+    offsets: dict[Place, int | None] = {}
+    for row in found.committed.to_pylist():
+        key = row["group"], row["topic"], row["partition"]
+        offsets[key] = None if row["error"] is not None else row["committed_offset"]
     return offsets, {group: error for group, error in failed.items() if error is not None}
 
 

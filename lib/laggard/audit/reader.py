@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta, timezone
 from itertools import pairwise
@@ -84,11 +84,9 @@ class Reader:
         found = pa.table(delta.get_add_actions(flatten=True)) if delta else pa.table({})
         if not found.num_rows:
             return {}
-        dates = (
-            [""] * found.num_rows
-            if table.overwritten
-            else map(str, found["partition.date"].to_pylist())
-        )
+        dates: Iterable[str] = [""] * found.num_rows
+        if not table.overwritten:
+            dates = map(str, found["partition.date"].to_pylist())
         counts: Counter[str] = Counter()
         for day, rows in zip(dates, found["num_records"].to_pylist(), strict=True):
             counts[day] += rows or 0
@@ -117,17 +115,16 @@ class Reader:
         There are none if the table is missing.
         """
         delta = self._open(table, version)
-        return (
-            read_declared(delta, self.root, table.name, columns)
-            if delta
-            else _empty(table, columns)
-        )
+        if delta:
+            return read_declared(delta, self.root, table.name, columns)
+        return _empty(table, columns)
 
     def _open(self, table: Table, version: int | None = None) -> DeltaTable | None:
-        named = (
-            self.batch.version if table is BATCHES else self.batch.table_versions.get(table.name)
-        )
-        key = table.name, named if version is None else version
+        if version is None:
+            version = self.batch.table_versions.get(table.name)
+            if table is BATCHES:
+                version = self.batch.version
+        key = table.name, version
         if key not in self._opened:  # in a bucket, opening takes longer than reading
             try:
                 self._opened[key] = open_table(self.root, *key)

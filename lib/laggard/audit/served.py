@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from operator import attrgetter
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -80,7 +81,7 @@ def check_exporter(ask: Ask, reader: Reader, tally: Tally) -> None:
 
 def _read(body: bytes) -> dict[str, Served]:
     """Return the samples of the families that are compared."""
-    names = tuple(family.name for family in _READ)
+    names = tuple(map(attrgetter("name"), _READ))
     lines = [
         line for line in body.decode("utf-8", "replace").splitlines() if line.startswith(names)
     ]
@@ -100,7 +101,9 @@ def _versions(reader: Reader, batch: int) -> dict[str, int] | None:
     kept = rows.filter(
         pc.and_(pc.equal(rows["batch_id"], batch), pc.is_valid(rows["table_versions"]))
     )
-    return dict(kept["table_versions"][0].as_py()) if kept.num_rows else None
+    if not kept.num_rows:
+        return None
+    return dict(kept["table_versions"][0].as_py())
 
 
 def _sums(
@@ -116,22 +119,19 @@ def _sums(
     found = known.group_by(["group", "topic"]).aggregate([("lag", "sum"), ("is_known", "min")])
     names = zip(found["group"].to_pylist(), found["topic"].to_pylist(), strict=True)
     values = zip(found["lag_sum"].to_pylist(), found["is_known_min"].to_pylist(), strict=True)
-    return {
-        (cluster, escape_label(group), escape_label(topic)): lag if is_known else None
-        for (group, topic), (lag, is_known) in zip(names, values, strict=True)
-    }
+    expected: dict[tuple[str, ...], float | None] = {}
+    for (group, topic), (lag, is_known) in zip(names, values, strict=True):
+        key = cluster, escape_label(group), escape_label(topic)
+        expected[key] = lag if is_known else None
+    return expected
 
 
 def _lags(rows: pa.Table, cluster: str) -> dict[tuple[str, ...], float | None]:
-    return {
-        (
-            cluster,
-            escape_label(row["group"]),
-            escape_label(row["topic"]),
-            str(row["partition"]),
-        ): row["lag"]
-        for row in rows.to_pylist()
-    }
+    expected: dict[tuple[str, ...], float | None] = {}
+    for row in rows.to_pylist():
+        group, topic = escape_label(row["group"]), escape_label(row["topic"])
+        expected[cluster, group, topic, str(row["partition"])] = row["lag"]
+    return expected
 
 
 def _compare(
@@ -146,7 +146,8 @@ def _compare(
 
     If the family is whole, check also that each known value is served.
     """
-    for key in served if not is_whole else served.keys() | expected.keys():
+    keys = served.keys() | expected.keys() if is_whole else served.keys()
+    for key in keys:
         tally.checked += 1
         if served.get(key) != expected.get(key):
             labels = dict(zip(family.labels, key, strict=True))

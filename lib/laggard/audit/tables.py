@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -78,7 +80,7 @@ def audit_tables(reader: Reader, tables: Sequence[Table]) -> Iterator[Audit]:
     It is the same audit each time, complete at the last.
     """
     audit, comparisons = Audit(), _comparisons(tables)
-    needed = [*tables, *(table for each in comparisons for table in each.needs)]
+    needed = [*tables, *chain.from_iterable(map(attrgetter("needs"), comparisons))]
     missing = _missing(reader, needed, audit.tallies["I1"])
     for table in tables:
         # their rows are compared with their neighbours
@@ -92,7 +94,7 @@ def audit_tables(reader: Reader, tables: Sequence[Table]) -> Iterator[Audit]:
 
 def count_steps(reader: Reader, tables: Sequence[Table]) -> int:
     """Count the steps of `audit_tables`."""
-    walked = [each.walked for each in _comparisons(tables) if each.walked]
+    walked = filter(None, map(attrgetter("walked"), _comparisons(tables)))
     return len(tables) + sum(len(reader.spans(table)) for table in walked)
 
 
@@ -110,9 +112,8 @@ def _missing(reader: Reader, needed: Sequence[Table], tally: Tally) -> list[Tabl
 
 def _check_keys(reader: Reader, table: Table, tally: Tally) -> None:
     """Check I1 by a hash of each key, as the keys of all rows may be more than memory holds."""
-    scan = reader.scan(
-        table, table.key, (reader.begin, reader.end) if table.time_column in table.key else None
-    )
+    span = (reader.begin, reader.end) if table.time_column in table.key else None
+    scan = reader.scan(table, table.key, span)
     if scan is None:
         return
     parts = 1 + sum(reader.counts(table).values()) // HASHES
@@ -123,10 +124,8 @@ def _check_keys(reader: Reader, table: Table, tally: Tally) -> None:
         hashes.sort()
         doubled = hashes[1:][hashes[1:] == hashes[:-1]]
         if len(doubled):
-            kept = [
-                each.filter(pa.array(np.isin(_hash_rows(each), doubled)))
-                for each in scan.to_batches()
-            ]
+            rows = scan.to_batches()
+            kept = [part.filter(pa.array(np.isin(_hash_rows(part), doubled))) for part in rows]
             _check_unique(pa.Table.from_batches(kept), table, tally)
 
 
@@ -334,4 +333,4 @@ def _comparisons(tables: Sequence[Table]) -> list[_Comparison]:
 
 def chosen_tables(names: Sequence[str]) -> list[Table]:
     """Give the tables of these names; all of them if none is given."""
-    return [TABLES[name] for name in names or TABLES]
+    return list(map(TABLES.__getitem__, names or TABLES))

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from laggard.audit.known_gaps import KnownGaps
 from laggard.audit.result import Tallies, Tally, differ
 from laggard.lag.arrays import key_codes, where
+from laggard.rebalance.facts import columns_of
 from laggard.tables.schema.schemas import GROUP_STATUS, LAG_WINDOWS, PARTITION_STATUS, Table
 
 COLUMNS = (
@@ -93,13 +94,8 @@ def check_neighbours(
     `before`: the last row of each key so far. Gives the same after these rows, and the pairs as two
     parallel tables.
     """
-    kept = rows.select(
-        [
-            name
-            for name in (*table.key, "window_end", *_COMMIT, *np.ravel(_MOVES))
-            if name in rows.column_names
-        ]
-    )
+    names = (*table.key, "window_end", *_COMMIT, *np.ravel(_MOVES))
+    kept = rows.select([name for name in names if name in rows.column_names])
     if before is not None:
         kept = pa.concat_tables([before, kept])
     last, earlier, later = _pairs(kept, table)
@@ -139,10 +135,8 @@ def _pairs(rows: pa.Table, table: Table) -> tuple[pa.Table, pa.Table, pa.Table]:
     order = np.lexsort((pc.cast(rows["window_start"], pa.int64()).to_numpy(), codes))
     is_pair = codes[order][1:] == codes[order][:-1]
     is_last = np.append(~is_pair, True)[: len(order)]  # of no rows there is none
-    return tuple(
-        rows.take(pa.array(each))
-        for each in (order[is_last], order[:-1][is_pair], order[1:][is_pair])
-    )
+    pairs = (order[is_last], order[:-1][is_pair], order[1:][is_pair])
+    return tuple(rows.take(pa.array(places)) for places in pairs)
 
 
 def _check_unknown(
@@ -152,7 +146,7 @@ def _check_unknown(
     for row in rows.to_pylist():
         end = row["window_start"]
         if known_gaps.is_dark(end - (row["window_end"] - end), end):
-            key = {name: row[name] for name in table.key}
+            key = columns_of(row, table.key)
             tally.refute(table.name, key, column, None, row[column])
 
 
@@ -206,9 +200,7 @@ def check_holes(rows: pa.Table, ends: Any, tally: Tally, known_gaps: KnownGaps) 
     for place in pc.indices_nonzero(is_hole).to_pylist():
         row, end = _row(rows, place), ends[place].as_py()
         if not known_gaps.covers(row, end):
-            named = {name: row[name] for name in LAG_WINDOWS.key} | {
-                "window_start": row["window_end"]
-            }
+            named = columns_of(row, LAG_WINDOWS.key) | {"window_start": row["window_end"]}
             tally.refute(
                 LAG_WINDOWS.name,
                 named,
@@ -232,7 +224,7 @@ def check_source(rows: pa.Table, tally: Tally, read_to: SourceTo) -> None:
             row["commit_source_offset_max"],
         )
         if end is not None and found is not None and found >= end:
-            key = {name: row[name] for name in ("batch_id", "commit_source_partition")}
+            key = columns_of(row, ("batch_id", "commit_source_partition"))
             tally.refute(LAG_WINDOWS.name, key, "commit_source_offset, below", end, found)
 
 

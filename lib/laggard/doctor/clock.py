@@ -31,11 +31,9 @@ def check_clock(cluster: Cluster) -> Iterable[Result]:
     sent_ms = cluster.clock() * 1000
     response = cluster.brokers.ask("describe_quorum", _request())
     received_ms = cluster.clock() * 1000
-    problem = (
-        response
-        if isinstance(response, str)
-        else error_name(response.error_code or response.topics[0].partitions[0].error_code)
-    )
+    problem = response
+    if not isinstance(response, str):
+        problem = error_name(response.error_code or response.topics[0].partitions[0].error_code)
     if problem in DENIED:
         command = allow(cluster.config, "Describe", resource=("--cluster",))
         yield Result(

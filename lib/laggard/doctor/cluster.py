@@ -15,7 +15,15 @@ from laggard import files
 from laggard.config.sections import KAFKAS_OWN
 from laggard.doctor.principal import allow, principal_of
 from laggard.doctor.result import Result
-from laggard.sources.brokers import EARLIEST, LATEST, READ_COMMITTED, Answer, Brokers, error_name
+from laggard.sources.brokers import (
+    EARLIEST,
+    LATEST,
+    READ_COMMITTED,
+    Answer,
+    Brokers,
+    error_name,
+    offsets_of,
+)
 from laggard.stream.job.identity import identity_path
 from laggard.tables.published import newest_batch
 from laggard.tables.readers import TableMissing
@@ -101,10 +109,10 @@ def find_unreachable(addresses: Iterable[str], seconds: float) -> dict[str, str]
     reasons = dict.fromkeys(addresses, f"no connection within {seconds:g} s")
     # a thread for each, left behind when late: looking up a name takes as long as the resolver
     # likes
-    threads = [
-        Thread(target=_connect, args=(address, seconds, reasons), daemon=True)
-        for address in reasons
-    ]
+    threads = []
+    for address in reasons:
+        arguments = (address, seconds, reasons)
+        threads.append(Thread(target=_connect, args=arguments, daemon=True))
     deadline = time.monotonic() + seconds
     for thread in threads:
         thread.start()
@@ -249,11 +257,10 @@ def evaluate_topic_error(config: Config, problem: str) -> Result:
 
 def evaluate_transactions(high: Mapping[int, int], stable: Mapping[int, int]) -> Result:
     """Open transactions freeze the groups of their offsets partition."""
-    behind = {
-        part: high[part] - stable[part]
-        for part in high.keys() & stable.keys()
-        if high[part] > stable[part]
-    }
+    behind = {}
+    for part in high.keys() & stable.keys():
+        if high[part] > stable[part]:
+            behind[part] = high[part] - stable[part]
     if not behind:
         return Result(
             "ok", "open transactions", "the last stable offset is the high watermark everywhere"
@@ -277,24 +284,27 @@ def evaluate_position(starts: Mapping[int, int], positions: Mapping[int, int]) -
 
 
 def _errors(answers: Iterable[Mapping[tuple[str, int], Answer]]) -> dict[int, str]:
-    return {
-        part: found.error
-        for answer in answers
-        for (_, part), found in answer.items()
-        if found.error
-    }
+    errors: dict[int, str] = {}
+    for answer in answers:
+        for (_, part), found in answer.items():
+            if found.error:
+                errors[part] = found.error
+    return errors
 
 
 def _offsets(answers: Mapping[tuple[str, int], Answer]) -> dict[int, int]:
-    return {
-        part: answer.offset for (_, part), answer in answers.items() if answer.offset is not None
-    }
+    return {part: offset for (_, part), offset in offsets_of(answers).items()}
 
 
 def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")
+    if number == 1:
+        return f"{number} {noun}"
+    return f"{number} {noun}s"
 
 
 def _some(values: Iterable[Any]) -> str:
-    shown = [str(value) for value in values]
-    return ", ".join(shown[:_MOST_NAMED]) + (" …" if len(shown) > _MOST_NAMED else "")
+    shown = list(map(str, values))
+    text = ", ".join(shown[:_MOST_NAMED])
+    if len(shown) > _MOST_NAMED:
+        text += " …"
+    return text

@@ -16,6 +16,7 @@ from laggard.doctor.principal import allow
 from laggard.doctor.result import Result
 from laggard.exporter.body.budget import estimate_series
 from laggard.exporter.options import Selection
+from laggard.lag.arrays import tuples
 from laggard.names import NameFilter
 from laggard.sources.groups.coordinators import GROUP_DENIED, Asked, Coordinators, has_no_offsets
 from laggard.tables.published import newest_batch
@@ -83,14 +84,14 @@ def check_estimate(cluster: Cluster) -> Iterable[Result]:
         if newest_batch(config.job.tables) is not None:
             return
     asked = ask_coordinators(cluster)
-    groups = {row["group"]: row["group_type"] for row in asked.groups.to_pylist()}
+    groups = dict(tuples(asked.groups, ("group", "group_type")))
     if not groups:
         return
     now = datetime.now(timezone.utc)
     rows = asked.committed.select(["group", "topic", "partition"]).to_pylist()
     found = estimate_series(
         groups,
-        [(row["group"], row["topic"], row["partition"]) for row in rows],
+        map(itemgetter("group", "topic", "partition"), rows),
         len(cluster.topic["partitions"]),
         Selection.of(config.metrics),
         lambda group: config.policies.of(config.cluster.name, group, now),
@@ -109,14 +110,12 @@ def check_estimate(cluster: Cluster) -> Iterable[Result]:
 
 
 def _how_many(series: int, groups: Mapping[str, str | None], asked: Asked) -> str:
-    answered = {
-        row["group"]
-        for row in asked.answers.to_pylist()
-        if row["is_asked"] and row["error"] is None
-    }
-    silent = sum(
-        group not in answered and not has_no_offsets(kind) for group, kind in groups.items()
-    )
+    answered = set()
+    for row in asked.answers.to_pylist():
+        if row["is_asked"] and row["error"] is None:
+            answered.add(row["group"])
+    without = groups.keys() - answered
+    silent = sum(not has_no_offsets(groups[group]) for group in without)
     if silent or asked.unlisted:
         return (
             f"at least {series:,}, as {silent:,} groups and {len(asked.unlisted)} brokers did "

@@ -35,11 +35,9 @@ def principal_of(security: Security) -> str:
     Mappings that brokers may apply are left out.
     """
     if security.has_sasl:
-        return (
-            f"User:{security.username}"
-            if security.has_password
-            else f"User:<that of the {security.mechanism} login>"
-        )
+        if security.has_password:
+            return f"User:{security.username}"
+        return f"User:<that of the {security.mechanism} login>"
     if security.has_tls and security.cert_file:
         return f"User:{_subject(security.cert_file) or '<the subject of cert_file>'}"
     return "User:ANONYMOUS"
@@ -80,7 +78,9 @@ def escaped(value: str) -> str:
     text = "".join(f"\\{each}" if each in ',+"\\<>;' else each for each in value)
     if text.startswith(("#", " ")):
         text = f"\\{text}"
-    return f"{text[:-1]}\\ " if text.endswith(" ") and len(value) > 1 else text
+    if text.endswith(" ") and len(value) > 1:
+        return f"{text[:-1]}\\ "
+    return text
 
 
 def check_security(config: Config) -> Iterable[Result]:

@@ -174,7 +174,9 @@ def _try_read(cluster: Cluster) -> str | None:
     if isinstance(response, str):
         return response
     error = error_name(response.error_code or response.responses[0].partitions[0].error_code)
-    return error if error in DENIED else None
+    if error not in DENIED:
+        return None
+    return error
 
 
 def _try_group(cluster: Cluster, group: str) -> str | None:
@@ -183,7 +185,9 @@ def _try_group(cluster: Cluster, group: str) -> str | None:
         return response
     error = error_name(response.groups[0].error_code)
     # any broker answers that it does not coordinate the group
-    return error if error in DENIED else None
+    if error not in DENIED:
+        return None
+    return error
 
 
 def _try_cluster(cluster: Cluster) -> str | None:
@@ -193,7 +197,9 @@ def _try_cluster(cluster: Cluster) -> str | None:
     if isinstance(response, str):
         return response
     # listing brokers needs no right; the broker tells which operations we have
-    return None if DESCRIBE in response.authorized_operations else "CLUSTER_AUTHORIZATION_FAILED"
+    if DESCRIBE in response.authorized_operations:
+        return None
+    return "CLUSTER_AUTHORIZATION_FAILED"
 
 
 def _denied(config: Config, error: str | None) -> str:

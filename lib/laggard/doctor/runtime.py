@@ -74,7 +74,7 @@ def satisfies(version: str, wanted: str) -> bool:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", text.partition("+")[0]))
+    return tuple(map(int, re.findall(r"\d+", text.partition("+")[0])))
 
 
 def check_workers() -> Iterable[Result]:
@@ -107,17 +107,18 @@ def check_memory() -> Iterable[Result]:
     found = re.search(
         r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(encoding="ascii")
     )
-    free = int(found[1]) * 1024 if found else 0
+    free = 0
+    if found:
+        free = int(found[1]) * 1024
     fact = f"{free / 1024**3:.1f} GB available"
     remedy = (
         f"the job wants {LEAST_MEMORY_BYTES / 1024**3:.0f} GB; stop something or take a larger "
         "machine"
     )
-    yield (
-        Result("ok", "memory", fact)
-        if free >= LEAST_MEMORY_BYTES
-        else Result("warn", "memory", fact, remedy)
-    )
+    if free >= LEAST_MEMORY_BYTES:
+        yield Result("ok", "memory", fact)
+    else:
+        yield Result("warn", "memory", fact, remedy)
 
 
 def check_disk(folder: Path) -> Iterable[Result]:
@@ -126,8 +127,7 @@ def check_disk(folder: Path) -> Iterable[Result]:
     free = shutil.disk_usage(place).free
     fact = f"{free / 1024**3:.1f} GB free at {place}"
     enough = free >= LEAST_DISK_BYTES
-    yield (
-        Result("ok", "disk", fact)
-        if enough
-        else Result("warn", "disk", fact, "free space, or move job.tables")
-    )
+    if enough:
+        yield Result("ok", "disk", fact)
+    else:
+        yield Result("warn", "disk", fact, "free space, or move job.tables")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -30,14 +32,12 @@ def check_exporter(ask: Ask, clock: Callable[[], float] = time.time) -> Iterable
         (sample.labels["version"] for sample in samples if sample.name == fam.BUILD_INFO.name), None
     )
     if version is None:
-        fact = f"/metrics answers {status}" + (
-            " without metrics of laggard" if status == 200 else ""
-        )
-        remedy = (
-            "--user and --password-file"
-            if status in (401, 403)
-            else "look at the address, and at its log"
-        )
+        fact = f"/metrics answers {status}"
+        if status == 200:
+            fact += " without metrics of laggard"
+        remedy = "look at the address, and at its log"
+        if status in (401, 403):
+            remedy = "--user and --password-file"
         yield Result("fail", CHECK, fact, remedy)
         return
     yield Result("ok", CHECK, f"laggard {version} answers")
@@ -56,12 +56,12 @@ def check_exporter(ask: Ask, clock: Callable[[], float] = time.time) -> Iterable
 
 def _samples(body: bytes) -> list[Sample]:
     """Return the samples that are read here; a body may have a hundred thousand others."""
-    names = tuple(family.name for family in _READ)
+    names = tuple(map(attrgetter("name"), _READ))
     lines = [
         line for line in body.decode("utf-8", "replace").splitlines() if line.startswith(names)
     ]
     families = text_string_to_metric_families("\n".join([*lines, ""]))
-    return [sample for family in families for sample in family.samples]
+    return list(chain.from_iterable(map(attrgetter("samples"), families)))
 
 
 def _readiness(ask: Ask) -> Iterator[Result]:
@@ -84,13 +84,12 @@ def _readiness(ask: Ask) -> Iterator[Result]:
 
 
 def _troubles(samples: list[Sample]) -> Iterator[Result]:
-    names = [family.name for family in _TROUBLES]
-    found = [
-        f"{sample.name.removeprefix('laggard_exporter_')} {sample.value:.0f} "
-        f"({', '.join(sample.labels.values())})"
-        for sample in samples
-        if sample.name in names and sample.value
-    ]
+    names = list(map(attrgetter("name"), _TROUBLES))
+    found = []
+    for sample in samples:
+        if sample.name in names and sample.value:
+            name = sample.name.removeprefix("laggard_exporter_")
+            found.append(f"{name} {sample.value:.0f} ({', '.join(sample.labels.values())})")
     if found:
         fact = f"since it started: {'; '.join(found)}"
         yield Result(

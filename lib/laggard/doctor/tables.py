@@ -174,7 +174,8 @@ def check_series(config: Config) -> Iterable[Result]:
             f"{count_series(budgeted.families):,} of groups and topics of cluster "
             f"{batch.cluster}; room for {share:,}"
         )
-        fact += f"; up to {kept:,} more as the worst partitions change" if kept else ""
+        if kept:
+            fact += f"; up to {kept:,} more as the worst partitions change"
         withheld = ", ".join(f"{count:,} of {level}" for level, count in budgeted.withheld.items())
         if withheld:
             remedy = "raise metrics.max_series, or limit metrics.distributions (docs/exporter.md)"
@@ -237,15 +238,13 @@ def compare(found: pa.Schema, wanted: pa.Schema) -> list[str]:
     """Return all differences of names and types between two schemas."""
     types = {field.name: str(arrow_types(field.type)) for field in found}
     declared = {field.name: str(arrow_types(field.type)) for field in wanted}
-    return [
-        *(f"{_MISSING}{name}" for name in declared if name not in types),
-        *(f"unexpected: {name}" for name in types if name not in declared),
-        *(
-            f"{name} is {types[name]}, not {kind}"
-            for name, kind in declared.items()
-            if types.get(name, kind) != kind
-        ),
-    ]
+    missing = [f"{_MISSING}{name}" for name in declared if name not in types]
+    unexpected = [f"unexpected: {name}" for name in types if name not in declared]
+    others = []
+    for name, kind in declared.items():
+        if types.get(name, kind) != kind:
+            others.append(f"{name} is {types[name]}, not {kind}")
+    return [*missing, *unexpected, *others]
 
 
 def arrow_types(kind: pa.DataType) -> object:
@@ -298,16 +297,14 @@ def check_published(config: Config, now: datetime | None = None) -> Iterable[Res
     limit = max_age(config.job.tick_seconds, config.exporter.max_age_seconds)
     fact = f"{batch.batch_id}, {age:.0f} s old"
     is_fresh = age <= limit
-    yield (
-        Result("ok", "newest batch", fact)
-        if is_fresh
-        else Result("warn", "newest batch", fact, "laggard run")
-    )
-    ahead = [
-        name
-        for name, version in sorted(batch.table_versions.items())
-        if name != BATCHES.name and _has_rows_after(root, name, version)
-    ]
+    if is_fresh:
+        yield Result("ok", "newest batch", fact)
+    else:
+        yield Result("warn", "newest batch", fact, "laggard run")
+    ahead = []
+    for name, version in sorted(batch.table_versions.items()):
+        if name != BATCHES.name and _has_rows_after(root, name, version):
+            ahead.append(name)
     if ahead:
         fact = f"newer than batch {batch.batch_id}: {', '.join(ahead)}"
         yield Result(
@@ -334,11 +331,8 @@ def check_quarantine(config: Config) -> Iterable[Result]:
         return
     groups = batch.values["quarantined_groups"]
     if not groups:  # null of an older job, which did not count them
-        yield Result(
-            "ok",
-            "quarantine",
-            "no group" if groups == 0 else "not counted by the job that wrote the batch",
-        )
+        fact = "no group" if groups == 0 else "not counted by the job that wrote the batch"
+        yield Result("ok", "quarantine", fact)
         return
     rows = read_table(
         root, PARTITION_STATUS.name, batch.table_versions[PARTITION_STATUS.name], ["error"]

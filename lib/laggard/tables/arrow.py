@@ -48,10 +48,7 @@ def to_arrow(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     schema = arrow_schema(table)
     if not rows:
         return schema.empty_table()
-    return pa.table(
-        [pa.array([row.get(field.name) for row in rows], field.type) for field in schema],
-        schema=schema,
-    )
+    return pa.Table.from_pylist(rows, schema=schema)
 
 
 def _split(text: str) -> list[str]:

@@ -12,6 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -108,14 +109,14 @@ def plan(root: str, name: str, delta: DeltaTable, before: str) -> dict[str, list
     for action in _files(delta).values():
         if action["size_bytes"] < _SMALL_BYTES and str(action["partition.date"]) < before:
             small[str(action["partition.date"])].append(action)
-    planned = {}
+    planned: dict[str, list[Merge]] = {}
     for date in sorted(small):
         packs = [pack for pack in _packed(small[date]) if len(pack) > 1]
         if packs:
-            planned[date] = [
-                Merge(root, name, schema, date, tuple(each["path"] for each in pack))
-                for pack in packs
-            ]
+            planned[date] = []
+            for pack in packs:
+                paths = tuple(map(itemgetter("path"), pack))
+                planned[date].append(Merge(root, name, schema, date, paths))
     return planned
 
 
@@ -133,9 +134,8 @@ def _packed(actions: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 
 
 def _files(delta: DeltaTable) -> dict[str, dict[str, Any]]:
-    return {
-        each["path"]: each for each in pa.table(delta.get_add_actions(flatten=True)).to_pylist()
-    }
+    files = pa.table(delta.get_add_actions(flatten=True)).to_pylist()
+    return {file["path"]: file for file in files}
 
 
 def _replace(delta: DeltaTable, merge: Merge, file: DataFile, until: float) -> None:

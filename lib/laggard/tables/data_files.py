@@ -178,12 +178,12 @@ def _parts(uris: Iterable[str], schema: pa.Schema) -> Iterator[pa.Table]:
 
 def _in_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     known = set(rows.column_names)
-    columns = [
-        rows[field.name].cast(field.type)
-        if field.name in known
-        else pa.nulls(rows.num_rows, field.type)
-        for field in schema
-    ]
+    columns = []
+    for field in schema:
+        if field.name in known:
+            columns.append(rows[field.name].cast(field.type))
+        else:
+            columns.append(pa.nulls(rows.num_rows, field.type))
     return pa.table(columns, schema=schema)
 
 
@@ -205,14 +205,18 @@ def _write(
     with system.open_output_stream(where) as sink:
         pq.write_table(rows, sink, compression="zstd", store_schema=False)
         size = sink.tell()
-    stats = {"numRecords": rows.num_rows} | ({} if table.overwritten else _bounds(rows))
+    stats = {"numRecords": rows.num_rows}
+    if not table.overwritten:
+        stats |= _bounds(rows)
     return DataFile(path, size, values, int(time.time() * 1000), json.dumps(stats))
 
 
 def check_rows(table: Table, rows: pa.Table) -> None:
     """Raise where a row breaks the table's CHECK, which Delta leaves to the writer of a file."""
     for name in CHECKED:
-        lowest = pc.min(rows[name]).as_py() if name in table.names else None
+        lowest = None
+        if name in table.names:
+            lowest = pc.min(rows[name]).as_py()
         if lowest is not None and lowest < 0:
             raise LaggardError(
                 f"a row for {table.name} has {name} = {lowest}, which is impossible",

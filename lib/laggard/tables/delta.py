@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from operator import attrgetter
 
 import pyarrow as pa
 from deltalake import DeltaTable, Schema, Transaction
@@ -76,18 +77,19 @@ def create_tables(
 
 
 def _add_columns(delta: DeltaTable, table: Table, lease: Lease | None) -> None:
-    known = {field.name for field in delta.schema().fields}
-    missing = [
-        field for field in Schema.from_arrow(_commented(table)).fields if field.name not in known
-    ]
+    known = set(map(attrgetter("name"), delta.schema().fields))
+    declared = Schema.from_arrow(_commented(table)).fields
+    missing = [field for field in declared if field.name not in known]
     if missing:
         with fenced(delta, lease):
             delta.alter.add_columns(missing, commit_properties=signed(lease))
 
 
 def _properties(table: Table) -> dict[str, str]:
-    often = _EACH_TICK if table.name in EACH_TICK else {}
-    return _PROPERTIES | often | (_OVERWRITTEN if table.overwritten else _APPENDED)
+    properties = _PROPERTIES
+    if table.name in EACH_TICK:
+        properties = properties | _EACH_TICK
+    return properties | (_OVERWRITTEN if table.overwritten else _APPENDED)
 
 
 def _set_properties(delta: DeltaTable, table: Table, lease: Lease | None) -> None:
@@ -102,13 +104,13 @@ def _set_properties(delta: DeltaTable, table: Table, lease: Lease | None) -> Non
 
 def _commented(table: Table) -> pa.Schema:
     """Return the Arrow schema with each column's comment, which Delta stores."""
-    comments = {
-        column.name: f"{column.comment}; null: {column.null}" if column.null else column.comment
-        for column in table.columns
-    }
-    return pa.schema(
-        [field.with_metadata({"comment": comments[field.name]}) for field in arrow_schema(table)]
-    )
+    fields = []
+    for column, field in zip(table.columns, arrow_schema(table), strict=True):
+        comment = column.comment
+        if column.null:
+            comment += f"; null: {column.null}"
+        fields.append(field.with_metadata({"comment": comment}))
+    return pa.schema(fields)
 
 
 class Writer:
@@ -153,16 +155,15 @@ class Writer:
     def has_written(self, batch_id: int) -> bool:
         """Return True if some table has rows of this or a later batch, published or not."""
         # the diagnosis numbers its commits by itself
-        return any(
-            self._recorded(name) >= batch_id
-            for name, table in TABLES.items()
-            if not table.is_of_diagnosis
-        )
+        of_job = (name for name, table in TABLES.items() if not table.is_of_diagnosis)
+        return any(self._recorded(name) >= batch_id for name in of_job)
 
     def _recorded(self, table: str) -> int:
         """Return the newest batch of this checkpoint that a table has; -1 without any."""
         recorded = self._newest(table).transaction_version(self._app_id(table))
-        return -1 if recorded is None else int(recorded)
+        if recorded is None:
+            return -1
+        return int(recorded)
 
     def _app_id(self, table: str) -> str:
         return f"laggard/{self._checkpoint_id}/{table}"
@@ -173,7 +174,9 @@ class Writer:
 
     def rows(self, table: str, version: int | None = None) -> int:
         """Return a table's row count at a version, or the newest, from file statistics."""
-        return int((self._newest(table) if version is None else self._at(table, version)).count())
+        if version is None:
+            return int(self._newest(table).count())
+        return int(self._at(table, version).count())
 
     def file_uris(self, table: str, version: int) -> list[str]:
         """Return the URIs of the data files of a table's version."""
@@ -183,11 +186,9 @@ class Writer:
 
     def _at(self, table: str, version: int) -> DeltaTable:
         newest = self._newest(table)
-        return (
-            newest
-            if newest.version() == version
-            else load_table(table_uri(self.root, table), version)
-        )
+        if newest.version() == version:
+            return newest
+        return load_table(table_uri(self.root, table), version)
 
     def _newest(self, table: str) -> DeltaTable:
         if (options := delta_options(self.root)) != self._options:  # the access keys were replaced

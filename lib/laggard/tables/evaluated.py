@@ -57,10 +57,6 @@ def read_between(
     except TableMissing:
         return pa.table({column: [] for column in columns})
     files = f"date >= '{since.date()}' AND date <= '{until.date()}'"
-    return read_known(
-        table,
-        table_uri(root, name),
-        columns,
-        wanted if condition is None else wanted & condition,
-        files,
-    )
+    if condition is not None:
+        wanted &= condition
+    return read_known(table, table_uri(root, name), columns, wanted, files)

@@ -19,7 +19,9 @@ from laggard.tables.schema.schemas import TABLES
 def local_path(root: str) -> Path | None:
     """Return the root as a local path; None for an object store or HDFS."""
     place = locate(root)
-    return Path(place) if is_local(place) else None
+    if not is_local(place):
+        return None
+    return Path(place)
 
 
 @contextmanager

@@ -51,12 +51,12 @@ def read_added(uri: str, version: int) -> dict[str, dict[str, str]]:
     actions = _read_entry(uri, version)
     if any("remove" in action for action in actions):
         return {}
-    added = [action["add"] for action in actions if "add" in action]
-    return {
-        f"{uri}/{unquote(add['path'])}": add["partitionValues"]
-        for add in added
-        if add["dataChange"]
-    }
+    added = {}
+    for action in actions:
+        add = action.get("add")
+        if add and add["dataChange"]:
+            added[f"{uri}/{unquote(add['path'])}"] = add["partitionValues"]
+    return added
 
 
 def adds_rows(uri: str, version: int) -> bool:
@@ -64,9 +64,8 @@ def adds_rows(uri: str, version: int) -> bool:
 
     Not by `DeltaTable.history`, which is empty below a folder with # or ? in its name.
     """
-    return any(
-        action["add"]["dataChange"] for action in _read_entry(uri, version) if "add" in action
-    )
+    actions = _read_entry(uri, version)
+    return any(action["add"]["dataChange"] for action in actions if "add" in action)
 
 
 def _read_entry(uri: str, version: int) -> list[dict[str, Any]]:

@@ -180,7 +180,9 @@ def _named_version(root: str, table: Table) -> int | None:
     if table.is_of_diagnosis or table is BATCHES:
         return None
     batch = newest_batch(root)
-    return None if batch is None else batch.table_versions.get(table.name)
+    if batch is None:
+        return None
+    return batch.table_versions.get(table.name)
 
 
 def _trim_log(root: str, delta: DeltaTable, table: Table, named: int | None) -> None:

@@ -60,14 +60,13 @@ class Skipped:
 
         It has their number, the reason and the first row.
         """
-        return {
-            (
-                table,
-                reason,
-            ): f"{count} {'row' if count == 1 else 'rows'} of {table} skipped ({reason}), the first"
-            f" {self.examples[table, reason]}"
-            for (table, reason), count in self.counts.items()
-        }
+        texts: dict[tuple[str, str], str] = {}
+        for (table, reason), count in self.counts.items():
+            rows, example = "row" if count == 1 else "rows", self.examples[table, reason]
+            texts[table, reason] = (
+                f"{count} {rows} of {table} skipped ({reason}), the first {example}"
+            )
+        return texts
 
 
 def find_odd(count: int, check: Callable[[int, int], object]) -> list[int]:
@@ -130,8 +129,8 @@ def plain_rows(
         rows = rows.take(np.setdiff1d(np.arange(len(rows)), odd))
     found, seen = [], set()
     for row in _as_dicts(rows, 0, len(rows)):
-        name = tuple(row[part] for part in unique)
-        if None in [row[part] for part in key]:
+        name = tuple(map(row.get, unique))
+        if None in map(row.get, key):
             skipped.add(table, KEY, 1, f"without a usable {', '.join(key)}")
         elif unique and name in seen:
             skipped.add(table, DUPLICATE, 1, f"of {' '.join(map(repr, name))}")
@@ -166,7 +165,9 @@ def sound_rows(
 def holdable(rows: pa.Table) -> pa.Table:
     """Return the rows whose texts and times Python can hold, and whose doubles are numbers."""
     is_odd = _any(rows, _odd_columns(rows, _not_integers(rows)))
-    return rows.filter(pc.invert(is_odd)) if _count(is_odd) else rows
+    if not _count(is_odd):
+        return rows
+    return rows.filter(pc.invert(is_odd))
 
 
 def _not_integers(rows: pa.Table) -> list[str]:
@@ -176,7 +177,7 @@ def _not_integers(rows: pa.Table) -> list[str]:
 
 def made_of(rows: Sequence[Row], table: str, make: Callable[[Row], T], skipped: Skipped) -> list[T]:
     """Convert each row; a row that cannot be converted costs no other."""
-    odd = set(find_odd(len(rows), lambda begin, end: [make(row) for row in rows[begin:end]]))
+    odd = set(find_odd(len(rows), lambda begin, end: list(map(make, rows[begin:end]))))
     for place in sorted(odd):
         error = error_of(partial(make, rows[place]))
         skipped.add(table, ERROR, 1, f"of group {rows[place].get('group')!r}: {error}")
@@ -191,11 +192,10 @@ def _odd_columns(
     rows: pa.Table, names: Sequence[str], *, may_be_endless: bool = False
 ) -> list[Any]:
     """Return masks of the invalid values of each column; null is not invalid."""
-    return [
-        pc.fill_null(mask, fill_value=False)
-        for name in names
-        for mask in _odd_values(name, rows[name], may_be_endless=may_be_endless)
-    ]
+    masks: list[Any] = []
+    for name in names:
+        masks += _odd_values(name, rows[name], may_be_endless=may_be_endless)
+    return [pc.fill_null(mask, fill_value=False) for mask in masks]
 
 
 def _contradictions(rows: pa.Table) -> list[Any]:
@@ -225,7 +225,8 @@ def _odd_values(name: str, values: pa.ChunkedArray, *, may_be_endless: bool) -> 
         odd = find_odd(
             len(values), lambda begin, end: values.slice(begin, end - begin).validate(full=True)
         )
-        return [pa.array(np.isin(np.arange(len(values)), odd))] if odd else []
+        if odd:
+            return [pa.array(np.isin(np.arange(len(values)), odd))]
     return []
 
 
@@ -253,8 +254,6 @@ def _shown(value: pa.Scalar) -> str:
     try:
         return repr(value.as_py())
     except (OverflowError, ValueError):
-        return (
-            str(pc.cast(value, pa.int64()))
-            if pa.types.is_timestamp(value.type)
-            else repr(value.as_buffer().to_pybytes())
-        )
+        if pa.types.is_timestamp(value.type):
+            return str(pc.cast(value, pa.int64()))
+        return repr(value.as_buffer().to_pybytes())

@@ -80,8 +80,12 @@ def newest_batch(root: str) -> Batch | None:
         if row is not None:
             return Batch(row, table.version())
     predicate = newest_date(table)  # files without statistics
-    row = _newest_row(table, root, predicate) if predicate else None
-    return Batch(row, table.version()) if row else None
+    row = None
+    if predicate:
+        row = _newest_row(table, root, predicate)
+    if not row:
+        return None
+    return Batch(row, table.version())
 
 
 def _newest_in_log(uri: str) -> Batch | None:
@@ -119,14 +123,17 @@ def newest_of_topic(root: str, topic_id: str, checkpoint_id: str) -> dict[int, i
     rows = _published(
         read_declared(table, root, BATCHES.name, ["kind", "batch_id", "checkpoint_id", "origin"])
     )
-    found = [
-        row["batch_id"]
-        for row in rows.to_pylist()
-        if row["checkpoint_id"] != checkpoint_id
-        and (row["origin"] or {}).get("offsets_topic_id") == topic_id
-    ]
-    newest = _newest_row(table, root, f"batch_id = {max(found)}") if found else None
-    return dict(newest["source_to"] or {}) if newest else {}
+    found = []
+    for row in rows.to_pylist():
+        is_of_topic = (row["origin"] or {}).get("offsets_topic_id") == topic_id
+        if is_of_topic and row["checkpoint_id"] != checkpoint_id:
+            found.append(row["batch_id"])
+    newest = None
+    if found:
+        newest = _newest_row(table, root, f"batch_id = {max(found)}")
+    if not newest:
+        return {}
+    return dict(newest["source_to"] or {})
 
 
 def _newest_row(table: DeltaTable, root: str, predicate: str) -> dict[str, Any] | None:

@@ -75,9 +75,8 @@ def open_table(root: str, name: str, version: int | None = None) -> DeltaTable:
     with naming_errors(uri, version):
         if is_local(uri) and not Path(uri, "_delta_log").is_dir():
             is_file = Path(locate(root)).is_file()
-            raise TableMissing(
-                uri, f"{root} is a file" if is_file else "there is no _delta_log folder"
-            )
+            cause = f"{root} is a file" if is_file else "there is no _delta_log folder"
+            raise TableMissing(uri, cause)
         return load_table(uri, version)
 
 
@@ -155,7 +154,9 @@ def batch_bounds(table: DeltaTable) -> list[int]:
 def newest_date(table: DeltaTable) -> str:
     """Return a predicate for the files of the newest date; empty for an empty table."""
     dates = dates_of(table)
-    return f"date >= '{dates[-1]}'" if dates else ""
+    if not dates:
+        return ""
+    return f"date >= '{dates[-1]}'"
 
 
 def dates_of(table: DeltaTable) -> list[str]:
@@ -176,7 +177,7 @@ class Scan:
 
     @property
     def schema(self) -> pa.Schema:
-        return pa.schema([self.dataset.schema.field(name) for name in self.column_names])
+        return pa.schema(list(map(self.dataset.schema.field, self.column_names)))
 
     def select(self, columns: Sequence[str]) -> Scan:
         """Return a scan of the same rows with these columns."""
@@ -222,13 +223,8 @@ def scan_known(
                 parquet_read_options=options,
             )
         )
-        return Scan(
-            table,
-            uri,
-            dataset,
-            [name for name in columns if name in dataset.schema.names],
-            condition,
-        )
+        names = [name for name in columns if name in dataset.schema.names]
+        return Scan(table, uri, dataset, names, condition)
 
 
 def _with_known_bounds(dataset: FileSystemDataset) -> FileSystemDataset:

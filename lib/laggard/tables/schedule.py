@@ -95,14 +95,13 @@ class Schedule:
         hour = now.replace(hour=_HOUR_UTC, minute=0, second=0, microsecond=0)
         last_hour = hour if hour <= now else hour - timedelta(days=1)
         hours_ago = now - timedelta(hours=self._retention.status_files_hours)
-        return [
-            name
-            for name, table in TABLES.items()
-            if (table.overwritten or self._is_enabled)
-            and not (hours_ago if name in EACH_TICK else last_hour)
-            <= self._done.get(name, now)
-            <= now + _CLOCK_SLACK
-        ]
+        due = []
+        for name, table in TABLES.items():
+            earliest = hours_ago if name in EACH_TICK else last_hour
+            is_done = earliest <= self._done.get(name, now) <= now + _CLOCK_SLACK
+            if (table.overwritten or self._is_enabled) and not is_done:
+                due.append(name)
+        return due
 
     def _start(self, names: Sequence[str], now: datetime) -> None:
         self._child = subprocess.Popen(
@@ -137,10 +136,8 @@ class Schedule:
                 self._fail(each.table, each.error)
         self._failing.discard("the tables")
         if child.returncode:
-            self._fail(
-                "the tables",
-                f"its process ended with {child.returncode}: {lines[-1] if lines else ''}",
-            )
+            last = lines[-1] if lines else ""
+            self._fail("the tables", f"its process ended with {child.returncode}: {last}")
         done = sum(not each.error for each in outcomes)
         log.info("maintained %d tables in %.1f s", done, time.monotonic() - self._started_at)
         return True

@@ -64,9 +64,10 @@ def _without(rows: pa.Table, columns: tuple[str, ...]) -> pa.Table:
         if place < 0:
             continue
         field = rows.schema.field(place)
-        found = (
-            _without_field(rows[column], inner) if inner else pa.nulls(rows.num_rows, field.type)
-        )
+        if inner:
+            found = _without_field(rows[column], inner)
+        else:
+            found = pa.nulls(rows.num_rows, field.type)
         rows = rows.set_column(place, field, found)
     return rows
 

@@ -7,6 +7,7 @@ is. Offsets and counts are records, durations are seconds, timestamps are UTC.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 
 from laggard.lag.status import STATUSES
 
@@ -36,7 +37,7 @@ class Table:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(column.name for column in self.columns)
+        return tuple(map(attrgetter("name"), self.columns))
 
 
 CLUSTER = Column("cluster", "string", "name of the Kafka cluster, from the configuration")
