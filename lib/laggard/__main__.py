@@ -25,7 +25,9 @@ def main(words: Sequence[str] | None = None) -> NoReturn:
     """Run one verb and end the process with its exit code."""
     chosen = sys.argv[1:] if words is None else list(words)
     # perhaps a service; sure once the parser is there
-    early = EARLY if not {*SERVICES}.isdisjoint(chosen) else {signal.SIGINT: EARLY[signal.SIGINT]}
+    early = EARLY
+    if {*SERVICES}.isdisjoint(chosen):
+        early = {signal.SIGINT: EARLY[signal.SIGINT]}
     before = {number: signal.signal(number, end) for number, end in early.items()}
     from laggard.cli.main import main as run_verb
     from laggard.cli.parser import chosen_verb

@@ -11,7 +11,9 @@ def checkout_root() -> Path | None:
     """Return the folder of the checkout this code runs from; None when the package is installed."""
     root = PACKAGE.parent.parent
     is_checkout = PACKAGE.parent.name == "lib" and (root / "conf" / "ivy.xml").is_file()
-    return root if is_checkout else None
+    if not is_checkout:
+        return None
+    return root
 
 
 def conf_file(name: str) -> Path:

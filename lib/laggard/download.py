@@ -65,11 +65,9 @@ def _problem(base: str) -> str | None:
     except ValueError as error:
         return str(error)
     if parts.scheme == "file":
-        return (
-            None
-            if not parts.netloc and parts.path.startswith("/")
-            else "a file: address has three slashes"
-        )
+        if not parts.netloc and parts.path.startswith("/"):
+            return None
+        return "a file: address has three slashes"
     if parts.scheme not in ("http", "https"):
         return "it begins neither with https:// or http:// nor with file:///"
     return _problem_of_http(base, parts, port)
@@ -87,10 +85,8 @@ def download(files: Sequence[Wanted], limit_seconds: float = LIMIT_SECONDS) -> N
     """Download every file, with progress on stderr; the first failure raises its error."""
     fetching = _Fetching(files, time.monotonic() + limit_seconds)
     # daemons: after Ctrl-C nobody waits for an answer that is under way
-    threads = [
-        threading.Thread(target=fetching.work, daemon=True)
-        for _ in range(min(CONNECTIONS, len(files)))
-    ]
+    count = min(CONNECTIONS, len(files))
+    threads = [threading.Thread(target=fetching.work, daemon=True) for _ in range(count)]
     for thread in threads:
         thread.start()
     try:
@@ -110,12 +106,8 @@ def _watch(threads: Sequence[threading.Thread], fetching: _Fetching) -> None:
         alive[0].join(0.2)
         if is_terminal or time.monotonic() - shown >= PROGRESS_SECONDS:
             shown = time.monotonic()
-            print(
-                fetching.progress(shown - start),
-                end="\r" if is_terminal else "\n",
-                file=sys.stderr,
-                flush=True,
-            )
+            end = "\r" if is_terminal else "\n"
+            print(fetching.progress(shown - start), end=end, file=sys.stderr, flush=True)
     if is_terminal:
         print(file=sys.stderr)
 

@@ -40,7 +40,9 @@ class LaggardError(Exception):
     @property
     def sentence(self) -> str:
         """The failure and its cause in one line of the log."""
-        return f"{self.what} ({self.cause})" if self.cause else self.what
+        if not self.cause:
+            return self.what
+        return f"{self.what} ({self.cause})"
 
     def __reduce__(self) -> tuple[object, ...]:
         # raised inside Spark's Python workers, so it crosses a process border by pickle
@@ -67,4 +69,6 @@ def hint(word: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(word, list(known), 1)
-    return f"; did you mean {near[0]}?" if near else ""
+    if not near:
+        return ""
+    return f"; did you mean {near[0]}?"

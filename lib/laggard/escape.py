@@ -25,11 +25,7 @@ def escape_label(name: str) -> str:
     if len(escaped.encode()) <= MAX_BYTES:
         return escaped
     digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_DIGITS]
-    return (
-        _cut([_escape_letter(letter) for letter in name], MAX_BYTES - _HASH_DIGITS - 2)
-        + "\\#"
-        + digest
-    )
+    return _cut(list(map(_escape_letter, name)), MAX_BYTES - _HASH_DIGITS - 2) + "\\#" + digest
 
 
 def printable(text: str) -> str:
@@ -55,7 +51,9 @@ def finite(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [finite(each) for each in value]
     if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else str(value).replace("inf", "Infinity")
+        if math.isnan(value):
+            return "NaN"
+        return str(value).replace("inf", "Infinity")
     return value
 
 

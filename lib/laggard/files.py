@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from operator import attrgetter
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -173,10 +174,8 @@ def newest_number(folder: str) -> int | None:
 def list_names(folder: str) -> list[str]:
     """Return the names in a folder, in no order; none if there is no folder."""
     system, where = open_uri(folder)
-    return [
-        entry.base_name
-        for entry in system.get_file_info(fs.FileSelector(where, allow_not_found=True))
-    ]
+    entries = system.get_file_info(fs.FileSelector(where, allow_not_found=True))
+    return list(map(attrgetter("base_name"), entries))
 
 
 def remove(path: str) -> None:

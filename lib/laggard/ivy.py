@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from importlib.util import find_spec
+from operator import attrgetter
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -64,8 +65,11 @@ def resolve(into: Path) -> list[str]:
             what, cause="\n  ".join(tail), fix="mend conf/ivy.xml", exit_code=UNREACHABLE
         )
     folder = into / "jars"
-    jars = [sorted((folder / conf).rglob("*.jar"), key=lambda path: path.name) for conf in CONFS]
-    return [_line(path, folder) for each in jars for path in each]
+    lines: list[str] = []
+    for conf in CONFS:
+        jars = sorted((folder / conf).rglob("*.jar"), key=attrgetter("name"))
+        lines += (_line(path, folder) for path in jars)
+    return lines
 
 
 def _line(path: Path, base: Path) -> str:

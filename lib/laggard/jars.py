@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 
 from laggard.conf import checkout_root, conf_file
@@ -35,7 +36,9 @@ def jars_dir() -> Path:
     if chosen := os.environ.get("LAGGARD_JARS"):
         return Path(chosen).expanduser().absolute()
     root = checkout_root()
-    return root / ".jars" if root else Path.home() / ".cache" / "laggard" / "jars"
+    if root:
+        return root / ".jars"
+    return Path.home() / ".cache" / "laggard" / "jars"
 
 
 def spark_jars() -> list[Path]:
@@ -101,9 +104,9 @@ def _download(confs: Sequence[str], base: Path) -> None:
         # kept after a failure: the next try goes on from there
         (fresh / conf).mkdir(parents=True, exist_ok=True)
     download([file for conf in confs for file in _missing(root, fresh / conf, conf)])
-    problems = [
-        problem for conf in confs for problem in sum_problems(fresh, conf, expected_sums(conf))
-    ]
+    problems: list[str] = []
+    for conf in confs:
+        problems += sum_problems(fresh, conf, expected_sums(conf))
     if problems:
         shutil.rmtree(work)
         raise _wrong_jars("the downloaded jars differ from conf/jars.sha256", problems, FETCH)
@@ -141,9 +144,9 @@ def is_verified(conf: str) -> bool:
 
 def verify_jars(confs: Iterable[str] = CONFS) -> None:
     """Check the hash of every jar; raise an error naming missing, changed and unexpected files."""
-    problems = [
-        problem for conf in confs for problem in sum_problems(jars_dir(), conf, expected_sums(conf))
-    ]
+    problems: list[str] = []
+    for conf in confs:
+        problems += sum_problems(jars_dir(), conf, expected_sums(conf))
     if problems:
         what = f"the jars in {jars_dir()} differ from conf/jars.sha256"
         raise _wrong_jars(what, problems, f"rm -r {jars_dir()} && {FETCH}")
@@ -239,7 +242,7 @@ def main() -> int:
                 exit_code=CONFIGURATION,
             )
         fetch_jars(chosen)
-        paths = [path for conf in chosen for path in _jars(conf)]
+        paths = list(chain.from_iterable(map(_jars, chosen)))
     except LaggardError as error:
         print(error, file=sys.stderr)
         return error.exit_code

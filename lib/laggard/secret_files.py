@@ -94,9 +94,9 @@ def _others(found: os.stat_result) -> str:
     ours = found.st_gid != 0 and found.st_gid in (os.getegid(), *os.getgroups())
     if rights & 0o070 and not (found.st_uid == 0 and ours and not rights & 0o030):
         return "its group may get at it"
-    return (
-        "" if found.st_uid in (0, os.geteuid()) else f"it belongs to another user, {found.st_uid}"
-    )
+    if found.st_uid in (0, os.geteuid()):
+        return ""
+    return f"it belongs to another user, {found.st_uid}"
 
 
 def _refused(path: str, key: str, cause: str, fix: str) -> LaggardError:

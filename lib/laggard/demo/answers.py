@@ -89,7 +89,9 @@ def verb_lines(answers: Answers, snapshot: Snapshot, command: str) -> list[str]:
 
 def typed(command: str, *words: str) -> list[str]:
     """Return the command line that prints an answer; none if its tables will have been removed."""
-    return [f"  {command} {shlex.join(words)}", ""] if command else [""]
+    if command:
+        return [f"  {command} {shlex.join(words)}", ""]
+    return [""]
 
 
 def command_of(folder: Path) -> str:
@@ -98,16 +100,16 @@ def command_of(folder: Path) -> str:
     if shutil.which("laggard") == str(script):
         words = ["laggard"]
     else:
-        words = (
-            [_from_here(script)]
-            if script.exists()
-            else [_from_here(Path(sys.executable)), "-m", "laggard"]
-        )
+        words = [_from_here(script)]
+        if not script.exists():
+            words = [_from_here(Path(sys.executable)), "-m", "laggard"]
     return shlex.join([*words, "--config", _from_here(folder / "laggard.toml")])
 
 
 def _from_here(path: Path) -> str:
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+    if path.is_relative_to(Path.cwd()):
+        return str(path.relative_to(Path.cwd()))
+    return str(path)
 
 
 def question_lines(answers: Answers, tables: str, command: str) -> list[str]:
@@ -152,7 +154,8 @@ class Drill:
 
         Return a sentence after an event, else "".
         """
-        self._seen_at = seconds if self._seen_at is None else self._seen_at
+        if self._seen_at is None:
+            self._seen_at = seconds
         self._findings = self._ask(FINDINGS)
         if self._cue_at is None:
             if seconds - self._seen_at < HEALTHY_SECONDS:
@@ -160,9 +163,8 @@ class Drill:
             self._cue_at = seconds
             self._give_cue()
             return f"the trouble begins: {self._scenario.help}"
-        if self._said_at is None and all(
-            any(code in line for line in self._findings) for code in self._scenario.codes
-        ):
+        findings = "\n".join(self._findings)
+        if self._said_at is None and all(code in findings for code in self._scenario.codes):
             self._said_at = seconds
             return (
                 f"the diagnosis has said {' and '.join(self._scenario.codes)} after "

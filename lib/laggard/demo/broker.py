@@ -15,6 +15,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Collection
+from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
 
@@ -98,16 +99,16 @@ class Broker:
     @property
     def pids(self) -> dict[int, int]:
         """Process number of each running node, by node id (from 1 on)."""
-        return {
-            node.id: node.process.pid
-            for node in self._nodes.values()
-            if node.process and node.is_running
-        }
+        pids: dict[int, int] = {}
+        for node in self._nodes.values():
+            if node.process and node.is_running:
+                pids[node.id] = node.process.pid
+        return pids
 
     @property
     def java_class_path(self) -> str:
         """The broker jars, for one's own java command."""
-        return os.pathsep.join(str(path) for path in broker_jars())
+        return os.pathsep.join(map(str, broker_jars()))
 
     def start(self, node: int) -> None:
         """Start a stopped node on its old port and wait until it answers."""
@@ -204,7 +205,7 @@ class Broker:
         return file.read_text()
 
     def _end_nodes(self, sig: signal.Signals, numbers: Collection[int] | None = None) -> None:
-        nodes = [self._nodes[number] for number in (self._nodes if numbers is None else numbers)]
+        nodes = list(map(self._nodes.__getitem__, self._nodes if numbers is None else numbers))
         for node in nodes:
             node.send(sig)
         for node in nodes:
@@ -251,9 +252,8 @@ def _is_ready(node: Node, expected_ids: set[int]) -> bool:
         return False
     finally:
         client.close()
-    usable = {
-        broker["broker_id"] for broker in cluster["brokers"] if not broker.get("is_fenced", False)
-    }
+    live = (broker for broker in cluster["brokers"] if not broker.get("is_fenced", False))
+    usable = set(map(itemgetter("broker_id"), live))
     return cluster["controller_id"] >= 0 and expected_ids <= usable
 
 

@@ -119,7 +119,8 @@ def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 def is_free(port: int, host: str = HOST) -> bool:
     """Return True if the address is on this machine and no process listens there now."""
-    with closing(socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)) as probe:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with closing(socket.socket(family)) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ def config_text(
     `slower` stretches all times of a drill.
     """
     log_settings = f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
+    timings: Mapping[str, float] = TIMINGS
+    if scenario.group:
+        timings = {name: slower * seconds for name, seconds in DRILL_TIMINGS.items()}
     sections: dict[str, dict[str, Any]] = {
         "cluster": {
             "name": "demo",
@@ -34,11 +38,7 @@ def config_text(
             "tables": str(folder / "tables"),
             "checkpoint": str(folder / "checkpoint"),
             "master": "local[2]",
-            **(
-                {name: slower * each for name, each in DRILL_TIMINGS.items()}
-                if scenario.group
-                else TIMINGS
-            ),
+            **timings,
             # for a JVM that lives a minute: what compilers would win back later, it never sees
             "spark": {
                 "spark.driver.extraJavaOptions": " ".join([*JOB_JVM, log_settings]),

@@ -121,12 +121,13 @@ class Member:
             if start is None:  # given to this member just now
                 start = consumer.committed(partition, timeout_ms=1000) or 0
             begun[partition], waiting[partition] = start, max(0.0, position - start)
-        done = waiting if self.rate is None else fair_shares(waiting, self.rate * seconds)
+        done = waiting
+        if self.rate is not None:
+            done = fair_shares(waiting, self.rate * seconds)
         self._handled = {partition: begun[partition] + done[partition] for partition in begun}
-        offsets = {
-            partition: OffsetAndMetadata(int(offset), "", -1)
-            for partition, offset in self._handled.items()
-        }
+        offsets = {}
+        for partition, offset in self._handled.items():
+            offsets[partition] = OffsetAndMetadata(int(offset), "", -1)
         if offsets:
             consumer.commit(offsets)
 
@@ -204,9 +205,9 @@ class Load:
     def _run_group(self, part: Part) -> None:
         members = [self._member(part) for _ in range(part.members)]
         self._cue.wait()
-        script: Iterable[tuple[float, str]] = (
-            itertools.cycle(part.script) if part.repeats else part.script
-        )
+        script: Iterable[tuple[float, str]] = part.script
+        if part.repeats:
+            script = itertools.cycle(script)
         for wait, act in script:
             if self._stop.wait(wait):
                 break
@@ -228,7 +229,9 @@ class Load:
                 member.rate = part.slow_rate
         if act not in {LEAVE, REPLACE, RESTART, CRASH}:
             return members
-        going, stay = (members[-1], members[:-1]) if act == CRASH else (members[0], members[1:])
+        going, *stay = members
+        if act == CRASH:
+            *stay, going = members
         going.leave()
         going.await_end()
         if act == LEAVE:

@@ -68,9 +68,9 @@ class Demo:
         self._url = ""
         self._seen_at = 0.0  # when the first lag was shown
         self._scenario = scenario_of(options.drill)
-        self._drill = (
-            Drill(self._scenario, answers, self._tables, self._give_cue) if options.drill else None
-        )
+        self._drill: Drill | None = None
+        if options.drill:
+            self._drill = Drill(self._scenario, answers, self._tables, self._give_cue)
 
     def stop(self, *_: object) -> None:
         """End soon, and say so at once; may be called from a signal handler."""
@@ -197,7 +197,9 @@ class Demo:
         """
         snapshot = self._read()
         command = "" if self._is_temporary else self._command
-        lines = ["", "At the end:", *self._answers.status_lines(snapshot)] if snapshot else []
+        lines = []
+        if snapshot:
+            lines = ["", "At the end:", *self._answers.status_lines(snapshot)]
         if self._drill and samples is not None:
             lines += self._drill.end_lines(command)
         elif samples is not None and snapshot:
@@ -279,11 +281,9 @@ def spent(seconds: float, limit: int) -> str:
     gone = round(seconds)
     if not limit:
         return f"{gone} s"
-    return (
-        f"{gone} s of {limit} s"
-        if gone <= limit
-        else f"{gone} s, waiting for answers to show at the end"
-    )
+    if gone <= limit:
+        return f"{gone} s of {limit} s"
+    return f"{gone} s, waiting for answers to show at the end"
 
 
 def has_lag(snapshot: Snapshot) -> bool:

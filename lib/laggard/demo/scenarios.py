@@ -126,7 +126,9 @@ DRILLS: Mapping[str, Scenario] = {
 
 def scenario_of(name: str) -> Scenario:
     """Return the drill of this name, or the everyday scenario for ""."""
-    return DRILLS[name] if name else EVERYDAY
+    if not name:
+        return EVERYDAY
+    return DRILLS[name]
 
 
 def partition_rates(
@@ -136,9 +138,10 @@ def partition_rates(
 
     `is_on` means that the cue was given.
     """
-    rates = {
-        (topic, number): rate
-        for topic, rates in scenario.topics.items()
-        for number, rate in enumerate(rates)
-    }
-    return rates | dict((scenario.hot or {}) if is_on else {})
+    rates: dict[tuple[str, int], int] = {}
+    for topic, of_topic in scenario.topics.items():
+        for number, rate in enumerate(of_topic):
+            rates[topic, number] = rate
+    if is_on:
+        rates |= scenario.hot or {}
+    return rates
