@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -80,7 +79,7 @@ def audit_tables(reader: Reader, tables: Sequence[Table]) -> Iterator[Audit]:
     It is the same audit each time, complete at the last.
     """
     audit, comparisons = Audit(), _comparisons(tables)
-    needed = [*tables, *chain.from_iterable(map(attrgetter("needs"), comparisons))]
+    needed = [*tables, *(table for comparison in comparisons for table in comparison.needs)]
     missing = _missing(reader, needed, audit.tallies["I1"])
     for table in tables:
         # their rows are compared with their neighbours
@@ -333,4 +332,4 @@ def _comparisons(tables: Sequence[Table]) -> list[_Comparison]:
 
 def chosen_tables(names: Sequence[str]) -> list[Table]:
     """Give the tables of these names; all of them if none is given."""
-    return list(map(TABLES.__getitem__, names or TABLES))
+    return [TABLES[name] for name in names or TABLES]

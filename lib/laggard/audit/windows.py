@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from laggard.audit.known_gaps import KnownGaps
 from laggard.audit.result import Tallies, Tally, differ
 from laggard.lag.arrays import key_codes, where
-from laggard.rebalance.facts import columns_of
 from laggard.tables.schema.schemas import GROUP_STATUS, LAG_WINDOWS, PARTITION_STATUS, Table
 
 COLUMNS = (
@@ -146,7 +145,7 @@ def _check_unknown(
     for row in rows.to_pylist():
         end = row["window_start"]
         if known_gaps.is_dark(end - (row["window_end"] - end), end):
-            key = columns_of(row, table.key)
+            key = {name: row[name] for name in table.key}
             tally.refute(table.name, key, column, None, row[column])
 
 
@@ -200,7 +199,8 @@ def check_holes(rows: pa.Table, ends: Any, tally: Tally, known_gaps: KnownGaps) 
     for place in pc.indices_nonzero(is_hole).to_pylist():
         row, end = _row(rows, place), ends[place].as_py()
         if not known_gaps.covers(row, end):
-            named = columns_of(row, LAG_WINDOWS.key) | {"window_start": row["window_end"]}
+            named = {name: row[name] for name in LAG_WINDOWS.key}
+            named["window_start"] = row["window_end"]
             tally.refute(
                 LAG_WINDOWS.name,
                 named,
@@ -224,7 +224,7 @@ def check_source(rows: pa.Table, tally: Tally, read_to: SourceTo) -> None:
             row["commit_source_offset_max"],
         )
         if end is not None and found is not None and found >= end:
-            key = columns_of(row, ("batch_id", "commit_source_partition"))
+            key = {name: row[name] for name in ("batch_id", "commit_source_partition")}
             tally.refute(LAG_WINDOWS.name, key, "commit_source_offset, below", end, found)
 
 

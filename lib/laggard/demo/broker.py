@@ -15,7 +15,6 @@ import tempfile
 import time
 import uuid
 from collections.abc import Collection
-from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
 
@@ -205,7 +204,7 @@ class Broker:
         return file.read_text()
 
     def _end_nodes(self, sig: signal.Signals, numbers: Collection[int] | None = None) -> None:
-        nodes = list(map(self._nodes.__getitem__, self._nodes if numbers is None else numbers))
+        nodes = [self._nodes[number] for number in (self._nodes if numbers is None else numbers)]
         for node in nodes:
             node.send(sig)
         for node in nodes:
@@ -252,8 +251,8 @@ def _is_ready(node: Node, expected_ids: set[int]) -> bool:
         return False
     finally:
         client.close()
-    live = (broker for broker in cluster["brokers"] if not broker.get("is_fenced", False))
-    usable = set(map(itemgetter("broker_id"), live))
+    live = [broker for broker in cluster["brokers"] if not broker.get("is_fenced", False)]
+    usable = {broker["broker_id"] for broker in live}
     return cluster["controller_id"] >= 0 and expected_ids <= usable
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -61,7 +60,7 @@ def _samples(body: bytes) -> list[Sample]:
         line for line in body.decode("utf-8", "replace").splitlines() if line.startswith(names)
     ]
     families = text_string_to_metric_families("\n".join([*lines, ""]))
-    return list(chain.from_iterable(map(attrgetter("samples"), families)))
+    return [sample for family in families for sample in family.samples]
 
 
 def _readiness(ask: Ask) -> Iterator[Result]:

@@ -134,7 +134,7 @@ class EvaluatedReader:
                 sorted(windows, key=itemgetter("group", "topic")),
                 self._idle_seconds(begin),
                 self._windows_before(begin, windows),
-                list(map(self._open.__getitem__, sorted(self._open))),
+                [self._open[name] for name in sorted(self._open)],
                 _NONE_OPENED | self._opened,
                 round(self._window.total_seconds()),
             )

@@ -125,7 +125,7 @@ class Publisher:
                 snapshot, reason = root.view.snapshot, ""
             shown.append(replace(root.shown, has_data=is_carried, snapshot=snapshot))
             views.append(replace(root.view, reason=reason))
-        own = render_bodies(None, list(map(attrgetter("view"), roots)), self._stats)
+        own = render_bodies(None, [root.view for root in roots], self._stats)
         full = None
         if parts:
             full = render_bodies(self._data(parts), views, self._stats)

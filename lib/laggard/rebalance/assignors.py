@@ -115,7 +115,9 @@ def assign_uniform(members: Sequence[Member], partitions: Mapping[str, int]) -> 
     """
     places = _wanted(members, partitions)
     known = set(places)
-    owned = {member.member_id: list(filter(known.__contains__, member.owned)) for member in members}
+    owned: dict[str, list[TopicPartition]] = {}
+    for each in members:
+        owned[each.member_id] = [place for place in each.owned if place in known]
     if len(_subscriptions(members)) > 1:
         return _level(members, owned, partitions)
     share, extras = divmod(len(places), max(1, len(members)))

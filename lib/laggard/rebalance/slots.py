@@ -102,7 +102,7 @@ def compare_slots(
 
 
 def _slots_of(members: Iterable[Named], slot_of: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(sorted(map(slot_of.__getitem__, map(_MEMBER_ID, members))))
+    return tuple(sorted(slot_of[member.member_id] for member in members))
 
 
 def _find_followed(left: Iterable[Named], joined: Iterable[Named]) -> Iterator[Named]:

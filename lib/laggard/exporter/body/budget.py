@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 
 from prometheus_client.core import Metric
 
@@ -198,7 +197,7 @@ def _shed_least_lag(
 def _least_lag_first(snapshot: Snapshot) -> list[str]:
     """Return group labels, least first: by finding severity, known time lag, known lag, name."""
     found = _severities(snapshot)
-    names = map(escape_label, map(itemgetter("group"), snapshot.groups))
+    names = (escape_label(row["group"]) for row in snapshot.groups)
     rank: dict[str, tuple[float, int]] = dict.fromkeys(names, (-1.0, -1))
     for row in snapshot.group_topics.rows():
         name = escape_label(row["group"])

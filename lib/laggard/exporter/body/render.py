@@ -216,7 +216,7 @@ def _collect_by(
             skipped.add(
                 table, ERROR, 1, f"of {unit} {names[position]!r}: {type(error).__name__}: {error}"
             )
-        return collect({*names}.difference(map(names.__getitem__, odd)))
+        return collect({*names} - {names[position] for position in odd})
 
 
 def _collect(*collectors: Collector) -> list[Metric]:

@@ -81,7 +81,7 @@ def filled_histogram(family: Family, rows: Iterable[tuple[Labels, Sequence[int],
     """
     metric = Metric(family.base_name, family.help, family.type)
     bounds = (*family.bounds, float("inf"))
-    edges = list(map(str, map(floatToGoString, bounds)))
+    edges = [str(floatToGoString(bound)) for bound in bounds]  # type: ignore[no-untyped-call]
     bucket, count, total = f"{family.name}_bucket", f"{family.name}_count", f"{family.name}_sum"
     if family.type == "gaugehistogram":
         count, total = f"{family.name}_gcount", f"{family.name}_gsum"

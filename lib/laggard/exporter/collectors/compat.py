@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain, groupby, repeat
+from itertools import groupby, repeat
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -46,7 +46,7 @@ def count_least(snapshot: Snapshot) -> int:
     rows = snapshot.every_partition
     if rows is None:
         return 0
-    columns = chain.from_iterable(map(BY_PARTITION.__getitem__, snapshot.selection.compat))
+    columns = (column for tool in snapshot.selection.compat for column in BY_PARTITION[tool])
     return sum(len(rows) - rows[column].null_count for column in columns)
 
 
@@ -127,7 +127,7 @@ class CompatCollector(SnapshotCollector):
         yield fam.KMINION_MEMBERS, self._of_groups("members")
         yield fam.KMINION_EMPTY_MEMBERS, self._of_groups("idle_members")
         held = self._held()
-        members = map(len, map(set, held.values()))
+        members = (len(set(owners)) for owners in held.values())
         yield fam.KMINION_TOPIC_MEMBERS, zip(held, members, strict=True)
         yield fam.KMINION_ASSIGNED, zip(held, map(len, held.values()), strict=True)
         yield fam.KMINION_OFFSET_SUM, self._offset_sums()
@@ -249,7 +249,7 @@ def _column(rows: Sequence[Row], name: str) -> list[Any]:
 
 
 def _named(rows: Sequence[Row], name: str) -> Iterator[tuple[str]]:
-    return zip(map(escape_label, _column(rows, name)))
+    return ((escape_label(row[name]),) for row in rows)
 
 
 def _is_simple(group_type: str | None) -> str:

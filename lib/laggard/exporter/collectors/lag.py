@@ -92,7 +92,7 @@ class LagCollector(SnapshotCollector):
     def _distributions(self, labels: list[dict[str, str]]) -> Iterator[Metric]:
         folded, globs = self._snapshot.group_topics, self._snapshot.selection.distributions
         wanted = {group for group in set(folded.group) if matches(group, globs)}
-        columns, chosen = folded.columns, list(map(wanted.__contains__, folded.group))
+        columns, chosen = folded.columns, [group in wanted for group in folded.group]
         for family, prefix, total in _DISTRIBUTIONS:
             names = [f"{prefix}{bound}" for bound in (*family.bounds, "inf")]
             counts = zip(*([n or 0 for n in columns[name]] for name in names), strict=True)

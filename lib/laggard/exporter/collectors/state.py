@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import accumulate, repeat
-from operator import or_
+from itertools import accumulate
 from typing import Any
 
 from prometheus_client.core import Metric
@@ -63,8 +62,8 @@ class StateCollector(SnapshotCollector):
         rows = self._snapshot.groups
         labels = [self._labels(row, "group") for row in rows]
         yield filled_states(fam.GROUP_STATE, zip(labels, map(known_state, rows), strict=True))
-        infos = map(or_, labels, map(_info, rows))
-        yield filled(fam.GROUP_INFO, zip(infos, repeat(1)))
+        infos = ((name | _info(row), 1) for name, row in zip(labels, rows, strict=True))
+        yield filled(fam.GROUP_INFO, infos)
         yield from filled_columns(_SCALARS, labels, rows)
         minutes = self._snapshot.batch.values.get("offsets_retention_minutes")
         commits = first_commits(self._snapshot.group_topics)

@@ -158,7 +158,7 @@ def _is_of_a_deploy(
         for each in near
         if (each.returned is not None or each is departure) and _idle(each, parameters) == "orderly"
     ]
-    is_spread = len(set(map(attrgetter("at"), replaced))) >= parameters.deploy_batches
+    is_spread = len({each.at for each in replaced}) >= parameters.deploy_batches
     enough = max(parameters.deploy_suspect_share * slots, parameters.deploy_departures)
     return departure in replaced and is_spread and len(replaced) >= enough
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Collection, Iterable, Mapping
-from itertools import chain
 from operator import itemgetter
 from typing import Any
 
@@ -70,8 +69,7 @@ def describe_consumer(answer: Row) -> dict[str, Any]:
     if members:
         assignor, mode = answer["assignor_name"] or None, "incremental"
     if not any(map(itemgetter("subscribed_topic_regex"), members)):
-        names = map(itemgetter("subscribed_topic_names"), members)
-        topics = sorted(set(chain.from_iterable(names)))
+        topics = sorted({name for each in members for name in each["subscribed_topic_names"]})
     return {
         "group_type": "consumer",
         "protocol_type": "consumer",

@@ -62,10 +62,8 @@ def _of_blobs(rows: list[dict[str, Any]], protocol_type: str) -> dict[str, Any]:
     is_consumer = protocol_type == "consumer"
     if not is_consumer:
         return {"status": "ok", "idle_members": None, "topics": None}
-    topics, assigned = (
-        list(map(itemgetter("topics"), rows)),
-        list(map(itemgetter("assigned"), rows)),
-    )
+    topics = [row["topics"] for row in rows]
+    assigned = [row["assigned"] for row in rows]
     if None in topics or None in assigned:
         return {"status": "partial", "idle_members": None, "topics": None}
     return {

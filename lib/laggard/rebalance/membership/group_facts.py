@@ -103,7 +103,7 @@ def group_topics(group: Folded) -> list[str] | None:
         parts = group.subtopologies.values()
         if not parts or any(map(itemgetter("has_regex"), parts)):
             return None
-        return sorted(set(chain.from_iterable(map(itemgetter("topics"), parts))))
+        return sorted({topic for part in parts for topic in part["topics"]})
     found: set[str] = set()
     for member in group.members.values():
         topics = member_topics(group, member)

@@ -93,7 +93,7 @@ class Answers:
         return shapes.table_of(
             shapes.ANSWERS,
             names,
-            list(map(self.error_of.__contains__, names)),
+            [group in self.error_of for group in names],
             list(map(self.error_of.get, names)),
             list(map(self._details.get, names)),
             [known.get(group, False) for group in names],

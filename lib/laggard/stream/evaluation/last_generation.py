@@ -67,10 +67,8 @@ def read_older(
     older = named.filter(pc.less(named[PLACES[name]], pa.scalar(before, _TIME)))
     if not older.num_rows:
         return near
-    groups, times = (
-        frozenset(older["group"].to_pylist()),
-        frozenset(older[PLACES[name]].to_pylist()),
-    )
+    groups = frozenset(older["group"].to_pylist())
+    times = frozenset(older[PLACES[name]].to_pylist())
     files = frozenset(table.file_uris(file_pruning_predicate=_of_dates(times)))
     rows = _read_files(root, name, files, groups, times, tuple(near.column_names))
     if not rows.num_rows:

@@ -92,8 +92,7 @@ def _watched_keys(columns: CommitColumns, names: NameFilter) -> _Keys:
     pairs = [(key["group"], key["topic"]) if "topic" in key else None for key in named]
     # few pairs, many partitions
     watched = {pair for pair in set(pairs) if pair is not None and names.watches(*pair)}
-    is_watched = np.array(list(map(watched.__contains__, pairs)), bool)
-    return _Keys(named, is_watched, _same_keys(columns))
+    return _Keys(named, np.array([pair in watched for pair in pairs], bool), _same_keys(columns))
 
 
 def _commits(
@@ -106,7 +105,7 @@ def _commits(
         columns.offset[chosen],
         columns.commit_timestamp_ms[chosen],
     )
-    keys = list(map(known.named.__getitem__, found.key.tolist()))
+    keys = [known.named[index] for index in found.key.tolist()]
     last, deleted = found.last_row, found.is_deleted
     for row, offset_before in zip(
         found.rewind_rows.tolist(), found.rewind_from.tolist(), strict=True
@@ -192,7 +191,7 @@ def _edges(
         found, unseen = edge_rows(
             records_of, groups, chosen, key, columns.is_commit[chosen] & (offset >= 0), offset
         )
-    keys = list(map(known.named.__getitem__, columns.key_index[found].tolist()))
+    keys = [known.named[index] for index in columns.key_index[found].tolist()]
     return rows_of(
         "edge",
         len(found),

@@ -82,7 +82,7 @@ def as_decoded(kind: str, rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _or_nulls(schema: pa.Schema, columns: Mapping[str, pa.Array], number: int) -> list[pa.Array]:
-    """Return a schema's columns; null where there is none."""
+    """Return a schema's columns; null if there is none."""
     arrays = []
     for column in schema:
         if column.name in columns:
@@ -121,9 +121,9 @@ class Answers:
         return Answers(
             values_of(groups, self.errors),
             values_of(groups, self.described),
-            list(filter(groups.__contains__, self.gone)),
+            [group for group in self.gone if group in groups],
             {place: error for place, error in self.withheld.items() if place[0] in groups},
-            list(filter(groups.__contains__, self.new)),
+            [group for group in self.new if group in groups],
         )
 
     @property

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
 from operator import itemgetter
 from typing import Any
 
@@ -92,8 +91,7 @@ def finish_group_status(
     there = _topics_there(changed)
     for name, counts, rows in sums:
         table = _put(table, {name: add_flows(before, name, counts, rows, groups, there)})
-    closed = map(followed.closed.__getitem__, sorted(followed.closed))
-    return table, list(chain.from_iterable(closed))
+    return table, [each for group in sorted(followed.closed) for each in followed.closed[group]]
 
 
 def _follow(table: pa.Table, changed: Changed, tick: Tick) -> Followed:
