@@ -19,7 +19,6 @@ from laggard.cli.rebalance_table import lines_of
 from laggard.errors import CONFIGURATION, DENIED, NOT_FOUND, OK, TEMPORARY, UNREACHABLE, USAGE
 from laggard.exporter import api as api_module
 from laggard.exporter.web.access import WebFile
-from laggard.rebalance.parameters import DEFAULTS
 from tables.fixtures import (
     NOW,
     batch_row,
@@ -190,9 +189,10 @@ def test_tls_and_a_password_are_those_of_the_web_config_file(
     for name in ("right", "wrong"):
         (tmp_path / name).chmod(0o600)
     web = WebFile(str(tmp_path / "web.yml")).load()
-    with serving(
-        exporter.publisher.published, exporter.clock, web, answers=Answering(60, DEFAULTS)
-    ) as (port, _):
+    with serving(exporter.publisher.published, exporter.clock, web, answers=Answering(60)) as (
+        port,
+        _,
+    ):
         words = ["status", "--url", f"https://localhost:{port}", "--ca-file", "ca.crt"]
         assert main([*words, "--user", "me", "--password-file", "right"]) == OK
         assert "checkout" in capsys.readouterr().out

@@ -13,7 +13,6 @@ from exporter.harness import Clock, Exporter, ask, serving
 from exporter.test_roots import Several
 from laggard.answers.answering import Answering
 from laggard.exporter.collectors.own import SelfStats
-from laggard.rebalance.parameters import DEFAULTS
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ def serving_api(
     exporter: Exporter | Several, clock: Clock | None = None, **more: Any
 ) -> Iterator[Asker]:
     """The server with what the exporter has read last; a busy machine has time enough."""
-    answers = more.pop("answers", None) or Answering(60, DEFAULTS)
+    answers = more.pop("answers", None) or Answering(60)
     published = exporter.publisher.published
     with serving(published, clock or exporter.clock, answers=answers, **more) as (port, stats):
         yield Asker(port, stats)

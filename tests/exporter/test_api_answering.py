@@ -23,7 +23,6 @@ from laggard.answers.lists import page_of
 from laggard.answers.openapi import openapi
 from laggard.exporter.api import Answer, Question
 from laggard.exporter.published import Shown
-from laggard.rebalance.parameters import DEFAULTS
 from tables.fixtures import NOW, batch_row, group_row, partition_row, write_batch, write_rows
 
 
@@ -50,7 +49,7 @@ def exporter(root: Path) -> Exporter:
 
 @pytest.fixture
 def answers() -> Answering:
-    return Answering(60, DEFAULTS)
+    return Answering(60)
 
 
 def ask(
@@ -228,10 +227,7 @@ def test_the_worst_partition_is_shown_where_no_partition_is_exported(
     whole, exporter = exporter, Exporter(root, partition_top_k=0)
     exporter.refresh()
     rows = {row["group"]: row for row in ask(answers, exporter, "groups")[1]["groups"]}
-    assert (
-        rows["checkout"]["worst"]
-        == ask(Answering(60, DEFAULTS), whole, "groups")[1]["groups"][0]["worst"]
-    )
+    assert rows["checkout"]["worst"] == ask(Answering(60), whole, "groups")[1]["groups"][0]["worst"]
     assert rows["checkout"]["worst"]["partition"] == 2
     assert not [name for name, _ in exporter.samples() if name == "laggard_partition_lag_records"]
 

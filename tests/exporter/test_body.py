@@ -19,7 +19,6 @@ from laggard.exporter.api import Question
 from laggard.exporter.body.families import FAMILIES, GROUP_STATES, RECORD_BOUNDS, SECOND_BOUNDS
 from laggard.exporter.options import Selection
 from laggard.lag.status import STATUSES
-from laggard.rebalance.parameters import DEFAULTS
 from laggard.tables.schema.schemas import TABLES
 from tables.fixtures import NOW, group_row, partition_row, topic_row, write_batch
 
@@ -431,7 +430,7 @@ def test_a_group_is_ok_only_if_each_partition_that_has_a_commit_has_a_verdict(
     }
     assert burrow == {"whole"}
     question = Question("/api/v1/groups", [], exporter.publisher.published.roots, exporter.clock())
-    rows = json.loads(Answering(60, DEFAULTS)(question).body)["groups"]
+    rows = json.loads(Answering(60)(question).body)["groups"]
     assert {row["group"]: row["verdict"] for row in rows} == dict.fromkeys(
         ("part", "shed", "split")
     ) | {"whole": "ok"}

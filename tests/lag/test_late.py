@@ -230,7 +230,7 @@ def test_records_of_which_it_is_not_known_who_was_late_have_not_matured_for_the_
 
 def test_maintenance_stops_the_counters() -> None:
     now = Simulation().now
-    planned = Once(now, now + timedelta(days=1), "upgrade")
+    planned = Once(now, now + timedelta(days=1))
     probes = after_rhythm(Probes(policies(SLO, planned)), 100)
     probes.window(0, 150)
     probes.window(0, 150)

@@ -20,7 +20,6 @@ from laggard.escape import escape_label
 from laggard.exporter.api import Answer, Question
 from laggard.exporter.published import Shown
 from laggard.exporter.snapshot import Snapshot
-from laggard.rebalance.parameters import RebalanceParameters
 
 log = logging.getLogger("laggard.exporter")
 MAX_KEPT = 200
@@ -69,9 +68,8 @@ def _size(key: Key, answer: Answer) -> int:
 class Answering:
     """Answer questions of several threads; what one batch says is worked out once."""
 
-    def __init__(self, window_seconds: int, limits: RebalanceParameters) -> None:
+    def __init__(self, window_seconds: int) -> None:
         self._window_seconds = window_seconds
-        self._limits = limits
         self._lock = Lock()
         self._boards: dict[str, Board] = {}
         self._series: dict[str, GroupSeries] = {}
@@ -168,7 +166,7 @@ class Answering:
             if board is None or board.snapshot is not snapshot:
                 series = self._series.setdefault(root, GroupSeries(root, self._window_seconds))
                 board = self._boards[root] = make_board(
-                    snapshot, root, self._window_seconds, series, self._limits
+                    snapshot, root, self._window_seconds, series
                 )
             return board
 

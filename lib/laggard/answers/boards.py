@@ -19,7 +19,6 @@ from laggard.exporter.collectors.sizing import sizes
 from laggard.exporter.snapshot import Snapshot
 from laggard.exporter.totals import worst_verdict
 from laggard.lag.status import STATUSES
-from laggard.rebalance.parameters import RebalanceParameters
 from laggard.tables.published import Batch
 
 _NO_COMMIT = "no_commit"
@@ -41,7 +40,6 @@ class Board:
     snapshot: Snapshot
     root: str
     entries: Mapping[str, Entry]  # by the group's name
-    limits: RebalanceParameters  # by which reasons are claimed
     is_past: bool = False  # at the end of a window, as history has it
 
     @property
@@ -57,7 +55,6 @@ def make_board(
     root: str,
     window_seconds: int,
     series: GroupSeries | None,
-    limits: RebalanceParameters,
 ) -> Board:
     """Read what the rules say of the batch, and put all groups in order.
 
@@ -92,7 +89,7 @@ def make_board(
             **_history(history.get(name, [])),
         }
         entries[name] = Entry(line, row, mine)
-    return Board(snapshot, root, entries, limits)
+    return Board(snapshot, root, entries)
 
 
 def _history(values: Sequence[Seen]) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def explain(
 ) -> dict[str, Any]:
     """Give the facts of the page and its lines, as the verb prints them."""
     limit = asked["limit"] or (MAX_REBALANCES if asked["since"] else None)
-    question = Asked(group, board.limits, limit, asked["topic"], asked["at"], asked["since"])
+    question = Asked(group, limit, asked["topic"], asked["at"], asked["since"])
     explained = question.read(board.root, window_seconds, board.snapshot.batch)
     return {"explain": to_data(explained, asked["partitions"]), "page": page_lines(explained)}
 
@@ -55,7 +55,7 @@ def group(
     end = board.batch.polled_at
     at = (lambda _: end) if board.is_past else None
     since = asked["since"] or (lambda _: end - _DAY)
-    question = Asked(group, board.limits, _REBALANCES, asked["topic"], at, since)
+    question = Asked(group, _REBALANCES, asked["topic"], at, since)
     explained = question.read(board.root, window_seconds, board.batch)
     facts = to_data(explained)
     diagnosis = dict(facts["diagnosis"])
@@ -69,8 +69,7 @@ def group(
     rebalances, findings = explained.rebalances, diagnosis.pop("findings")
     if rebalances is not None:
         rebalances = [
-            row | {"says": list(events_and_cost(row, explained.names, explained.limits))}
-            for row in rebalances
+            row | {"says": list(events_and_cost(row, explained.names))} for row in rebalances
         ]
     if findings is not None:
         findings = [row | {"words": _words(row)} for row in findings]

@@ -69,7 +69,6 @@ def run(args: argparse.Namespace, config: Config) -> int:
         with waiting(is_quiet=args.quiet):
             asked = Asked(
                 args.group,
-                config.diagnosis.thresholds.of_rebalances(),
                 args.limit,
                 args.topic,
                 args.at,

@@ -76,7 +76,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
     if config.exporter.api and not args.print:
         from laggard.answers.answering import Answering
 
-        answers = Answering(config.job.window_seconds, config.diagnosis.thresholds.of_rebalances())
+        answers = Answering(config.job.window_seconds)
     tables = tuple(args.tables or config.exporter.tables) or (config.job.tables,)
     options = ExporterOptions(
         tables=tables,

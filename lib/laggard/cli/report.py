@@ -137,8 +137,7 @@ def _board(args: argparse.Namespace, config: Config) -> Board:
         at = args.to(batch.polled_at)
         snapshot = snapshot_then(root, batch, at, skipped, config.policies.of)
         warn_of(skipped)
-    limits = config.diagnosis.thresholds.of_rebalances()
-    board = make_board(snapshot, root, seconds, GroupSeries(root, seconds), limits)
+    board = make_board(snapshot, root, seconds, GroupSeries(root, seconds))
     return replace(board, is_past=args.to is not None)
 
 

@@ -14,7 +14,6 @@ from laggard.answers.text.times import When
 from laggard.answers.text.words import listed, short
 from laggard.errors import NOT_FOUND, LaggardError
 from laggard.escape import escape_label
-from laggard.rebalance.parameters import RebalanceParameters
 from laggard.tables.published import Batch
 
 FEW, ALL = 5, 1_000_000  # rebalances
@@ -28,7 +27,6 @@ class Asked:
     """
 
     group: str  # as the tables have it, or as `laggard status` prints it
-    limits: RebalanceParameters  # by which reasons are claimed
     limit: int | None = None  # rebalances; None: few, or with `since` all from then on
     topic: str | None = None
     at: When | None = None
@@ -37,8 +35,7 @@ class Asked:
     def read(self, root: str, window_seconds: int, batch: Batch | None = None) -> Explained:
         """Read the rows from the tables that a batch names; the newest one if it is None."""
         limit = self.limit or (ALL if self.since else FEW)
-        found = read_group(root, self.group, limit, self.at, window_seconds, self.since, batch)
-        explained = replace(found, limits=self.limits)
+        explained = read_group(root, self.group, limit, self.at, window_seconds, self.since, batch)
         if explained.since is not None:
             past = read_past(
                 root, explained.group["group"], explained.since, explained.batch.polled_at

@@ -234,7 +234,7 @@ def _rebalances(explained: Explained) -> Iterator[str]:
             since = explained.since
         yield "  none seen" if since is None else f"  none seen since {moment(since)}"
     for row in rows or ():
-        events, cost = events_and_cost(row, explained.names, explained.limits)
+        events, cost = events_and_cost(row, explained.names)
         yield from paragraph(events)
         yield from paragraph(cost, "    ")
 

@@ -18,7 +18,7 @@ from laggard.answers.text.words import (
 )
 from laggard.rebalance.analytics.posterior import claim_reason, two_best
 from laggard.rebalance.analytics.times import seconds_between
-from laggard.rebalance.parameters import DEFAULTS, RebalanceParameters
+from laggard.rebalance.parameters import DEFAULTS
 
 CAUSE_WORDS = {
     "coordinator_failover": "another broker took over as coordinator, the members stayed the same",
@@ -43,14 +43,12 @@ REASON_WORDS = {
 }
 
 
-def events_and_cost(
-    row: Row, names: Mapping[str, str], limits: RebalanceParameters = DEFAULTS
-) -> tuple[str, str]:
+def events_and_cost(row: Row, names: Mapping[str, str]) -> tuple[str, str]:
     """Return a row of `rebalances` as two paragraphs; unknown values are stated, never left out.
 
     `names`: what to call a slot that is only an id.
     """
-    events = [_when_and_why(row), *_members(row, names), *_reason(row, limits)]
+    events = [_when_and_why(row), *_members(row, names), *_reason(row)]
     return " ".join(events), " ".join([_movement(row), _pauses(row), *_records(row)])
 
 
@@ -139,7 +137,7 @@ def _changes(row: Row, names: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _reason(row: Row, limits: RebalanceParameters) -> Iterator[str]:
+def _reason(row: Row) -> Iterator[str]:
     """Yield the reason for which a member left, if its posterior is high enough.
 
     The reason is not recorded.
@@ -147,7 +145,7 @@ def _reason(row: Row, limits: RebalanceParameters) -> Iterator[str]:
     posterior = row["cause_posterior"]
     if not posterior:
         return
-    claimed = claim_reason(posterior, limits)
+    claimed = claim_reason(posterior, DEFAULTS)
     if claimed is not None:
         yield f"Why it left: most likely {_reason_words(claimed, posterior)}."
         return

@@ -20,7 +20,6 @@ from laggard.errors import NOT_FOUND, LaggardError
 from laggard.escape import escape_label
 from laggard.lag.status import KNOWN_STATUSES
 from laggard.rebalance.groups import generation_or_epoch
-from laggard.rebalance.parameters import DEFAULTS, RebalanceParameters
 from laggard.tables.published import Batch
 from laggard.tables.schema.schemas import GROUP_MEMBERS, GROUP_STATUS, PARTITION_STATUS, REBALANCES
 
@@ -77,7 +76,6 @@ class Explained:
     topic: str | None = None  # the one that is shown; None: all
     since: datetime | None = None  # from when on rebalances and findings are shown
     past: list[Row] | None = None  # findings that opened or ended since then
-    limits: RebalanceParameters = DEFAULTS  # by which reasons are claimed
 
     @property
     def bad_partitions(self) -> list[Row]:

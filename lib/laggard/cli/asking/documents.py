@@ -87,9 +87,7 @@ def document_of(
         snapshot = whole_snapshot(config) if args.json else _snapshot(config, no_policy)
         batch = snapshot.batch
         series = GroupSeries(root, seconds) if args.json else None
-        board = make_board(
-            snapshot, root, seconds, series, config.diagnosis.thresholds.of_rebalances()
-        )
+        board = make_board(snapshot, root, seconds, series)
         found = lists.groups([board], asked, seconds)
     is_fresh = warn_if_old(batch, config)
     cluster = {

@@ -92,7 +92,7 @@ def _answer(args: argparse.Namespace, config: Config) -> Answer:
     from laggard.stream.evaluation.reading import Options
 
     root, seconds = config.job.tables, config.job.window_seconds
-    asked = Asked(args.group, config.diagnosis.thresholds.of_rebalances(), _REBALANCES, at=args.at)
+    asked = Asked(args.group, _REBALANCES, at=args.at)
     explained = asked.read(root, seconds)
     diagnosis = explained.diagnosis
     if not diagnosis.is_current or not diagnosis.windows or diagnosis.evaluated_to is None:
