@@ -18,12 +18,12 @@ import pytest
 from laggard.cli.main import main
 from laggard.config.load import load_config
 from laggard.config.sections import Job
+from laggard.doctor import repair as repairs
+from laggard.doctor.repair import Repair, plan_repair
 from laggard.errors import CONFIGURATION, DAMAGED, REFUSED, LaggardError
 from laggard.sources.readiness import OffsetsTopic
-from laggard.stream.job import repair as repairs
 from laggard.stream.job.checkpoint import REPAIR, check_checkpoint
 from laggard.stream.job.identity import Identity, find_state, identity_path, to_json
-from laggard.stream.job.repair import Repair, plan_repair
 from laggard.stream.job.starting import prepare, put_aside
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer

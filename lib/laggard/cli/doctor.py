@@ -107,7 +107,7 @@ def _repair(config: Config, *, is_agreed: bool) -> int:
     Return 0 if nothing is left to repair, 1 if the user did not agree.
     """
     from laggard.config import require_brokers
-    from laggard.stream.job.repair import plan_repair
+    from laggard.doctor.repair import plan_repair
     from laggard.tables.lock import claim_tables, writer_lock
 
     require_brokers(config)
