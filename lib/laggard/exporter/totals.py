@@ -81,6 +81,7 @@ def worst_verdict(topics: Iterable[Mapping[str, Any]]) -> str | None:
     """
     rows = list(topics)
     worst = max((row["verdict"] for row in rows if row["verdict"] is not None), default=None)
+    # None is unknown: a shed key may have a worse verdict
     is_whole = all(row["unrated"] == 0 for row in rows)
     if worst is None or (worst == VERDICTS.index(OK) and not is_whole):
         return None
