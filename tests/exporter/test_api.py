@@ -184,6 +184,7 @@ def valid(path: str, document: Mapping[str, Any], status: str = "200") -> None:
         ("/api/v1/groups", "groups?rebalances=true"),
         ("/api/v1/groups/{group}", "groups/{group}"),
         ("/api/v1/group", "group?group={group}&page=true"),
+        ("/api/v1/group", "group?group={group}&page=true&since=-2h"),
         ("/api/v1/groups/{group}", "groups/{group}?topic={topic}"),
         ("/api/v1/explain/{group}", "explain/{group}"),
         ("/api/v1/explain/{group}", "explain/{group}?since=-2h"),

@@ -146,6 +146,16 @@ def test_an_answer_of_the_batch_before_is_not_given_for_the_new_one(
     assert ask(answers, exporter, "groups", new, sort="lag")[1]["batch_id"] == 43
 
 
+def test_a_range_of_a_group_that_is_too_long_is_a_wrong_parameter(
+    answers: Answering, exporter: Exporter
+) -> None:
+    for path in ("groups/checkout", "explain/checkout"):
+        assert code(ask(answers, exporter, path, since="-31d")) == (400, "bad_parameter")
+    found = ask(answers, exporter, "groups/checkout", since="-2h")[1]
+    assert len(found["range"]["starts"]) == 120
+    assert found["range"]["history"] is None  # no rules
+
+
 @pytest.mark.parametrize(
     "parameters",
     [
