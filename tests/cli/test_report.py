@@ -75,6 +75,8 @@ def test_it_says_what_explain_says_of_the_same_moment(
     assert found["group"]["lag"] == said["group"]["lag"]
     assert found["group"]["scale_verdict"] == said["diagnosis"]["windows"][0]["scale_verdict"]
     assert [row["lag"] for row in found["partitions"]] == [row["lag"] for row in said["partitions"]]
+    (cluster,) = found["clusters"]
+    assert (cluster["is_fresh"], cluster["reason"]) == (False, "past" if to else "stale")
     lags = found["range"]["history"]["lag"]
     assert len(lags) == len(found["range"]["starts"]) == 10
     assert lags[-1] == (said["group"]["lag"] if to else found["history"]["lag"][-1])
@@ -95,6 +97,18 @@ def test_a_point_has_the_largest_value_of_its_windows_and_hides_nothing_unknown(
     assert thin["history"]["lag_known"] == [
         max((lag for lag in lags if lag is not None), default=None) for lags in expected
     ]
+
+
+def test_a_point_is_a_bound_if_one_of_its_windows_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = [True, False, True, True]
+    windows = {name: [1, 2, 3, 4] for name in ("lag", "lag_known", "time_lag_seconds")}
+    series = {**windows, "time_lag_is_exact": exact}
+    monkeypatch.setattr(history, "group_series", lambda *_: series)
+    monkeypatch.setattr(history, "MOST_POINTS", 2)
+    end = datetime.fromisoformat("2026-11-20T12:24:00+00:00")
+    thin = range_series("", GROUP, None, end - timedelta(minutes=4), end, 60)
+    assert thin["history"]["time_lag_is_exact"] == [False, True]
+    assert thin["history"]["time_lag_seconds"] == [2, 4]
 
 
 @pytest.mark.parametrize(

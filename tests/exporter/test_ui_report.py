@@ -50,6 +50,7 @@ def test_a_report_shows_its_documents_without_a_network(
     expect(page.locator(".headline")).to_contain_text("would NOT help")
     expect(page.locator("figure svg.chart polyline").first).to_be_attached()
     expect(page.locator("#moment")).to_contain_text("Report of")
+    expect(page.locator("#banner")).to_contain_text("was old when the report was written")
     expect(page.locator("#reload")).to_be_hidden()
     page.wait_for_timeout(200)
     assert (complaints, asked) == ([], [path.as_uri()])

@@ -107,14 +107,14 @@ class Report:
 def read_report(args: argparse.Namespace, config: Config) -> Report:
     """Read what the page shows of the range: of one group, or of all and the worst of them."""
     root, seconds = config.job.tables, config.job.window_seconds
-    board = _board(args, config)
+    board, reason = _board(args, config)
     end = board.batch.polled_at
     _refuse_empty(args.since(end), end)
     every = list(board.entries)
     names = every[:MOST_LINKED] if args.fleet else [_spelled(args.group, every, board)]
     asked = {"topic": None, "since": args.since, "limit": FIRST_PAGE, "page": True}
     found = {name: one_group.group(board, name, asked, seconds) for name in names}
-    top = _head(board)
+    top = _head(board, reason)
     documents = {
         "since": args.since(end),
         "groups": top | _fleet(board, seconds) if args.fleet else None,
@@ -127,18 +127,22 @@ def read_report(args: argparse.Namespace, config: Config) -> Report:
     return Report(documents, findings or [], findings is not None)
 
 
-def _board(args: argparse.Namespace, config: Config) -> Board:
+def _board(args: argparse.Namespace, config: Config) -> tuple[Board, str | None]:
+    """Return all groups at the end of the range, and why these are not of now."""
     root, seconds = config.job.tables, config.job.window_seconds
+    reason = None
     if args.to is None:
         snapshot = whole_snapshot(config)
-        warn_if_old(snapshot.batch, config)
+        if not warn_if_old(snapshot.batch, config):
+            reason = "stale"
     else:
+        reason = "past"
         batch, skipped = published_batch(root), Skipped()
         at = args.to(batch.polled_at)
         snapshot = snapshot_then(root, batch, at, skipped, config.policies.of)
         warn_of(skipped)
     board = make_board(snapshot, root, seconds, GroupSeries(root, seconds))
-    return replace(board, is_past=args.to is not None)
+    return replace(board, is_past=args.to is not None), reason
 
 
 def _fleet(board: Board, seconds: int) -> dict[str, Any]:
@@ -146,14 +150,14 @@ def _fleet(board: Board, seconds: int) -> dict[str, Any]:
     return lists.groups([board], asked, seconds)
 
 
-def _head(board: Board) -> dict[str, Any]:
+def _head(board: Board, reason: str | None) -> dict[str, Any]:
     batch = board.batch
     cluster = {
         **named("cluster", batch.cluster),
         "batch_id": batch.batch_id,
         "data_timestamp": batch.polled_at,
-        "is_fresh": True,  # of the moment that the file is about
-        "reason": None,
+        "is_fresh": reason is None,
+        "reason": reason,
     }
     return head([batch], [cluster])
 

@@ -30,8 +30,9 @@ function clusterLine(cluster) {
 }
 
 function give(found) {
-  const old = found.clusters.filter((cluster) => !cluster.is_fresh);
-  warn(...(old.length ? [el("p", {}, "Old data: the groups of these clusters are not shown."), ...old.map(clusterLine)] : []));
+  const old = found.clusters.filter((cluster) => !cluster.is_fresh && cluster.reason !== "past");
+  const consequence = report ? "This data was old when the report was written." : "Old data: the groups of these clusters are not shown.";
+  warn(...(old.length ? [el("p", {}, consequence), ...old.map(clusterLine)] : []));
   failed = null;
   shownAt = Date.now();
   shownOf = found.data_timestamp;
