@@ -36,6 +36,7 @@ from laggard.tables.readers import TableMissing, open_table, read_table
 from patience import patient
 
 TICK, WINDOW, MAX_AGE = 2, 10, 20
+LISTING_SECONDS = 6 * TICK  # between two looks of the poll for new topics
 START_LIMIT, STOP_LIMIT = 150, 20
 POLL_MS = 5000
 LOG_SETTINGS = f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from e2e.kit import TICK, Place, Row, Run, View, at, now, produce, wait_until
+from e2e.kit import LISTING_SECONDS, Place, Row, Run, View, at, now, produce, wait_until
 from e2e.live.clients import Clients
 from e2e.live.members import TOPICS, Member
 from e2e.live.newest import Newest
@@ -20,7 +20,6 @@ from e2e.live.tools import Described, Line, ask_tools, places, share_members
 from laggard.tables.published import Batch
 
 REST_LIMIT, FEW_TICKS = 60, 3
-LISTING_SECONDS = 6 * TICK  # between two looks of the poll for new topics
 
 
 @dataclass(frozen=True)
