@@ -121,9 +121,7 @@ def main() -> None:
         admin.create_topics([NewTopic("orders", PARTITIONS, 1)])
         groups = [f"group-{number}" for number in range(args.groups)]
         commit(admin, groups, 0)
-        config = write_config(
-            work, broker.bootstrap_servers, job__tick_seconds=5, exporter__refresh_seconds=2
-        )
+        config = write_config(work, broker.bootstrap_servers, job__tick_seconds=5)
         words = [
             sys.executable,
             "-m",

@@ -45,7 +45,6 @@ def measure(size: int, tick_seconds: int) -> dict[str, object]:
             work,
             broker.bootstrap_servers,
             job__tick_seconds=tick_seconds,
-            cluster__state_poll_seconds=tick_seconds,
         )
         seconds, cpu = [], []
         with running_job(work, config) as job:

@@ -333,7 +333,7 @@ def test_both_images_work_with_no_right_on_a_read_only_root(
         store,
         "laggard-exporter",
         tmp_path,
-        {"LAGGARD_EXPORTER__REFRESH_SECONDS": "1"},
+        {"LAGGARD_JOB__TICK_SECONDS": "2"},
         volumes(tmp_path, shown, read_only=True),
         *("export", "--listen", f"127.0.0.1:{port}"),
     )
