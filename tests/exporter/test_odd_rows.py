@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.harness import Exporter, series
-from laggard.answers.history import GroupSeries
+from laggard.answers.history import GroupSeries, gaps_between
 from laggard.cli.main import main
+from laggard.cli.query.notes import known_groups
 from laggard.errors import OK
 from laggard.exporter.body.render import TEXT, render_data
 from laggard.exporter.evaluated import Evaluated, evaluated_rows
@@ -25,7 +26,7 @@ from laggard.exporter.snapshot import Read, Snapshot, make_snapshot
 from laggard.tables.arrow import arrow_schema, to_arrow
 from laggard.tables.odd_rows import REASONS, SIFTED, Skipped
 from laggard.tables.published import Batch
-from laggard.tables.schema.schemas import GROUP_WINDOWS, TABLES
+from laggard.tables.schema.schemas import BATCHES, GROUP_STATUS, GROUP_WINDOWS, TABLES
 from tables.fixtures import (
     NOW,
     batch_row,
@@ -277,3 +278,24 @@ def test_an_odd_name_in_the_windows_costs_no_other_group_its_history(tmp_path: P
     write_arrow(tmp_path, "group_windows", rows)
     history = GroupSeries(str(tmp_path), 60).upto(NOW)
     assert {group: seen[-1] for group, seen in history.items()} == {"g": (10.0, False)}
+
+
+def test_a_gap_whose_reason_is_no_text_is_still_a_gap(tmp_path: Path) -> None:
+    gap = {"kind": "gap", "gap_from": NOW - timedelta(minutes=9), "gap_to": NOW}
+    rows = to_arrow(BATCHES, [batch_row(1, {}, **gap)])
+    names = pa.chunked_array([pa.array([b"\xff"], pa.binary()).view(pa.string())])
+    rows = rows.set_column(rows.column_names.index("gap_reason"), "gap_reason", names)
+    make_root(tmp_path)
+    batch = Batch({}, write_arrow(tmp_path, "batches", rows))
+    (found,) = gaps_between(str(tmp_path), batch, NOW - timedelta(hours=1), NOW)
+    assert (found["gap_from"], found["gap_reason"]) == (gap["gap_from"], None)
+
+
+def test_a_query_knows_the_groups_beside_one_whose_name_is_no_text(tmp_path: Path) -> None:
+    rows = to_arrow(GROUP_STATUS, [group_row("g"), group_row("h")])
+    names = pa.chunked_array([pa.array([b"g", b"\xff"], pa.binary()).view(pa.string())])
+    rows = rows.set_column(rows.column_names.index("group"), "group", names)
+    make_root(tmp_path)
+    version = write_arrow(tmp_path, "group_status", rows)
+    batch = Batch({"table_versions": {"group_status": version}}, 0)
+    assert known_groups(str(tmp_path), batch) == {"g"}

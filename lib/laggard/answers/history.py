@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyarrow.dataset import Expression, field, scalar
 
 from laggard.tables.evaluated import read_between
-from laggard.tables.odd_rows import holdable
+from laggard.tables.odd_rows import Skipped, holdable, sift_columns
 from laggard.tables.published import Batch
 from laggard.tables.readers import open_table, read_known, table_uri
 from laggard.tables.schema.schemas import BATCHES, GROUP_WINDOWS, LAG_WINDOWS
@@ -185,17 +185,21 @@ def _point(series: Series, windows: slice) -> dict[str, Any]:
 def gaps_between(
     root: str, batch: Batch, begin: datetime | None, end: datetime | None
 ) -> list[dict[str, Any]]:
-    """Return the times of a range without observation, earliest first; None is an open end."""
+    """Return the times of a range without observation, earliest first; None is an open end.
+
+    A reason that is no text is unknown.
+    """
     if begin is end is None:
         return []
     table = open_table(root, BATCHES.name, batch.version)
     files = f"date >= '{begin.date()}'" if begin else ""
     names = ["gap_from", "gap_to", "gap_reason", "gap_scope"]
     found = read_known(table, table_uri(root, BATCHES.name), names, field("kind") == "gap", files)
+    found = sift_columns(found, BATCHES.name, ("gap_from", "gap_to"), Skipped())
     gaps: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in found.to_pylist():
         first, last = row["gap_from"], row["gap_to"]
-        if not (first and last) or (begin and last <= begin) or (end and first >= end):
+        if (begin and last <= begin) or (end and first >= end):
             continue
         gaps[first, last, row["gap_reason"]] = row
     return sorted(gaps.values(), key=itemgetter("gap_from"))

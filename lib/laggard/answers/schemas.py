@@ -336,7 +336,7 @@ _EVALUATED = object_of(
     },
     ["cluster_bytes"],
 )
-_GAP = {"gap_from": TIME, "gap_to": TIME, "gap_reason": TEXT, "gap_scope": or_null(TEXT)}
+_GAP = {"gap_from": TIME, "gap_to": TIME, "gap_reason": or_null(TEXT), "gap_scope": or_null(TEXT)}
 _RANGE = object_of(
     {
         "starts": list_of(TIME) | {"description": "begin of each point"},

@@ -9,10 +9,11 @@ from difflib import get_close_matches
 import pyarrow as pa
 
 from laggard.answers.history import gaps_between
-from laggard.answers.text.words import count, listed, moment
+from laggard.answers.text.words import count, known, listed, moment
 from laggard.cli.query.range import Range, named, tables_behind
 from laggard.cli.query.views import read_views
 from laggard.errors import NOT_FOUND, USAGE, LaggardError
+from laggard.tables.odd_rows import holdable
 from laggard.tables.published import Batch
 from laggard.tables.readers import open_table, read_known, table_uri
 from laggard.tables.schema.schemas import TABLES
@@ -73,7 +74,7 @@ def gap_notes(root: str, batch: Batch, asked: Range) -> list[str]:
     if not gaps:
         return []
     shown = "; ".join(
-        f"{moment(row['gap_from'])} to {moment(row['gap_to'])} ({row['gap_reason']})"
+        f"{moment(row['gap_from'])} to {moment(row['gap_to'])} ({known(row['gap_reason'])})"
         for row in gaps[:3]
     )
     more = f" and {len(gaps) - _SHOWN_GAPS} more" if len(gaps) > _SHOWN_GAPS else ""
@@ -97,7 +98,8 @@ def groups_named(sql: str, values: Mapping[str, str]) -> list[str]:
 def known_groups(root: str, batch: Batch) -> set[str]:
     """Return the groups that have a row now."""
     table = open_table(root, "group_status", batch.table_versions.get("group_status"))
-    return set(read_known(table, table_uri(root, "group_status"), ["group"])["group"].to_pylist())
+    rows = read_known(table, table_uri(root, "group_status"), ["group"])
+    return set(holdable(rows)["group"].to_pylist())
 
 
 def missing_group(name: str, known: Iterable[str]) -> LaggardError:

@@ -70,7 +70,7 @@ def offline_page(documents: bytes, runbook_base: str = "") -> str:
 
 
 def _module(name: str, file: File) -> str:
-    """Return a module as a function whose result is what it exports."""
+    """Return the script of a module: a function that returns its exports."""
     text = _IMPORT.sub(r"const \1 = \2$;", file.plain.decode())
     exported = ", ".join(_EXPORT.findall(text))
     return f"const {name}$ = (() => {{\n{_EXPORT.sub('', text)}\nreturn {{ {exported} }};\n}})();"
