@@ -20,8 +20,8 @@ from common import report
 from question_events import a_day, events_of
 from question_rows import columns, frame, names
 
-from laggard.cli.query.questions import Question, read_questions
-from laggard.cli.query.verb import run_question
+from laggard.cli.verbs.query.questions import Question, read_questions
+from laggard.cli.verbs.query.verb import run_question
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.compaction import compact
 from laggard.tables.delta import Writer, create_tables

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 from common import report
 
-from laggard.cli.query.views import read_views
+from laggard.cli.verbs.query.views import read_views
 from questions import END, write_tables
 
 DAY = END - timedelta(days=1)

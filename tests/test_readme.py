@@ -16,8 +16,8 @@ import pytest
 
 from e2e.standalone import readme_command, readme_commands
 from laggard.cli.parser import VERBS
-from laggard.cli.query.verb import run_query
-from laggard.cli.status import TITLES
+from laggard.cli.verbs.query.verb import run_query
+from laggard.cli.verbs.status import TITLES
 from laggard.config import Config
 from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.diagnosis.verdict.reasons import VERDICTS

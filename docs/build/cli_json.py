@@ -8,20 +8,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cli_json_groups import DIAGNOSED
-from cli_json_parts import said
-from cli_json_plan import OUTCOME, PLAN
 from cli_json_records import DECODED, RECORDS
-from cli_json_tools import AUDIT, CHECKS, LISTED, POLICY_OF_GROUP, PROBE, SAVED, SHOWN_CONFIG
+from cli_json_tools import (
+    CHECKS,
+    LISTED,
+    POLICY_OF_GROUP,
+    PROBE,
+    SAVED,
+    SHOWN_CONFIG,
+    said,
+)
 from laggard import errors
-from laggard.answers.schema_parts import FLAG, TEXT, TEXTS, WHOLE, Schema, list_of, object_of, ref
-from laggard.answers.schemas import SCHEMAS
-from laggard.cli.audit import UNCHECKED
+from laggard.answers.plan.answer import PlanDocument
+from laggard.answers.schema.api import SCHEMAS
+from laggard.answers.schema.parts import FLAG, TEXT, TEXTS, WHOLE, Schema, list_of, object_of, ref
+from laggard.answers.schema.types import schema_of
+from laggard.audit.result import AuditDocument
+from laggard.cli.verbs.audit import UNCHECKED
+from laggard.cli.verbs.diagnose import Diagnosed
 
 FOLDER = Path(__file__).parents[1] / "cli-json"
 INFINITE = "^(-?Infinity|NaN)$"  # texts in the place of numbers that JSON has not
 _LOCAL = "#/$defs/"
-_DEFINITIONS: Mapping[str, Schema] = {**SCHEMAS, "Outcome": OUTCOME, **RECORDS}
+_DEFINITIONS: Mapping[str, Schema] = {**SCHEMAS, **RECORDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +134,9 @@ ERROR = object_of(
 DOCUMENTS: Mapping[str, Document] = {
     "status": Document("laggard status --json", ref("Groups")),
     "explain": Document("laggard explain GROUP --json", ref("Explained")),
-    "plan": Document("laggard plan GROUP --json", PLAN),
+    "plan": Document("laggard plan GROUP --json", schema_of(PlanDocument)),
     "findings": Document("laggard findings --json", ref("Findings")),
-    "diagnose": Document("laggard diagnose --from 2h --json", DIAGNOSED),
+    "diagnose": Document("laggard diagnose --from 2h --json", schema_of(Diagnosed)),
     "query": Document(
         "laggard query SQL --json",
         said(
@@ -145,7 +154,9 @@ DOCUMENTS: Mapping[str, Document] = {
         object_of({"file": SAVED, "bytes": said(WHOLE, "its size in bytes")}),
     ),
     "audit": Document(
-        "laggard audit --json", AUDIT, "true: all that was asked for holds (exit code 0)"
+        "laggard audit --json",
+        schema_of(AuditDocument),
+        "true: all that was asked for holds (exit code 0)",
     ),
     "doctor": Document("laggard doctor --json", CHECKS, "true: nothing is wrong (exit code 0)"),
     "run-check": Document(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from laggard.answers.schema_parts import TEXT, WHOLE, Schema, list_of, object_of, or_null, ref
+from laggard.answers.schema.parts import TEXT, WHOLE, Schema, list_of, object_of, or_null, ref
 from laggard.wire import primitives as read
 from laggard.wire.decode import OutcomeName
 from laggard.wire.schemas import RECORD_TYPES

@@ -11,9 +11,9 @@ ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "questions.md"
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "lib")]
 
-from laggard.cli.query.output import write_table  # noqa: E402
-from laggard.cli.query.questions import REQUIRED, Question, read_questions  # noqa: E402
-from laggard.cli.query.verb import run_question  # noqa: E402 - the path first
+from laggard.cli.verbs.query.output import write_table  # noqa: E402
+from laggard.cli.verbs.query.questions import REQUIRED, Question, read_questions  # noqa: E402
+from laggard.cli.verbs.query.verb import run_question  # noqa: E402 - the path first
 from questions.examples import GROUP, tables  # noqa: E402
 from questions.kit import write_tables  # noqa: E402
 

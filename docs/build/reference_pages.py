@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
-from laggard.answers.openapi import answer_schemas, openapi
+from laggard.answers.schema.openapi import answer_schemas, openapi
 from laggard.config.sections import Diagnosis
 
 # imports all modules that declare thresholds

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from laggard.cli.query.views import View, read_views
+from laggard.cli.verbs.query.views import View, read_views
 from laggard.config import Config
 from laggard.tables.maintenance import Retention
 from laggard.tables.schema.columns import BATCH_ID, CLUSTER, DATE, Column, Table

@@ -15,8 +15,8 @@ def _():
     import marimo as mo
 
     from laggard.answers.history import gaps_between
-    from laggard.cli.query.range import Range
-    from laggard.cli.query.verb import open_session
+    from laggard.cli.verbs.query.range import Range
+    from laggard.cli.verbs.query.verb import open_session
     from laggard.tables.published import newest_batch
 
     return Range, gaps_between, mo, newest_batch, open_session, os

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vectors
-from laggard.cli.decode import BAD_INPUT, answers
 from laggard.cli.main import main
+from laggard.cli.verbs.decode import BAD_INPUT, answers
 from laggard.errors import OK
 
 TOMBSTONE = {"key_hex": "0001000a746573742d67726f757000066f726465727300000003", "value_hex": None}

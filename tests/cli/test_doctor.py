@@ -20,8 +20,8 @@ from deltalake import DeltaTable
 from pyspark.errors.exceptions.base import PySparkException
 
 from exporter import harness as export
-from laggard.cli.doctor import checks, report_lines, summary
 from laggard.cli.main import main
+from laggard.cli.verbs.doctor import checks, report_lines, summary
 from laggard.config import Config
 from laggard.config.sections import Cluster, Exporter, Job, Metrics
 from laggard.doctor import clock, cluster, rights, runtime, tables, trial

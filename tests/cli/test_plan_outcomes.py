@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diagnosis.groups import signals_of, spread_over, topic_signals
-from laggard.cli.plan.change import Change, apply, cost_of
-from laggard.cli.plan.outcome import Plan, Span, rates_of
+from laggard.answers.plan.change import Change, apply, cost_of
+from laggard.answers.plan.outcome import Plan, Span, rates_of
 from laggard.diagnosis.signals.group import Signals
 from laggard.rebalance.assignors import ASSIGNORS
 
@@ -57,11 +57,11 @@ def groups(draw: st.DrawFn) -> Drawn:
 def test_every_partition_has_one_owner_and_all_work_is_kept(drawn: Drawn, members: int) -> None:
     signals = group(*drawn)
     topic, found = signals.topics[0], plan(signals).outcome(members)
-    places = [place for share in found.shares for place in share.partitions]
+    places = [place for share in found.loads for place in share.partitions]
     assert sorted(places) == [("orders", number) for number in range(len(topic.lag))]
-    assert sum(share.arrival for share in found.shares) == pytest.approx(topic.arrival.sum())
-    assert sum(share.lag for share in found.shares) == pytest.approx(topic.lag.sum())
-    assert len(found.shares) + found.idle == members
+    assert sum(share.arrival_rate for share in found.loads) == pytest.approx(topic.arrival.sum())
+    assert sum(share.lag for share in found.loads) == pytest.approx(topic.lag.sum())
+    assert len(found.loads) + found.idle_members == members
 
 
 @settings(max_examples=60, deadline=None)
@@ -75,9 +75,9 @@ def test_the_busiest_partition_bounds_the_drain(drawn: Drawn, members: int) -> N
         inf,
         np.where(topic.lag > 0, topic.lag / np.maximum(spare, 1e-300), 0),
     )
-    assert found.drain.value >= drains.max() * (1 - 1e-9)
+    assert found.drain_seconds.value >= drains.max() * (1 - 1e-9)
     if topic.arrival.sum() > 0:  # else how much arrivals change is unknown
-        assert found.drain.low <= found.drain.value <= found.drain.high
+        assert found.drain_seconds.p10 <= found.drain_seconds.value <= found.drain_seconds.p90
 
 
 @settings(max_examples=60, deadline=None)
@@ -90,7 +90,7 @@ def test_an_even_group_drains_by_the_partitions_of_its_largest_member(
     for members in range(1, count + 3):
         most = ceil(count / members)
         spare = CAPACITY - most * arrival
-        drains.append(plan(signals).outcome(members).drain.value)
+        drains.append(plan(signals).outcome(members).drain_seconds.value)
         assert drains[-1] == pytest.approx(most * lag / spare if spare > 0 else inf)
     assert drains == sorted(drains, reverse=True)  # more members never take longer
 
@@ -100,9 +100,9 @@ def test_an_even_group_drains_by_the_partitions_of_its_largest_member(
 def test_a_rate_is_the_load_times_it(drawn: Drawn, times: float, members: int) -> None:
     signals = group(*drawn)
     plain, more = (plan(signals, Change(rate=each)).outcome(members) for each in (1.0, times))
-    assert more.largest == pytest.approx(times * plain.largest)
-    assert sorted(share.lag for share in more.shares) == pytest.approx(
-        sorted(share.lag for share in plain.shares)
+    assert more.largest_rate == pytest.approx(times * plain.largest_rate)
+    assert sorted(share.lag for share in more.loads) == pytest.approx(
+        sorted(share.lag for share in plain.loads)
     )
 
 
@@ -124,7 +124,7 @@ def test_the_spread_is_of_recorded_windows() -> None:
     topic = topic_signals([6000.0], arrival=100.0, history={"arrival": windows})
     rates = rates_of(signals_of(topic, capacity=CAPACITY), {"m0": [900.0, *[1000.0] * 8, 1200.0]})
     assert rates.capacity == rates.own["m0"] == Span(1000.0, 900.0, 1000.0)
-    assert (rates.arrival.low, rates.arrival.high) == pytest.approx((0.8, 1.2))
+    assert (rates.arrival.p10, rates.arrival.p90) == pytest.approx((0.8, 1.2))
 
 
 def test_what_arrived_before_it_changed_is_no_spread() -> None:
@@ -149,10 +149,9 @@ def test_members_that_stay_do_what_they_did() -> None:
     signals = signals_of(topic, capacity=capacity, fact={"topic_partitions": {"orders": 3}})
     rates = rates_of(signals, {slot: [value] * 5 for slot, value in capacity.items()})
     found = Plan(signals, rates, now=3, keeps_owners=True).outcome(3)
-    assert found.drain.value == pytest.approx(60000 / 50)
-    assert {share.name: share.drain.value for share in found.shares}["m1"] == pytest.approx(
-        60000 / 400
-    )
+    assert found.drain_seconds.value == pytest.approx(60000 / 50)
+    drains = {share.member: share.drain_seconds.value for share in found.loads}
+    assert drains["m1"] == pytest.approx(60000 / 400)
 
 
 @pytest.mark.parametrize("slots", [["", "m0", "m1", "m1"], [""] * 4])
@@ -160,11 +159,11 @@ def test_without_owners_nothing_is_known_of_now(slots: list[str]) -> None:
     topic = topic_signals([1e6, 100, 100, 100], arrival=100.0, slots=slots)
     signals = replace(signals_of(topic, capacity=CAPACITY, member_count=2), capacity=CAPACITY)
     found = plan(signals).outcome(2)
-    assert isnan(found.drain.value)
-    assert isnan(found.left)
-    assert found.idle is None
+    assert isnan(found.drain_seconds.value)
+    assert isnan(found.unread_after_target)
+    assert found.idle_members is None
     assert len(found.unowned) == slots.count("")
-    assert plan(signals).outcome(3).drain.value >= 1e6 / 900
+    assert plan(signals).outcome(3).drain_seconds.value >= 1e6 / 900
 
 
 def test_hot_is_what_no_member_has_shown_to_do() -> None:
@@ -176,9 +175,9 @@ def test_hot_is_what_no_member_has_shown_to_do() -> None:
 
     assert at(1300.0, 1100.0).hot() == []
     assert at(1000.0, 1000.0).hot() == []
-    assert at(1300.0, 1100.0).outcome(2).drain.low < inf
+    assert at(1300.0, 1100.0).outcome(2).drain_seconds.p10 < inf
     assert at(1300.0, 1301.0).hot() == [("orders", 0)]
-    assert at(1300.0, 1301.0).outcome(2).drain == Span(inf, inf, inf)
+    assert at(1300.0, 1301.0).outcome(2).drain_seconds == Span(inf, inf, inf)
 
 
 @pytest.mark.parametrize(
@@ -192,10 +191,10 @@ def test_the_cost_is_what_recorded_rebalances_paused(
     signals = signals_of(topic, capacity=CAPACITY, assignor=assignor, fact={"rebalance_mode": mode})
     rows = [{"pause_max_seconds": each} for each in (*map(float, range(1, 11)), None)]
     cost = cost_of(signals, plan(signals, Change(4)), Change(4), 4, rows)
-    assert (cost.rebalances, cost.rebalances_most, cost.recorded) == (1, 2, 10)
-    assert (cost.paused, cost.pause) == (stopped, Span(5.0, 1.0, 9.0))
-    assert cost.delayed == Span(5.0 * stopped * 100, stopped * 100, 9.0 * stopped * 100)
-    assert moved in (None, cost.moved)
+    assert (cost.rebalances, cost.rebalances_most, cost.rebalances_recorded) == (1, 2, 10)
+    assert (cost.paused_partitions, cost.pause_max_seconds) == (stopped, Span(5.0, 1.0, 9.0))
+    assert cost.records_delayed == Span(5.0 * stopped * 100, stopped * 100, 9.0 * stopped * 100)
+    assert moved in (None, cost.moved_partitions)
 
 
 def test_a_change_that_keeps_the_members_costs_nothing() -> None:
@@ -211,7 +210,8 @@ def test_another_assignor_restarts_every_member() -> None:
     change = Change(assignor="cooperative-sticky")
     cost = cost_of(signals, plan(signals, change), change, 3, [{"pause_max_seconds": 20.0}])
     assert (cost.rebalances, cost.rebalances_most) == (1, 6)
-    assert (cost.moved, cost.paused, cost.delayed.value) == (Span(12, 12, 12), 12, 20 * 1200)
+    assert (cost.moved_partitions, cost.paused_partitions) == (Span(12, 12, 12), 12)
+    assert cost.records_delayed.value == 20 * 1200
 
 
 def test_the_cost_without_a_known_number_of_members_is_unknown() -> None:
@@ -219,7 +219,7 @@ def test_the_cost_without_a_known_number_of_members_is_unknown() -> None:
     signals = signals_of(topic, capacity=CAPACITY, member_count=None)
     cost = cost_of(signals, plan(signals, Change(4)), Change(4), 4, ())
     assert (cost.rebalances, cost.rebalances_most) == (None, None)
-    assert isnan(cost.moved.value)
+    assert isnan(cost.moved_partitions.value)
 
 
 def test_new_partitions_come_after_those_without_rows() -> None:

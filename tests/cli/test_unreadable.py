@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from laggard.cli.doctor import checks
 from laggard.cli.main import main
+from laggard.cli.verbs.doctor import checks
 from laggard.config import Config
 from laggard.config.sections import Job
 from laggard.doctor.result import Check, exit_code, run_checks

@@ -13,10 +13,10 @@ from jsonschema import Draft202012Validator
 from cli_json import FOLDER, files, schemas
 from cli_json_records import RECORDS
 from laggard import errors
-from laggard.answers.openapi import openapi
-from laggard.cli.decode import BAD_INPUT
+from laggard.answers.schema.openapi import openapi
 from laggard.cli.fail_on import FOUND
 from laggard.cli.parser import VERBS
+from laggard.cli.verbs.decode import BAD_INPUT
 from laggard.diagnosis.findings.ranking import CONTRIBUTING, NOTE, PRIMARY, SUPPRESSED, SYMPTOM_ROLE
 from laggard.diagnosis.findings.rows import CLOSED, OPENED, UPDATED
 from laggard.diagnosis.parameters import FIXED, Parameters

@@ -27,7 +27,7 @@ from exporter.harness import LIMIT_SECONDS, Clock, Exporter, ask
 from exporter.test_roots import Several
 from json_schemas import faults, strict
 from laggard.answers.document import decode, encode, name_of
-from laggard.answers.openapi import openapi
+from laggard.answers.schema.openapi import openapi
 from laggard.cli.main import main
 from laggard.escape import escape_label
 from laggard.exporter import api as api_module

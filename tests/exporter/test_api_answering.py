@@ -20,7 +20,7 @@ from exporter.harness import Exporter
 from laggard.answers import answering, lists, one_group
 from laggard.answers.answering import Answering, Kept
 from laggard.answers.lists import page_of
-from laggard.answers.openapi import openapi
+from laggard.answers.schema.openapi import openapi
 from laggard.exporter.api import Answer, Question
 from laggard.exporter.published import Shown
 from tables.fixtures import NOW, batch_row, group_row, partition_row, write_batch, write_rows

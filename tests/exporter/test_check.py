@@ -13,9 +13,9 @@ import pytest
 from exporter.harness import Clock, Exporter, serving
 from exporter.pki import make_pki
 from exporter.web_fixtures import TLS
-from laggard.cli import export as checking
-from laggard.cli.export import check
 from laggard.cli.main import main
+from laggard.cli.verbs import export as checking
+from laggard.cli.verbs.export import check
 from laggard.exporter.published import Published
 from laggard.exporter.web.access import Web, WebFile
 from patience import patient

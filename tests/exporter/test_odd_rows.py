@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from exporter.harness import Exporter, series
 from laggard.answers.history import GroupSeries, gaps_between
 from laggard.cli.main import main
-from laggard.cli.query.notes import known_groups
+from laggard.cli.verbs.query.notes import known_groups
 from laggard.errors import OK
 from laggard.exporter.body.render import TEXT, render_data
 from laggard.exporter.evaluated import Evaluated, evaluated_rows

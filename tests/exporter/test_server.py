@@ -355,7 +355,7 @@ def test_a_place_that_is_taken_is_an_error_with_a_remedy(port: int, tmp_path: Pa
 def test_importing_the_exporter_brings_no_spark_along() -> None:
     script = (
         "import sys, laggard.exporter.run, laggard.tables.readers, laggard.tables.arrow\n"
-        "import laggard.cli.status, laggard.cli.query.verb\n"
+        "import laggard.cli.verbs.status, laggard.cli.verbs.query.verb\n"
         "print([name for name in sys.modules if name.split('.')[0] in ('pyspark', 'py4j', "
         "'kafka', 'delta')])"
     )

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from laggard.answers.groups import group_lines, read_snapshot
+from laggard.answers.groups import ClusterGroups, groups_of, read_snapshot
 from laggard.answers.text.words import duration
-from laggard.cli import status
-from laggard.cli.query import verb as query
+from laggard.cli.verbs import status
+from laggard.cli.verbs.query import verb as query
 from laggard.config import Config
 from laggard.config.sections import Job
 from laggard.errors import NOT_FOUND, TEMPORARY, USAGE, LaggardError
@@ -56,6 +56,10 @@ def tables(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def groups_at(root: Path) -> ClusterGroups:
+    return groups_of(read_snapshot(str(root)), str(root), 60)
+
+
 def call(verb: Any, root: Path, *words: str, as_json: bool = False) -> int:
     parser = argparse.ArgumentParser()
     verb.add_parser(parser.add_subparsers())
@@ -68,7 +72,7 @@ def call(verb: Any, root: Path, *words: str, as_json: bool = False) -> int:
 def test_status_shows_the_worst_group_first_with_unknown_and_lower_bounds_as_such(
     tables: Path,
 ) -> None:
-    assert status.status_lines(read_snapshot(str(tables))) == [
+    assert status.status_lines(groups_at(tables)) == [
         f"prod: batch 42, 2026-11-20 12:00:00 UTC, 3 groups{UNEVALUATED}",
         "GROUP         STATE    MEMBERS      LAG    TIME LAG  WORST PARTITION  GENERATION  DATA",
         "audit         Stable         2    ≥ 100  ≥ 1 h 05 m  orders-0                  7  partial",
@@ -79,9 +83,9 @@ def test_status_shows_the_worst_group_first_with_unknown_and_lower_bounds_as_suc
 
 def test_the_generation_of_a_modern_group_is_its_epoch(tmp_path: Path) -> None:
     write_batch(tmp_path, groups=[group_row("modern", generation=None, group_epoch=12)])
-    (line,) = group_lines(read_snapshot(str(tmp_path)))
-    assert line.generation == 12
-    assert status.status_lines(read_snapshot(str(tmp_path)))[0].endswith(f", 1 group{UNEVALUATED}")
+    groups = groups_at(tmp_path)
+    assert groups.groups["modern"]["generation"] == 12
+    assert status.status_lines(groups)[0].endswith(f", 1 group{UNEVALUATED}")
 
 
 def test_status_limits_filters_and_warns_of_old_data(

@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from exporter.ui_tables import HOSTILE, write_tables
-from laggard.cli import report
 from laggard.cli.main import main
+from laggard.cli.verbs import report
 from laggard.errors import OK
 from laggard.escape import escape_label
 

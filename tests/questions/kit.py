@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from laggard.cli.query.verb import run_question
+from laggard.cli.verbs.query.verb import run_question
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer
 from laggard.tables.schema.schemas import TABLES

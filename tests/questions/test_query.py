@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from laggard.cli.main import main
-from laggard.cli.query.output import number, replace_file
-from laggard.cli.query.questions import fill_names
-from laggard.cli.query.verb import run_query
+from laggard.cli.verbs.query.output import number, replace_file
+from laggard.cli.verbs.query.questions import fill_names
+from laggard.cli.verbs.query.verb import run_query
 from laggard.errors import NOT_FOUND, OK, USAGE
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from laggard.cli.query import verb as query
-from laggard.cli.query.questions import REQUIRED, fill, find_question, parse, read_questions
+from laggard.cli.verbs.query import verb as query
+from laggard.cli.verbs.query.questions import REQUIRED, fill, find_question, parse, read_questions
 from laggard.errors import NOT_FOUND, USAGE, LaggardError
 from questions.kit import answer, ask, at, rebalance, write_tables
 from questions_page import PAGE, render

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from deltalake import DeltaTable
 
-from laggard.cli.query.verb import run_query
-from laggard.cli.query.views import named_views, read_views
+from laggard.cli.verbs.query.verb import run_query
+from laggard.cli.verbs.query.views import named_views, read_views
 from laggard.stream.job.session import start_session
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf, isinf
 
-from laggard.cli.plan.change import Change, apply
-from laggard.cli.plan.outcome import Plan, Span, rates_of
-from laggard.cli.plan.recorded import Recorded, recorded_of
+from laggard.answers.plan.change import Change, apply
+from laggard.answers.plan.outcome import Plan, Span, rates_of
+from laggard.answers.plan.recorded import Recorded, recorded_of
 from laggard.diagnosis.history.frames import Memory
 from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.diagnosis.verdict.sizing import size
@@ -49,7 +49,7 @@ class Compared:
     @property
     def is_within(self) -> bool:
         """True if the truth lies between the ends of the interval, rounded to a second."""
-        return self.forecast.low - 1 <= self.truth <= self.forecast.high + 1
+        return self.forecast.p10 - 1 <= self.truth <= self.forecast.p90 + 1
 
     @property
     def is_seen(self) -> bool:
@@ -96,7 +96,7 @@ def compare(seed: int) -> Iterator[Compared]:
         if members <= now:
             continue
         changed = apply(recorded.signals, Change(members, rate=times))
-        forecast = Plan(changed, rates, now=now, keeps_owners=True).outcome(members).drain
+        forecast = Plan(changed, rates, now=now, keeps_owners=True).outcome(members).drain_seconds
         yield Compared(
             seed,
             f"{now} to {members} members, rate x{times:g}",
@@ -186,7 +186,7 @@ def main() -> None:
     for seed in range(args.first, args.first + args.seeds):
         for each in compare(seed):
             span = each.forecast
-            forecast = f"{span.value:.0f} s ({span.low:.0f} to {span.high:.0f})"
+            forecast = f"{span.value:.0f} s ({span.p10:.0f} to {span.p90:.0f})"
             print(
                 f"seed {seed}: {each.question}: forecast {forecast}, took {each.truth:.0f} s",
                 flush=True,

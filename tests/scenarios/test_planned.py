@@ -20,6 +20,6 @@ def test_a_drain_takes_as_long_as_planned() -> None:
     assert percentile(ratios, 10) >= 0.9
     assert [each for each in found if not each.is_within][1:] == []  # 95 of 100 hold
     assert (
-        percentile([(each.forecast.high - each.forecast.low) / each.truth for each in found], 50)
+        percentile([(each.forecast.p90 - each.forecast.p10) / each.truth for each in found], 50)
         <= 0.15
     )

@@ -229,7 +229,7 @@ def test_a_job_that_is_stuck_ends_with_75_and_says_with_what() -> None:
     """In a process of its own, as the end of a job kills everything below its process."""
     code = """
 import sys, threading
-from laggard.cli.run import run_in_thread
+from laggard.cli.verbs.run import run_in_thread
 from laggard.config import Config
 from laggard.stream.job.query import Job
 job = Job(Config())

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laggard import files
-from laggard.cli.query.verb import run_query
+from laggard.cli.verbs.query.verb import run_query
 from laggard.errors import CONFIGURATION, LaggardError
 from laggard.tables.arrow import to_arrow
 from laggard.tables.data_files import read_files

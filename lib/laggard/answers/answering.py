@@ -10,11 +10,11 @@ from traceback import walk_tb
 from typing import Any, TypeVar
 
 from laggard.answers import lists, one_group
-from laggard.answers.boards import Board, make_board
 from laggard.answers.document import encode, head, named
+from laggard.answers.groups import ClusterGroups, groups_of
 from laggard.answers.history import GroupSeries
-from laggard.answers.openapi import PARAMETERS, openapi
 from laggard.answers.questions import ApiError, Glob, read_parameters, refuse_long
+from laggard.answers.schema.openapi import PARAMETERS, openapi
 from laggard.errors import NOT_FOUND, USAGE, LaggardError
 from laggard.escape import escape_label
 from laggard.exporter.api import Answer, Question
@@ -71,7 +71,7 @@ class Answering:
     def __init__(self, window_seconds: int) -> None:
         self._window_seconds = window_seconds
         self._lock = Lock()
-        self._boards: dict[str, Board] = {}
+        self._groups: dict[str, ClusterGroups] = {}
         self._series: dict[str, GroupSeries] = {}
         self._kept = Kept()
         self._logged: set[tuple[object, ...]] = set()
@@ -137,17 +137,18 @@ class Answering:
         )
         if kept is not None:
             return kept
-        boards = [self._board(root.root, snapshot) for root, snapshot in fresh]
+        clusters = [self._groups_of(root.root, snapshot) for root, snapshot in fresh]
         if name is None:
-            for board in boards:
-                refuse_long(parameters.get("since"), board.batch.polled_at)
-            found = ROUTES[path](boards, parameters, self._window_seconds)
+            for cluster in clusters:
+                refuse_long(parameters.get("since"), cluster.batch.polled_at)
+            found = ROUTES[path](clusters, parameters, self._window_seconds)
         else:
-            board, group = _named(boards, name, shown, question.now, is_label=path == BY_LABEL)
-            at, end = parameters.get("at"), board.batch.polled_at
+            cluster, group = _named(clusters, name, shown, question.now, is_label=path == BY_LABEL)
+            at, end = parameters.get("at"), cluster.batch.polled_at
             refuse_long(parameters.get("since"), at(end) if at else end)
-            boards, found = [board], ROUTES[path](board, group, parameters, self._window_seconds)
-        top = head([board.batch for board in boards], _clusters(shown, question.now))
+            clusters = [cluster]
+            found = ROUTES[path](cluster, group, parameters, self._window_seconds)
+        top = head([cluster.batch for cluster in clusters], _clusters(shown, question.now))
         answer = Answer(encode(top | found), 200, _ids([root for root, _ in fresh]))
         self._kept.keep(key, answer)
         return answer
@@ -160,15 +161,15 @@ class Answering:
         self._logged.add(place)
         return is_new
 
-    def _board(self, root: str, snapshot: Snapshot) -> Board:
+    def _groups_of(self, root: str, snapshot: Snapshot) -> ClusterGroups:
         with self._lock:
-            board = self._boards.get(root)
-            if board is None or board.snapshot is not snapshot:
+            cluster = self._groups.get(root)
+            if cluster is None or cluster.snapshot is not snapshot:
                 series = self._series.setdefault(root, GroupSeries(root, self._window_seconds))
-                board = self._boards[root] = make_board(
+                cluster = self._groups[root] = groups_of(
                     snapshot, root, self._window_seconds, series
                 )
-            return board
+            return cluster
 
 
 _GROUP = "{group}"
@@ -244,18 +245,23 @@ def _chosen(roots: Sequence[Shown], cluster: str | Glob | None, *, is_label: boo
 
 
 def _named(
-    boards: Sequence[Board], name: str, shown: Sequence[Shown], now: float, *, is_label: bool
-) -> tuple[Board, str]:
-    """Return the board that has the group, and its name there."""
-    known = [(board, group) for board in boards for group in board.entries]
+    clusters: Sequence[ClusterGroups],
+    name: str,
+    shown: Sequence[Shown],
+    now: float,
+    *,
+    is_label: bool,
+) -> tuple[ClusterGroups, str]:
+    """Return the cluster that has the group, and its name there."""
+    known = [(cluster, group) for cluster in clusters for group in cluster.groups]
     exact = _of_name(known, lambda each: each[1], name, is_label=is_label)
     if len(exact) > 1:
-        clusters = [escape_label(board.snapshot.cluster) for board, _ in exact]
+        names = [escape_label(cluster.snapshot.cluster) for cluster, _ in exact]
         raise ApiError(
             400,
             "ambiguous_cluster",
             f"several clusters have a group {escape_label(name)!r}",
-            clusters,
+            names,
         )
     if exact:
         return exact[0]

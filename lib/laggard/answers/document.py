@@ -36,14 +36,25 @@ def decode(body: bytes) -> dict[str, Any]:
     """Read such JSON, with the infinite numbers where they were."""
     document: dict[str, Any] = json.loads(body)
     for pointer, reason in document.pop(NULL_REASONS, {}).items():
-        *path, last = [
-            each.replace("~1", "/").replace("~0", "~") for each in pointer.split("/")[1:]
-        ]
-        place: Any = document
-        for each in path:
-            place = place[int(each) if isinstance(place, list) else each]
-        place[int(last) if isinstance(place, list) else last] = REASONS[reason]
+        steps = pointer.split("/")[1:]
+        *path, last = [step.replace("~1", "/").replace("~0", "~") for step in steps]
+        parent: Any = document
+        for step in path:
+            parent = parent[int(step) if isinstance(parent, list) else step]
+        parent[int(last) if isinstance(parent, list) else last] = REASONS[reason]
     return document
+
+
+def head_of(batch: Batch, reason: str | None) -> dict[str, Any]:
+    """Return the head of an answer from the tables; `reason` says why it is not of now."""
+    cluster = {
+        **named("cluster", batch.cluster),
+        "batch_id": batch.batch_id,
+        "data_timestamp": batch.polled_at,
+        "is_fresh": reason is None,
+        "reason": reason,
+    }
+    return head([batch], [cluster])
 
 
 def head(batches: Sequence[Batch], clusters: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -77,14 +88,13 @@ def name_of(row: Mapping[str, Any], key: str) -> Any:
 
 def _finite(value: Any, pointer: str, reasons: dict[str, str]) -> Any:
     if isinstance(value, Mapping):
-        return {
-            name: _finite(
-                each, f"{pointer}/{str(name).replace('~', '~0').replace('/', '~1')}", reasons
-            )
-            for name, each in value.items()
-        }
+        finite = {}
+        for name, entry in value.items():
+            step = str(name).replace("~", "~0").replace("/", "~1")
+            finite[name] = _finite(entry, f"{pointer}/{step}", reasons)
+        return finite
     if isinstance(value, (list, tuple)):
-        return [_finite(each, f"{pointer}/{place}", reasons) for place, each in enumerate(value)]
+        return [_finite(entry, f"{pointer}/{row}", reasons) for row, entry in enumerate(value)]
     if isinstance(value, float) and not math.isfinite(value):
         if math.isnan(value):
             reasons[pointer] = "not_a_number"

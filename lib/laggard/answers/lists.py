@@ -11,12 +11,12 @@ from argparse import Namespace
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Any, TypeVar
 
-from laggard.answers.boards import Board, Entry
 from laggard.answers.document import name_of, named
 from laggard.answers.findings import is_wanted, order, read_found
-from laggard.answers.groups import SORTS
+from laggard.answers.groups import SORTS, ClusterGroups
 from laggard.answers.groups import order as order_of_status
 from laggard.answers.questions import ApiError, Glob
 from laggard.answers.reading import Row, Source
@@ -35,51 +35,51 @@ _KINDS = {
 }
 
 
-def groups(boards: Sequence[Board], asked: Parameters, _window_seconds: int) -> dict[str, Any]:
+def groups(
+    clusters: Sequence[ClusterGroups], asked: Parameters, _window_seconds: int
+) -> dict[str, Any]:
     """Return one object per group that fits, with its series for a small chart."""
-    found = [
-        ((*order_of_status(entry.line, asked["sort"]), board.snapshot.cluster), entry.row)
-        for board in boards
-        for entry in board.entries.values()
-        if _fits(entry, asked)
+    ordered = [
+        ((*order_of_status(row, asked["sort"]), cluster.snapshot.cluster), row)
+        for cluster in clusters
+        for name, row in cluster.groups.items()
+        if _fits(row, cluster.topics.get(name, ()), asked)
     ]
-    found.sort(key=lambda each: each[0])
+    ordered.sort(key=itemgetter(0))
     rows, after = page_of(
-        found, asked["limit"], asked["after"], asked["sort"], _KINDS[asked["sort"]]
+        ordered, asked["limit"], asked["after"], asked["sort"], _KINDS[asked["sort"]]
     )
     if asked["rebalances"]:
-        rows = _with_rebalances(boards, rows)
-    return {"total": len(found), "next": after, "groups": rows}
+        rows = _with_rebalances(clusters, rows)
+    return {"total": len(ordered), "next": after, "groups": rows}
 
 
-def _with_rebalances(boards: Sequence[Board], rows: Sequence[Row]) -> list[Row]:
+def _with_rebalances(clusters: Sequence[ClusterGroups], rows: Sequence[Row]) -> list[Row]:
     """Add the lines of `laggard status --rebalances`; null for a group without a possible line."""
     lines: dict[tuple[str, str], Row] = {}
     names = {name_of(row, "group") for row in rows}
-    for board in boards:
-        for line in read_lines(board.root, board.batch, names):
+    for cluster in clusters:
+        for line in read_lines(cluster.root, cluster.batch, names):
             facts = asdict(line)
-            lines[board.snapshot.cluster, facts.pop("group")] = facts
+            lines[cluster.snapshot.cluster, facts.pop("group")] = facts
     return [
         row | {"rebalances": lines.get((name_of(row, "cluster"), name_of(row, "group")))}
         for row in rows
     ]
 
 
-def _fits(entry: Entry, asked: Parameters) -> bool:
-    row, line = entry.row, entry.line
+def _fits(row: Row, topics: Sequence[Row], asked: Parameters) -> bool:
+    group, seconds = name_of(row, "group"), row["time_lag_known_seconds"]
     least = asked["min_time_lag_seconds"]
-    names = (line.group, row["group"], row["owner"], row["team"])
+    names = (group, row["group"], row["owner"], row["team"])
     return (
-        _fits_one(asked["group"], line.group)
+        _fits_one(asked["group"], group)
         and all(
             asked[name] in (None, row[name]) for name in ("state", "health", "verdict", "status")
         )
-        and _fits_one(asked["topic"], *(topic["topic"] for topic in entry.topics))
+        and _fits_one(asked["topic"], *(topic["topic"] for topic in topics))
         and _fits_one(asked["team"], row["team"])
-        and (
-            least is None or (line.time_lag_seconds is not None and line.time_lag_seconds >= least)
-        )
+        and (least is None or (seconds is not None and seconds >= least))
         and _is_found(asked["search"], names)
     )
 
@@ -110,23 +110,23 @@ def findings(sources: Sequence[Source], asked: Parameters, window_seconds: int) 
         (source, read_found(source.root, source.batch.polled_at, window, asked["since"]))
         for source in sources
     ]
-    found = [
+    ordered = [
         (_place(row), _finding(row))
-        for _, each in read
-        for row in each.rows
+        for _, evaluated in read
+        for row in evaluated.rows
         if is_wanted(row, wanted) and _is_asked_for(row, asked)
     ]
-    found.sort(key=lambda each: each[0])
-    rows, after = page_of(found, asked["limit"], asked["after"], "findings", _KINDS["findings"])
-    evaluated = [
+    ordered.sort(key=itemgetter(0))
+    rows, after = page_of(ordered, asked["limit"], asked["after"], "findings", _KINDS["findings"])
+    reached = [
         {
             **named("cluster", source.batch.cluster),
-            "evaluated_to": each.evaluated_to,
-            "windows_behind": each.behind,
+            "evaluated_to": evaluated.evaluated_to,
+            "windows_behind": evaluated.behind,
         }
-        for source, each in read
+        for source, evaluated in read
     ]
-    return {"total": len(found), "next": after, "evaluated": evaluated, "findings": rows}
+    return {"total": len(ordered), "next": after, "evaluated": reached, "findings": rows}
 
 
 def _is_asked_for(row: Row, asked: Parameters) -> bool:
@@ -138,15 +138,13 @@ def _is_asked_for(row: Row, asked: Parameters) -> bool:
 
 
 def _place(row: Row) -> Key:
-    key = (each.isoformat() if isinstance(each, datetime) else each for each in order(row))
+    key = (part.isoformat() if isinstance(part, datetime) else part for part in order(row))
     return (*key, row["cluster"])
 
 
 def _finding(row: Row) -> Row:
     names = {
-        name: value
-        for each in ("cluster", "group")
-        for name, value in named(each, row[each]).items()
+        name: value for key in ("cluster", "group") for name, value in named(key, row[key]).items()
     }
     return row | names | {"says": says(row), **steps(row, {})}
 
@@ -167,7 +165,7 @@ def page_of(
         if "".join(map(_kind, place)) not in kinds:
             raise _bad(after)
         try:
-            ordered = [each for each in ordered if each[0] > place]
+            ordered = [entry for entry in ordered if entry[0] > place]
         except TypeError:  # of the kind of another entry of the list
             raise _bad(after) from None
     shown = ordered[:limit]
@@ -182,13 +180,15 @@ def _cursor(order: str, key: Key) -> str:
 
 def _read_cursor(after: str, order: str) -> Key:
     try:
-        found, *key = json.loads(
+        order_of_key, *key = json.loads(
             base64.urlsafe_b64decode(after + "=" * (-len(after) % 4)), parse_constant=_number
         )
     except (ValueError, TypeError, RecursionError):
         raise _bad(after) from None
-    if found != order:
-        raise ApiError(400, "bad_cursor", f"after belongs to the order {found!r}, not {order!r}")
+    if order_of_key != order:
+        raise ApiError(
+            400, "bad_cursor", f"after belongs to the order {order_of_key!r}, not {order!r}"
+        )
     return tuple(key)
 
 

@@ -11,7 +11,6 @@ from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from laggard.answers.boards import Board, is_censored, partition_counts
 from laggard.answers.document import named
 from laggard.answers.explain.asked import FEW, Asked
 from laggard.answers.explain.data import to_data
@@ -19,6 +18,7 @@ from laggard.answers.explain.members import readers
 from laggard.answers.explain.page import page_lines
 from laggard.answers.explain.rebalance import events_and_cost
 from laggard.answers.explain.rows import Explained, read_rebalances
+from laggard.answers.groups import ClusterGroups, is_censored, partition_counts
 from laggard.answers.history import (
     MAX_DRAWN,
     gaps_between,
@@ -39,24 +39,24 @@ _OF_OWNER = ("member_id", "slot", "client_id", "client_host")
 
 
 def explain(
-    board: Board, group: str, asked: Mapping[str, Any], window_seconds: int
+    cluster: ClusterGroups, group: str, asked: Mapping[str, Any], window_seconds: int
 ) -> dict[str, Any]:
     """Give the facts of the page and its lines, as the verb prints them."""
     limit = asked["limit"] or (MAX_REBALANCES if asked["since"] else None)
     question = Asked(group, limit, asked["topic"], asked["at"], asked["since"])
-    explained = question.read(board.root, window_seconds, board.snapshot.batch)
+    explained = question.read(cluster.root, window_seconds, cluster.snapshot.batch)
     return {"explain": to_data(explained, asked["partitions"]), "page": page_lines(explained)}
 
 
 def group(
-    board: Board, group: str, asked: Mapping[str, Any], window_seconds: int
+    cluster: ClusterGroups, group: str, asked: Mapping[str, Any], window_seconds: int
 ) -> dict[str, Any]:
     """Give the object of the list, and beside it what only one group can have."""
-    end = board.batch.polled_at
-    at = (lambda _: end) if board.is_past else None
+    end = cluster.batch.polled_at
+    at = (lambda _: end) if cluster.is_past else None
     since = asked["since"] or (lambda _: end - _DAY)
     question = Asked(group, _REBALANCES, asked["topic"], at, since)
-    explained = question.read(board.root, window_seconds, board.batch)
+    explained = question.read(cluster.root, window_seconds, cluster.batch)
     facts = to_data(explained)
     diagnosis = dict(facts["diagnosis"])
     del diagnosis["windows"]
@@ -64,8 +64,7 @@ def group(
         (row["topic"], row["partition"])
         for row in explained.partitions[: min(asked["limit"], MAX_DRAWN)]
     ]
-    starts, series = partition_series(board.root, group, end, window_seconds, drawn)
-    entry = board.entries[group]
+    starts, series = partition_series(cluster.root, group, end, window_seconds, drawn)
     rebalances, findings = explained.rebalances, diagnosis.pop("findings")
     if rebalances is not None:
         rebalances = [
@@ -74,11 +73,11 @@ def group(
     if findings is not None:
         findings = [row | {"words": _words(row)} for row in findings]
     found = {
-        "group": entry.row,
-        "history": group_series(board.root, group, explained.topic, starts),
+        "group": cluster.groups[group],
+        "history": group_series(cluster.root, group, explained.topic, starts),
         "topics": [
             _topic(row, explained)
-            for row in board.topics(group)
+            for row in cluster.topics.get(group, ())
             if explained.topic in (None, row["topic"])
         ],
         "window_starts": starts,
@@ -87,30 +86,32 @@ def group(
         "rebalances": rebalances,
         "findings": findings,
         "diagnosis": diagnosis,
-        "policy": asdict(board.snapshot.policies.get(group, Policy())),
+        "policy": asdict(cluster.snapshot.policies.get(group, Policy())),
         "not_known": facts["not_known"],
     }
     if asked["since"]:
-        found["range"] = _range(explained, board, since(end), window_seconds)
+        found["range"] = _range(explained, cluster, since(end), window_seconds)
     if asked["page"]:
-        found["page"] = _page(explained, board, asked)
+        found["page"] = _page(explained, cluster, asked)
     return found
 
 
-def _range(explained: Explained, board: Board, since: datetime, window_seconds: int) -> Row:
+def _range(
+    explained: Explained, cluster: ClusterGroups, since: datetime, window_seconds: int
+) -> Row:
     """Return the lag of the time asked for, and the parts of it that nobody watched."""
-    group, end = explained.group["group"], board.batch.polled_at
+    group, end = explained.group["group"], cluster.batch.polled_at
     return {
-        **range_series(board.root, group, explained.topic, since, end, window_seconds),
-        "gaps": gaps_between(board.root, board.batch, since, end),
+        **range_series(cluster.root, group, explained.topic, since, end, window_seconds),
+        "gaps": gaps_between(cluster.root, cluster.batch, since, end),
     }
 
 
-def _page(explained: Explained, board: Board, asked: Mapping[str, Any]) -> list[str]:
+def _page(explained: Explained, cluster: ClusterGroups, asked: Mapping[str, Any]) -> list[str]:
     """Return the lines of `laggard explain`; without a range with few rebalances, however old."""
     if asked["since"]:
         return page_lines(explained)
-    newest = read_rebalances(board.root, explained.batch, explained.group, FEW)
+    newest = read_rebalances(cluster.root, explained.batch, explained.group, FEW)
     return page_lines(replace(explained, rebalances=newest, since=None, past=None))
 
 

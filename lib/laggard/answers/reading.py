@@ -12,7 +12,6 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from pyarrow.dataset import Expression, field
 
-from laggard.answers.text.words import count, moment
 from laggard.errors import NOT_FOUND, TEMPORARY, LaggardError, hint
 from laggard.escape import escape_label, printable, printable_lines
 from laggard.tables.odd_rows import Skipped, made_of, sound_rows
@@ -58,14 +57,6 @@ def published_batch(root: str) -> Batch:
             exit_code=TEMPORARY,
         )
     return batch
-
-
-def title_of(batch: Batch, groups: int) -> str:
-    """Return the title above every table: the cluster, the batch and the time of the poll."""
-    return (
-        f"{escape_label(batch.cluster)}: batch {batch.batch_id}, {moment(batch.polled_at)}, "
-        f"{count(groups, 'group')}"
-    )
 
 
 def refuse_empty(glob: str, found: Sequence[object], names: Iterable[str] = ()) -> None:

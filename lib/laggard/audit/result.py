@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,21 +30,27 @@ INVARIANTS = {  # code to what has to hold
 class Violation:
     """A row that breaks an invariant: its key, the fault, the expected and the actual value."""
 
-    table: str
-    key: Mapping[str, Any]
-    what: str
-    expected: Any
-    found: Any
+    table: Annotated[str, "table of the row"]
+    key: Annotated[Mapping[str, Any], "columns that name the row"]
+    what: Annotated[str, "the column, or the fact, that is wrong"]
+    expected: Annotated[Any, "value that it should have"]
+    found: Annotated[Any, "value that it has"]
 
 
 @dataclass(slots=True)
 class Tally:
-    """One invariant so far; `unchecked` says why it could not be checked."""
+    """One invariant so far."""
 
-    checked: int = 0  # rows, or pairs of rows, whose values are known
-    violations: int = 0
-    samples: list[Violation] = field(default_factory=list)
-    unchecked: str = ""
+    code: Annotated[str, "code of the invariant", {"enum": [*INVARIANTS]}] = ""
+    rule: Annotated[str, "what has to hold"] = ""
+    checked: Annotated[int, "rows, or pairs of rows, that were checked"] = 0
+    violations: Annotated[int, "rows that break it"] = 0
+    samples: Annotated[list[Violation], "the first rows that break it"] = field(
+        default_factory=list
+    )
+    unchecked: Annotated[
+        str, 'reason why it could not be checked; "" if it was, or was not asked for'
+    ] = ""
 
     def add(
         self,
@@ -89,17 +95,37 @@ class Tally:
 class Totals:
     """Facts of the range that are no violation but matter."""
 
-    batches: int = 0
-    records: int = 0
-    unknown_records: int = 0
-    reconciled: int = 0
-    # if `lag_windows` is older than the oldest row of `batches`
-    gaps_known_since: datetime | None = None
-    ahead: int = 0  # rows of lag_windows whose commit is newer than the poll
-    gap_seconds: Counter[str] = field(default_factory=Counter)
-    gaps: Counter[str] = field(default_factory=Counter)
-    dead_letters: Counter[str] = field(default_factory=Counter)
-    statuses: Counter[str] = field(default_factory=Counter)  # of rows of lag_windows
+    batches: Annotated[int, "batches of the range"] = 0
+    records: Annotated[int, "records that they read from the offsets topic"] = 0
+    unknown_records: Annotated[int, "of these, records of unknown types"] = 0
+    reconciled: Annotated[int, "corrections after asking the coordinators"] = 0
+    gaps_known_since: Annotated[
+        datetime | None,
+        "poll of the oldest row of batches, if lag_windows is older; else null",
+    ] = None
+    ahead: Annotated[int, "rows of lag_windows whose commit is newer than the poll"] = 0
+    gap_seconds: Annotated[Counter[str], "seconds that were not watched, by reason"] = field(
+        default_factory=Counter
+    )
+    gaps: Annotated[Counter[str], "gaps by reason"] = field(default_factory=Counter)
+    dead_letters: Annotated[Counter[str], "records that could not be decoded, by reason"] = field(
+        default_factory=Counter
+    )
+    statuses: Annotated[Counter[str], "rows of lag_windows by status"] = field(
+        default_factory=Counter
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AuditDocument:
+    """The document of `laggard audit`; its page is made from it."""
+
+    cluster: Annotated[str, "name of the Kafka cluster"]
+    batch_id: Annotated[int, "batch whose versions of the tables were checked"]
+    polled_at: datetime
+    since: Annotated[datetime | None, "rows from this time on were checked; null: all"]
+    invariants: Annotated[list[Tally], "in the order of their codes"]
+    facts: Annotated[Totals, "counts that are no violation"]
 
 
 Tallies = Mapping[str, Tally]
@@ -107,7 +133,7 @@ Tallies = Mapping[str, Tally]
 
 def new_tallies() -> dict[str, Tally]:
     """Make a tally for each invariant, in order."""
-    return {code: Tally() for code in INVARIANTS}
+    return {code: Tally(code, rule) for code, rule in INVARIANTS.items()}
 
 
 def differ(one: Any, other: Any) -> Any:

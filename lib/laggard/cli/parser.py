@@ -15,7 +15,7 @@ from laggard.conf import conf_file
 from laggard.config.ranges import is_host_port
 from laggard.errors import OK, USAGE, LaggardError, hint
 
-# The module laggard.cli.<verb> is imported when its verb is used: it may bring Spark or Arrow
+# The module laggard.cli.verbs.<verb> is imported when its verb is used: it may bring Spark or Arrow
 # along.
 VERBS = {
     "demo": "real broker, load, job, exporter and a live view, on this machine",
@@ -179,7 +179,7 @@ def build_parser(*chosen: str | None) -> Parser:
 
 def verb_module(verb: str) -> ModuleType:
     """Import the module of a verb; a verb of several files is a folder with its entry in `verb`."""
-    module = import_module(f"laggard.cli.{verb}")
+    module = import_module(f"laggard.cli.verbs.{verb}")
     return import_module(f"{module.__name__}.verb") if hasattr(module, "__path__") else module
 
 

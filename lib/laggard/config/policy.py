@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, time
 from math import inf
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 from zoneinfo import ZoneInfo
 
 from laggard.config.sources import TomlFile, unquoted
@@ -84,11 +84,11 @@ Planned: TypeAlias = Once | Weekly
 class PolicyRule:
     """One `[[policy]]`: the groups it is about, and what it declares about them."""
 
-    match: str  # glob on the group
-    cluster: str = "*"  # glob
+    match: Annotated[str, "glob on the group"]
+    cluster: Annotated[str, "glob on the cluster"] = "*"
     values: Mapping[str, Any] = field(default_factory=dict)  # fields of Policy
     maintenance: tuple[Planned, ...] = ()
-    place: str = field(default="", compare=False)  # laggard.toml:12
+    place: Annotated[str, "file and line"] = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

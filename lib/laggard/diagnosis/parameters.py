@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from laggard.rebalance.parameters import DEFAULTS, RebalanceParameters
 
@@ -164,21 +164,33 @@ def hash_of(declared: object) -> int:
 class Policy:
     """Declared values of a group; the defaults are for a group without a declaration."""
 
-    owner: str = ""
-    team: str = ""
-    slo_time_lag_seconds: float = 0.0  # 0: none
-    slo_objective: float = _DEFAULTS.slo_objective
-    isolation: str = "read_uncommitted"
-    scale_to_zero: bool = False
-    idle_seconds: float = 600.0
-    min_consumers: int = 1
-    max_consumers: int = 0  # 0: the members ceiling
-    drain_target_seconds: float = _DEFAULTS.drain_target_seconds
-    heartbeat_seconds: float = 0.0  # 0: unknown
-    hot_standby: bool = False
-    export_partitions: str = "worst"
-    in_maintenance: bool = False  # at the end of this window
-    mute_codes: tuple[str, ...] = ()
+    owner: Annotated[str, "owner of the group"] = ""
+    team: Annotated[str, "team that owns it"] = ""
+    slo_time_lag_seconds: Annotated[
+        float, "seconds of time lag that records may have; 0: no objective"
+    ] = 0.0
+    slo_objective: Annotated[float, "share of records that must be read in time"] = (
+        _DEFAULTS.slo_objective
+    )
+    isolation: Annotated[str, "read_uncommitted or read_committed"] = "read_uncommitted"
+    scale_to_zero: Annotated[bool, "true: no member is normal while there is nothing to read"] = (
+        False
+    )
+    idle_seconds: Annotated[float, "seconds without members after which that is over"] = 600.0
+    min_consumers: Annotated[int, "members to have at least"] = 1
+    max_consumers: Annotated[int, "members to have at most; 0: as many as can get a partition"] = 0
+    drain_target_seconds: Annotated[float, "seconds in which lag should have drained"] = (
+        _DEFAULTS.drain_target_seconds
+    )
+    heartbeat_seconds: Annotated[float, "seconds between heartbeats of the clients; 0: unknown"] = (
+        0.0
+    )
+    hot_standby: Annotated[bool, "true: idle members are wanted"] = False
+    export_partitions: Annotated[
+        str, "partitions with metrics of their own: worst, all or none"
+    ] = "worst"
+    in_maintenance: Annotated[bool, "true: a planned maintenance is on now"] = False
+    mute_codes: Annotated[tuple[str, ...], "codes of findings that are not reported"] = ()
 
     @property
     def exports_all(self) -> bool:

@@ -57,10 +57,12 @@ def check_coordinators(cluster: Cluster) -> Iterable[Result]:
     failed = Counter(map(itemgetter("error"), rows))
     del failed[None]
     for error, groups in sorted(failed.items()):
-        level, remedy = "warn", "look at the logs of the brokers; ask again"
+        fact = f"offsets of {groups} groups: {error}"
         if error == GROUP_DENIED:
-            level, remedy = "fail", allow(cluster.config, "Describe", resource=("--group", "*"))
-        yield Result(level, CHECK, f"offsets of {groups} groups: {error}", remedy)
+            command = allow(cluster.config, "Describe", resource=("--group", "*"))
+            yield Result("fail", CHECK, fact, command)
+        else:
+            yield Result("warn", CHECK, fact, "look at the logs of the brokers; ask again")
     late = asked.pending - failed.total() + failed[GROUP_DENIED]
     if late > 0 and not asked.unlisted:
         fact = (

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Annotated, Literal, get_args
 
 from laggard.errors import LaggardError
 
-LEVELS = ("ok", "warn", "fail")  # the place in this list is the exit code
+Level = Literal["ok", "warn", "fail"]
+LEVELS: tuple[Level, ...] = get_args(Level)  # the index is the exit code
 NEXT_START = "next start"  # the check whose fact is printed even if it is ok, and first of all
 
 
@@ -15,11 +17,12 @@ NEXT_START = "next start"  # the check whose fact is printed even if it is ok, a
 class Result:
     """One line of the report; no remedy where all is well."""
 
-    level: str
-    check: str
-    fact: str
-    remedy: str = ""
-    is_ahead: bool = False  # no fault: it has not happened yet, as before the first start
+    level: Annotated[Level, "result"]
+    check: Annotated[str, "name of the check"]
+    fact: Annotated[str, "what was found"]
+    remedy: Annotated[str, 'what to do; "" if all is well'] = ""
+    # as before the first start
+    is_ahead: Annotated[bool, "true: no fault, it has not happened yet"] = False
 
 
 Check = Callable[[], Iterable[Result]]

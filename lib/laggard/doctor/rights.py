@@ -127,9 +127,8 @@ def evaluate_groups(
         )
     command = allow(config, "Describe", resource=("--group", "*"))
     if config.cluster.is_admin:
-        level = "warn" if visible else "fail"
         return Result(
-            level,
+            "warn" if visible else "fail",
             check,
             f"{_denied(config, error)}; {fact}, others are hidden and have no rows",
             command,

@@ -7,7 +7,7 @@ import base64
 import http.client
 import ssl
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -89,7 +89,7 @@ class Remote:
     def get(self, path: str, **parameters: object) -> Document:
         """Ask one question; what is None is left out."""
         given = {"cluster": self._cluster} | parameters
-        query = urlencode({name: each for name, each in given.items() if each is not None})
+        query = urlencode({name: value for name, value in given.items() if value is not None})
         where = f"/api/v1/{path}" + (f"?{query}" if query else "")
         status, body = self.ask(where)
         try:
@@ -99,7 +99,7 @@ class Remote:
             error = document["error"]
             said, choices = str(error["message"]), [*map(str, error["choices"])]
         except FORM_ERRORS:
-            raise self._no_exporter(f"it answers {status} in another form") from None
+            raise _no_exporter(self._url, f"it answers {status} in another form") from None
         raise LaggardError(
             printable_lines(f"{self._url}: {said}"),
             cause=f"it answers {status} {error['code']}"
@@ -126,22 +126,16 @@ class Remote:
             exit_code=TEMPORARY,
         )
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
+    def reading(self) -> AbstractContextManager[None]:
         """Raise if an answer lacks a key: then it is not an answer of laggard."""
-        try:
-            yield
-        except FORM_ERRORS as error:
-            raise self._no_exporter(
-                f"its answer is incomplete: {type(error).__name__}: {error}"
-            ) from error
+        return reading(self._url)
 
     def _pages(self, path: str, parameters: Mapping[str, object]) -> Iterator[Document]:
         after = None
         while True:
             page = self.get(path, **parameters, limit=_MAX_PAGE, after=after)
             if len(page["clusters"]) > 1:
-                names = [each["cluster"] for each in page["clusters"]]
+                names = [cluster["cluster"] for cluster in page["clusters"]]
                 raise LaggardError(
                     f"{self._url} serves several clusters",
                     cause=listed(names),
@@ -183,13 +177,24 @@ class Remote:
             f"cannot ask {self._url}", cause=printable_lines(cause), fix=fix, exit_code=UNREACHABLE
         )
 
-    def _no_exporter(self, cause: str) -> LaggardError:
-        return LaggardError(
-            f"{self._url} has no API of laggard",
-            cause=printable_lines(cause),
-            fix="look at the address, and at exporter.api of that exporter",
-            exit_code=UNREACHABLE,
-        )
+
+@contextmanager
+def reading(url: str) -> Iterator[None]:
+    """Raise if the answer of an address lacks a key: then it is not an answer of laggard."""
+    try:
+        yield
+    except FORM_ERRORS as error:
+        cause = f"its answer is incomplete: {type(error).__name__}: {error}"
+        raise _no_exporter(url, cause) from error
+
+
+def _no_exporter(url: str, cause: str) -> LaggardError:
+    return LaggardError(
+        f"{url} has no API of laggard",
+        cause=printable_lines(cause),
+        fix="look at the address, and at exporter.api of that exporter",
+        exit_code=UNREACHABLE,
+    )
 
 
 def in_path(name: str) -> str:

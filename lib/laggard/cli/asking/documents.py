@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from laggard.answers import lists
-from laggard.answers.boards import make_board
-from laggard.answers.document import decode, encode, head, name_of, named
-from laggard.answers.groups import read_snapshot
+from laggard.answers.document import decode, encode, head_of, name_of
+from laggard.answers.groups import groups_of, read_snapshot
 from laggard.answers.history import GroupSeries
 from laggard.answers.questions import FINDINGS, GROUPS, ApiError, read_parameters
 from laggard.answers.reading import Row, published_batch, refuse_empty, warn_of
-from laggard.cli.asking.client import Document, Remote
+from laggard.cli.asking.client import Document, Remote, reading
+from laggard.cli.text.envelope import json_answer
 from laggard.cli.text.terminal import warn_if_old
 from laggard.errors import USAGE, LaggardError
-from laggard.escape import printable_json
 from laggard.exporter.evaluated import EvaluatedReader
 from laggard.exporter.options import PolicyOf, no_policy
 from laggard.exporter.snapshot import Snapshot
@@ -41,20 +39,15 @@ def refuse_no_group(args: argparse.Namespace, config: Config, groups: Sequence[R
         refuse_empty(args.group, groups, [name_of(row, "group") for row in every])
 
 
-@contextmanager
-def rendering(args: argparse.Namespace) -> Iterator[None]:
+def rendering(args: argparse.Namespace) -> AbstractContextManager[None]:
     """Raise an error if an exporter's document lacks a key: then it is not one of laggard."""
-    if args.url:
-        with Remote(args).reading():
-            yield
-    else:
-        yield
+    return reading(args.url) if args.url else nullcontext()
 
 
 def print_json(document: Document) -> None:
     """Print a document as `--json` does."""
     answer = json.loads(encode(document))
-    print(printable_json({"v": 1, "ok": True, "data": answer}, datetime.isoformat))
+    print(json_answer(answer))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +80,10 @@ def document_of(
         snapshot = whole_snapshot(config) if args.json else _snapshot(config, no_policy)
         batch = snapshot.batch
         series = GroupSeries(root, seconds) if args.json else None
-        board = make_board(snapshot, root, seconds, series)
-        found = lists.groups([board], asked, seconds)
-    is_fresh = warn_if_old(batch, config)
-    cluster = {
-        **named("cluster", batch.cluster),
-        "batch_id": batch.batch_id,
-        "data_timestamp": batch.polled_at,
-        "is_fresh": is_fresh,
-        "reason": None if is_fresh else "stale",
-    }
-    return decode(encode(head([batch], [cluster]) | found))
+        cluster = groups_of(snapshot, root, seconds, series)
+        found = lists.groups([cluster], asked, seconds)
+    reason = None if warn_if_old(batch, config) else "stale"
+    return decode(encode(head_of(batch, reason) | found))
 
 
 def whole_snapshot(config: Config) -> Snapshot:

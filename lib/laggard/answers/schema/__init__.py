@@ -1,0 +1,1 @@
+"""JSON Schemas of the answers: of the API, and of documents that are declared as classes."""
