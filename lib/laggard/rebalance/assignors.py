@@ -43,7 +43,10 @@ def in_order(members: Iterable[Member]) -> list[Member]:
     """
     return sorted(
         members,
-        key=lambda each: (each.group_instance_id is None, each.group_instance_id or each.member_id),
+        key=lambda member: (
+            member.group_instance_id is None,
+            member.group_instance_id or member.member_id,
+        ),
     )
 
 
@@ -57,28 +60,28 @@ def assign(assignor: str, members: Sequence[Member], partitions: Mapping[str, in
 
 def assign_range(members: Sequence[Member], partitions: Mapping[str, int]) -> Assignment:
     """Assign contiguous ranges per topic in member order; the first members get the remainders."""
-    found: Assignment = {member.member_id: [] for member in members}
+    assignment: Assignment = {member.member_id: [] for member in members}
     for topic in sorted(partitions):
         readers = [member for member in in_order(members) if topic in member.topics]
         first = 0
         for rank, member in enumerate(readers):
             share = partitions[topic] // len(readers) + (rank < partitions[topic] % len(readers))
-            found[member.member_id] += zip(repeat(topic), range(first, first + share))
+            assignment[member.member_id] += zip(repeat(topic), range(first, first + share))
             first += share
-    return found
+    return assignment
 
 
 def assign_round_robin(members: Sequence[Member], partitions: Mapping[str, int]) -> Assignment:
     """Assign all partitions in order, each to the next member that subscribes to its topic."""
-    found: Assignment = {member.member_id: [] for member in members}
+    assignment: Assignment = {member.member_id: [] for member in members}
     circle = in_order(members)
     turn = 0
     for topic, partition in _wanted(members, partitions):
         while topic not in circle[turn % len(circle)].topics:
             turn += 1
-        found[circle[turn % len(circle)].member_id].append((topic, partition))
+        assignment[circle[turn % len(circle)].member_id].append((topic, partition))
         turn += 1
-    return found
+    return assignment
 
 
 def assign_sticky(members: Sequence[Member], partitions: Mapping[str, int]) -> Assignment:
@@ -94,15 +97,15 @@ def assign_cooperative(members: Sequence[Member], partitions: Mapping[str, int])
 
     The partition is withheld until that member has given it up.
     """
-    found = assign_sticky(members, partitions)
+    assignment = assign_sticky(members, partitions)
     holder: dict[TopicPartition, str] = {}
     for member, held in _valid_claims(members, partitions).items():
         holder |= dict.fromkeys(held, member)
-    for member, given in found.items():
-        found[member] = [
+    for member, given in assignment.items():
+        assignment[member] = [
             partition for partition in given if holder.get(partition, member) == member
         ]
-    return found
+    return assignment
 
 
 def assign_uniform(members: Sequence[Member], partitions: Mapping[str, int]) -> Assignment:
@@ -113,25 +116,25 @@ def assign_uniform(members: Sequence[Member], partitions: Mapping[str, int]) -> 
     Who may keep one above the fair share is left to a hash map in Kafka, here it is who has one
     already: Kafka may move up to one partition per member more.
     """
-    places = _wanted(members, partitions)
-    known = set(places)
+    wanted = _wanted(members, partitions)
+    known = set(wanted)
     owned: dict[str, list[TopicPartition]] = {}
-    for each in members:
-        owned[each.member_id] = [place for place in each.owned if place in known]
+    for member in members:
+        owned[member.member_id] = [partition for partition in member.owned if partition in known]
     if len(_subscriptions(members)) > 1:
         return _level(members, owned, partitions)
-    share, extras = divmod(len(places), max(1, len(members)))
-    found, extras = _keep(owned, share, extras)
-    free = _left(places, found)
-    short = [member for member, held in owned.items() if len(held) <= share]
-    for member in short:  # one member after the other is filled up, unlike the client's turns
+    share, extras = divmod(len(wanted), max(1, len(members)))
+    assignment, extras = _keep(owned, share, extras)
+    free = _left(wanted, assignment)
+    short = [member_id for member_id, held in owned.items() if len(held) <= share]
+    for member_id in short:  # one member after the other is filled up, unlike the client's turns
         quota = share
         if extras:
             quota, extras = share + 1, extras - 1
-        missing = quota - len(found[member])
-        found[member] += free[:missing]
+        missing = quota - len(assignment[member_id])
+        assignment[member_id] += free[:missing]
         free = free[missing:]
-    return found
+    return assignment
 
 
 def _wanted(members: Sequence[Member], partitions: Mapping[str, int]) -> list[TopicPartition]:
@@ -154,49 +157,53 @@ def _valid_claims(
     """
     claims: dict[TopicPartition, list[Member]] = {}
     for member in members:
-        for place in member.owned:
-            if place[0] in member.topics and 0 <= place[1] < partitions.get(place[0], 0):
-                claims.setdefault(place, []).append(member)
+        for partition in member.owned:
+            if partition[0] in member.topics and 0 <= partition[1] < partitions.get(
+                partition[0], 0
+            ):
+                claims.setdefault(partition, []).append(member)
     owned: dict[str, list[TopicPartition]] = {member.member_id: [] for member in members}
-    for place, rivals in claims.items():
+    for partition, rivals in claims.items():
         first, *others = sorted(rivals, key=attrgetter("generation"), reverse=True)
         if not others or others[0].generation < first.generation:
-            owned[first.member_id].append(place)
+            owned[first.member_id].append(partition)
     return owned
 
 
 def _fill_in_turn(
-    owned: Mapping[str, list[TopicPartition]], places: Sequence[TopicPartition]
+    owned: Mapping[str, list[TopicPartition]], wanted: Sequence[TopicPartition]
 ) -> Assignment:
     """Keep members' partitions up to the quota; give free ones in turn to members below it."""
-    share, extras = divmod(len(places), max(1, len(owned)))
+    share, extras = divmod(len(wanted), max(1, len(owned)))
     in_order_of_ids = {member: sorted(owned[member]) for member in sorted(owned)}
-    found, extras = _keep(in_order_of_ids, share, extras)
-    free = _left(places, found)
+    assignment, extras = _keep(in_order_of_ids, share, extras)
+    free = _left(wanted, assignment)
     while free:
-        below = [member for member in found if len(found[member]) < share]
-        for member in below or [member for member in found if len(found[member]) == share][:extras]:
+        below = [member for member in assignment if len(assignment[member]) < share]
+        for member in (
+            below or [member for member in assignment if len(assignment[member]) == share][:extras]
+        ):
             if free:
-                found[member].append(free.pop(0))
-    return found
+                assignment[member].append(free.pop(0))
+    return assignment
 
 
 def _keep(
     owned: Mapping[str, list[TopicPartition]], share: int, extras: int
 ) -> tuple[Assignment, int]:
     """Let members keep a fair share, and one more while there are extras; return extras left."""
-    found: Assignment = {}
+    assignment: Assignment = {}
     for member, held in owned.items():
         may_keep = share
         if len(held) > share and extras:
             may_keep, extras = share + 1, extras - 1
-        found[member] = held[:may_keep]
-    return found, extras
+        assignment[member] = held[:may_keep]
+    return assignment, extras
 
 
-def _left(places: Sequence[TopicPartition], found: Assignment) -> list[TopicPartition]:
-    taken = set(chain.from_iterable(found.values()))
-    return [place for place in places if place not in taken]
+def _left(wanted: Sequence[TopicPartition], assignment: Assignment) -> list[TopicPartition]:
+    taken = set(chain.from_iterable(assignment.values()))
+    return [partition for partition in wanted if partition not in taken]
 
 
 def _level(
@@ -209,34 +216,34 @@ def _level(
     Then moves level the loads.
     """
     readers = _readers(members)
-    found = {member: list(held) for member, held in owned.items()}
+    assignment = {member: list(held) for member, held in owned.items()}
 
     def load(member: str) -> int:
-        return len(found[member])
+        return len(assignment[member])
 
-    free = _left(_wanted(members, partitions), found)
-    for place in sorted(free, key=lambda each: (len(readers[each[0]]), each)):
-        found[min(readers[place[0]], key=load)].append(place)
+    free = _left(_wanted(members, partitions), assignment)
+    for partition in sorted(free, key=lambda pair: (len(readers[pair[0]]), pair)):
+        assignment[min(readers[partition[0]], key=load)].append(partition)
     moved = True
     while moved:
         moved = False
-        for giver in sorted(found, key=load, reverse=True):
-            for place in list(found[giver]):
-                lightest = min(readers[place[0]], key=load)
+        for giver in sorted(assignment, key=load, reverse=True):
+            for partition in list(assignment[giver]):
+                lightest = min(readers[partition[0]], key=load)
                 if load(giver) - load(lightest) >= 2:
-                    found[giver].remove(place)
-                    found[lightest].append(place)
+                    assignment[giver].remove(partition)
+                    assignment[lightest].append(partition)
                     moved = True
-    return found
+    return assignment
 
 
 def _readers(members: Sequence[Member]) -> dict[str, list[str]]:
     """Return topic to the members that subscribe to it, in order of their ids."""
-    found: dict[str, list[str]] = {}
+    readers: dict[str, list[str]] = {}
     for member in sorted(members, key=attrgetter("member_id")):
         for topic in member.topics:
-            found.setdefault(topic, []).append(member.member_id)
-    return found
+            readers.setdefault(topic, []).append(member.member_id)
+    return readers
 
 
 ASSIGNORS: dict[str, Callable[[Sequence[Member], Mapping[str, int]], Assignment]] = {

@@ -79,10 +79,10 @@ def group_rows(
     """
     rows, refused = [], refused or {}
     for group in sorted(facts.keys() | sums.keys() | refused.keys()):
-        found, totals, names = facts.get(group, {}), sums.get(group), refused.get(group, ())
-        if found.get("members") is None and totals is None and not names:
+        group_facts, totals, names = facts.get(group, {}), sums.get(group), refused.get(group, ())
+        if group_facts.get("members") is None and totals is None and not names:
             continue
-        row = _row(group, before.get(group, {}), found, totals or {}, listing, tick)
+        row = _row(group, before.get(group, {}), group_facts, totals or {}, listing, tick)
         row |= refused_columns(names, (uncommitted or {}).get(group, 0))
         if row["shed_keys"]:  # they are missing in the sums
             row["lag"] = None
@@ -101,7 +101,7 @@ def refused_columns(names: Sequence[tuple[str, int]], uncommitted: int = 0) -> d
 def _row(
     group: str,
     before: Mapping[str, Any],
-    found: Mapping[str, Any],
+    facts: Mapping[str, Any],
     totals: Mapping[str, Any],
     listing: Listing,
     tick: Tick,
@@ -118,14 +118,14 @@ def _row(
     if status == "ok":
         lag = known_lag
     return {
-        **columns_of(found, KEPT),
+        **columns_of(facts, KEPT),
         "cluster": tick.cluster,
         "group": group,
         "status": status,
         "batch_id": tick.batch_id,
         "poll_id": tick.poll_id,
         "sampled_at": tick.now,
-        **_of_listing(group, before, found, totals, listing, tick),
+        **_of_listing(group, before, facts, totals, listing, tick),
         "lag": lag,
         "lag_known": known_lag,
         "max_time_lag_seconds": totals.get("time_lag_seconds_max"),
@@ -133,8 +133,8 @@ def _row(
         "partitions_ok": ok,
         "partitions_no_commit": no_commit,
         "partitions_unknown": unknown,
-        "generations_total": found.get("generations_total") or 0,
-        "is_held": bool(found.get("is_held")),
+        "generations_total": facts.get("generations_total") or 0,
+        "is_held": bool(facts.get("is_held")),
         "error": listing.errors.get(group),
     }
 
@@ -142,23 +142,23 @@ def _row(
 def _of_listing(
     group: str,
     before: Mapping[str, Any],
-    found: Mapping[str, Any],
+    facts: Mapping[str, Any],
     totals: Mapping[str, Any],
     listing: Listing,
     tick: Tick,
 ) -> dict[str, Any]:
     """Return columns that what the brokers list has a say in: type, state and coordinator."""
     listed = listing.groups.get(group, {})
-    offsets_partition, coordinator, is_fresh = _coordinator(found, totals, listing)
+    offsets_partition, coordinator, is_fresh = _coordinator(facts, totals, listing)
     if tick.polls_commits:  # who is asked for the offsets is who listed the group
         coordinator = listed.get("coordinator")
         is_fresh = group in listing.groups
         state, source = _polled_state(before, listed, listing.errors.get(group))
     else:
-        state, source = _state(before, found, listed, is_fresh=is_fresh)
+        state, source = _state(before, facts, listed, is_fresh=is_fresh)
     return {
-        "group_type": _type(before, found, listed, is_fresh=is_fresh),
-        "protocol_type": found.get("protocol_type") or listed.get("protocol_type") or None,
+        "group_type": _type(before, facts, listed, is_fresh=is_fresh),
+        "protocol_type": facts.get("protocol_type") or listed.get("protocol_type") or None,
         "group_state": state,
         "state_source": source,
         "coordinator": coordinator,
@@ -167,7 +167,7 @@ def _of_listing(
 
 
 def _coordinator(
-    found: Mapping[str, Any], totals: Mapping[str, Any], listing: Listing
+    facts: Mapping[str, Any], totals: Mapping[str, Any], listing: Listing
 ) -> tuple[int | None, int | None, bool]:
     """Return the offsets partition, its leader, and True if the listing covers the group.
 
@@ -175,7 +175,7 @@ def _coordinator(
     """
     partition = totals.get("commit_source_partition_max")
     if partition is None:
-        partition = found.get("offsets_partition")
+        partition = facts.get("offsets_partition")
     if partition is None:
         return None, None, listing.is_fresh
     coordinator = listing.coordinators.get(partition)
@@ -185,7 +185,7 @@ def _coordinator(
 
 def _state(
     before: Mapping[str, Any],
-    found: Mapping[str, Any],
+    facts: Mapping[str, Any],
     listed: Mapping[str, Any],
     *,
     is_fresh: bool,
@@ -196,13 +196,13 @@ def _state(
     """
     if listed.get("group_state"):
         return listed["group_state"], "admin"
-    is_unchanged = found.get("group_record_offset") == before.get("group_record_offset")
+    is_unchanged = facts.get("group_record_offset") == before.get("group_record_offset")
     if not is_fresh and is_unchanged and before.get("state_source") == "admin":
         return before["group_state"], "admin"  # between two listings the broker's last word stands
-    if found.get("record_state") is not None:
-        return found["record_state"], "record"
-    if found.get("members") is not None:  # a row that an older job wrote
-        return ("Stable" if found["members"] else "Empty"), "record"
+    if facts.get("record_state") is not None:
+        return facts["record_state"], "record"
+    if facts.get("members") is not None:  # a row that an older job wrote
+        return ("Stable" if facts["members"] else "Empty"), "record"
     return "Unknown", "none"
 
 
@@ -222,14 +222,14 @@ def _polled_state(
 
 def _type(
     before: Mapping[str, Any],
-    found: Mapping[str, Any],
+    facts: Mapping[str, Any],
     listed: Mapping[str, Any],
     *,
     is_fresh: bool,
 ) -> str | None:
-    kind = (listed.get("group_type") or "").lower() or found.get("group_type")
+    kind = (listed.get("group_type") or "").lower() or facts.get("group_type")
     if kind is None and not is_fresh:
         return before.get("group_type")
-    if kind == "classic" and found.get("members") is None and not listed.get("protocol_type"):
+    if kind == "classic" and facts.get("members") is None and not listed.get("protocol_type"):
         return "simple"  # offsets of somebody who never joined
     return kind

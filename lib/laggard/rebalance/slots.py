@@ -51,16 +51,16 @@ def name_slots(members: Iterable[Named], *, by_member_id: bool) -> dict[str, str
     A modern member keeps its id as long as it lives (KIP-848), a classic one has a new id for each
     time it joins.
     """
-    found, alike = {}, defaultdict(list)
+    slot_of, alike = {}, defaultdict(list)
     for member in members:
         if member.group_instance_id is not None or by_member_id:
-            found[member.member_id] = member.group_instance_id or member.member_id
+            slot_of[member.member_id] = member.group_instance_id or member.member_id
         else:
             alike[member.client_id, member.client_host].append(member.member_id)
     for (client_id, host), ids in alike.items():
         for number, member_id in enumerate(sorted(ids)):
-            found[member_id] = f"{client_id}{host}#{number}"  # hosts begin with a slash
-    return found
+            slot_of[member_id] = f"{client_id}{host}#{number}"  # hosts begin with a slash
+    return slot_of
 
 
 def static_slots(members: Iterable[Named]) -> set[str]:
@@ -78,7 +78,7 @@ def compare_slots(
     """
     old = name_slots(before, by_member_id=by_member_id)
     new = name_slots(now, by_member_id=by_member_id)
-    kept = {old[member]: new[member] for member in old.keys() & new.keys()}
+    kept_slots = {old[member]: new[member] for member in old.keys() & new.keys()}
     gone = sorted((member for member in before if member.member_id not in new), key=_MEMBER_ID)
     joiners = [member for member in now if member.member_id not in old]
     fresh = _by_place(joiners, by_member_id=by_member_id)
@@ -87,7 +87,7 @@ def compare_slots(
     for member in gone:
         slot, waiting = old[member.member_id], fresh[_place(member, by_member_id=by_member_id)]
         if waiting:
-            kept[slot] = new[waiting.pop(0).member_id]
+            kept_slots[slot] = new[waiting.pop(0).member_id]
             restarted.append(slot)
         else:
             left.append(member)
@@ -96,7 +96,7 @@ def compare_slots(
         joined=_slots_of(joined, new),
         left=_slots_of(left, old),
         replaced=tuple(sorted([*restarted, *_slots_of(_find_followed(left, joined), old)])),
-        kept=dict(sorted(kept.items())),
+        kept=dict(sorted(kept_slots.items())),
         restarted=tuple(sorted(restarted)),
     )
 
@@ -127,12 +127,12 @@ def slot_columns(changes: SlotChanges | None) -> dict[str, tuple[str, ...] | Non
 
 def holdings(members: Iterable[MemberFacts], slot_of: Mapping[str, str]) -> Holdings | None:
     """Return a dict from slot to its partitions; None while one member's assignment is unknown."""
-    found: Holdings = {}
+    held_by_slot: Holdings = {}
     for member in members:
         if member.assigned is None:
             return None
-        found[slot_of[member.member_id]] = frozenset(member.assigned)
-    return found
+        held_by_slot[slot_of[member.member_id]] = frozenset(member.assigned)
+    return held_by_slot
 
 
 def client_id_pattern(member: Named) -> str | None:
@@ -141,10 +141,10 @@ def client_id_pattern(member: Named) -> str | None:
 
 
 def _by_place(members: Sequence[Named], *, by_member_id: bool) -> dict[Hashable, list[Named]]:
-    found: dict[Hashable, list[Named]] = defaultdict(list)
+    members_by_place: dict[Hashable, list[Named]] = defaultdict(list)
     for member in sorted(members, key=_MEMBER_ID):
-        found[_place(member, by_member_id=by_member_id)].append(member)
-    return found
+        members_by_place[_place(member, by_member_id=by_member_id)].append(member)
+    return members_by_place
 
 
 def _place(member: Named, *, by_member_id: bool) -> Hashable:

@@ -211,7 +211,7 @@ def _are_back(
         away_seconds = (change.ended_at - departure.at).total_seconds()
         if departure.is_static and away_seconds <= parameters.static_return_seconds:
             gone.add(departure.group_instance_id)
-    joined = {change.slot_now[each.member_id]: each.group_instance_id for each in change.now}
+    joined = {change.slot_now[member.member_id]: member.group_instance_id for member in change.now}
     return all(joined[slot] is not None and joined[slot] in gone for slot in slots.joined)
 
 

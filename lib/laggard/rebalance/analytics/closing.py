@@ -64,15 +64,15 @@ def close_rebalance(
     standing = stand(rebalance.last, ended_at, is_complete=rebalance.is_at_rest)
     moves = compared.moves or ()
     returned, last_moves = follow_moves(moves, state.moves, ended_at, parameters)
-    kept = RebalanceState(standing, None, departed.near, ended_at, last_moves)
+    after = RebalanceState(standing, None, departed.near, ended_at, last_moves)
     # where nobody is left, partitions do not pause: they end
     pauses = rebalance.pauses if rebalance.last.members else ()
-    return Closed(Rebalance(**columns), moves, departed.own, pauses, cost.seconds, returned), kept
+    return Closed(Rebalance(**columns), moves, departed.own, pauses, cost.seconds, returned), after
 
 
 def rebalance_rows(closed: Iterable[Closed], tick: Tick) -> list[dict[str, Any]]:
     """Return rows of `rebalances`."""
-    rows = (each.row for each in closed)
+    rows = (rebalance.row for rebalance in closed)
     return [asdict(row) | {"date": row.ended_at.date(), "batch_id": tick.batch_id} for row in rows]
 
 
@@ -154,20 +154,22 @@ def _explain(
     parameters: RebalanceParameters,
 ) -> dict[str, object]:
     posteriors = [
-        find_posterior(gather_evidence(each, seen.near, len(change.before or ()), at, parameters))
-        for each in seen.own
+        find_posterior(
+            gather_evidence(departure, seen.near, len(change.before or ()), at, parameters)
+        )
+        for departure in seen.own
     ]
-    reasons = [claim_reason(each, parameters) for each in posteriors]
-    posterior = mix(posteriors)
+    reasons = [claim_reason(posterior, parameters) for posterior in posteriors]
+    mixture = mix(posteriors)
     cause = find_cause(change, surroundings, departed.earlier, parameters)
     return {
         "cause": cause,
         "necessity": find_necessity(
             cause,
-            claim_reason(posterior, parameters),
+            claim_reason(mixture, parameters),
             is_declared_deploy=surroundings.is_declared_deploy,
         ),
-        "cause_posterior": posterior,
+        "cause_posterior": mixture,
         "unread_window_seconds": _unread_seconds(departed.own, reasons),
     }
 
@@ -178,9 +180,9 @@ def _unread_seconds(departures: Sequence[Departure], reasons: Sequence[str | Non
     These members are missed for that long.
     """
     silent = [
-        each.session_seconds
-        for each, reason in zip(departures, reasons, strict=True)
-        if each.is_static or reason in {"session_expiry", "crash"}
+        departure.session_seconds
+        for departure, reason in zip(departures, reasons, strict=True)
+        if departure.is_static or reason in {"session_expiry", "crash"}
     ]
     seconds = known(silent)
     if len(seconds) != len(silent):

@@ -48,14 +48,19 @@ def count_rebalances(
         row["interrupted_generations_total"] += max(0, gap - 1)
     row["static_restarts_absorbed_total"] += replacements
     recent = [
-        each
-        for each in row["recent_rebalances"] or ()
-        if each["is_written"] and each["ended_at"] > now - KEPT_RANGE
+        entry
+        for entry in row["recent_rebalances"] or ()
+        if entry["is_written"] and entry["ended_at"] > now - KEPT_RANGE
     ]
-    for each in closed:
-        _count(row, each)
+    for rebalance in closed:
+        _count(row, rebalance)
         recent.append(
-            _recent(each.row.started_est, each.row.ended_at, len(each.moves), each.returned)
+            _recent(
+                rebalance.row.started_est,
+                rebalance.row.ended_at,
+                len(rebalance.moves),
+                rebalance.returned,
+            )
         )
     if under_way is not None:
         recent.append(_recent(under_way.start.est, under_way.ended_at, None, None))
@@ -83,8 +88,8 @@ def measure_recent(
 
     The ratio covers the last 10 minutes, or the time since the group is watched.
     """
-    moved = sum(each["moved"] or 0 for each in recent)
-    returned = sum(each["returned"] or 0 for each in recent)
+    moved = sum(entry["moved"] or 0 for entry in recent)
+    returned = sum(entry["returned"] or 0 for entry in recent)
     ratio, ping_pong = None, None
     if watched_since is not None:
         ratio = _time_ratio(recent, max(now - RATIO_RANGE, watched_since), now)
@@ -109,17 +114,17 @@ def _time_ratio(
 
 
 def _count(row: Row, closed: Closed) -> None:
-    found = closed.row
-    row["rebalances_total"][found.cause] = row["rebalances_total"].get(found.cause, 0) + 1
+    rebalance = closed.row
+    row["rebalances_total"][rebalance.cause] = row["rebalances_total"].get(rebalance.cause, 0) + 1
     for change in ("joined", "left", "replaced"):
-        slots = getattr(found, change) or ()
+        slots = getattr(rebalance, change) or ()
         row["member_changes_total"][change] = row["member_changes_total"].get(change, 0) + len(
             slots
         )
-    row["partitions_moved_total"] += found.moved or 0
-    row["partitions_moved_avoidable_total"] += found.avoidable or 0
-    row["last_rebalance_at"] = max(filter(None, (row["last_rebalance_at"], found.ended_at)))
-    _observe(row, "rebalance_duration", found.rebalance_seconds)
+    row["partitions_moved_total"] += rebalance.moved or 0
+    row["partitions_moved_avoidable_total"] += rebalance.avoidable or 0
+    row["last_rebalance_at"] = max(filter(None, (row["last_rebalance_at"], rebalance.ended_at)))
+    _observe(row, "rebalance_duration", rebalance.rebalance_seconds)
     for seconds in closed.pause_seconds:
         _observe(row, "rebalance_pause", seconds)
 

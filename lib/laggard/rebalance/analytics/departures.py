@@ -73,7 +73,7 @@ def find_departures(
     pause_of = {pause.place: pause for pause in pauses}
     gone = {*slots.left, *slots.expired, *(set(slots.restarted) - static_slots(members))}
     departures = []
-    for member in sorted(members, key=lambda each: (slot_of[each.member_id], each.member_id)):
+    for member in sorted(members, key=lambda facts: (slot_of[facts.member_id], facts.member_id)):
         slot = slot_of[member.member_id]
         if slot in gone:
             departures.append(_departure(member, slot, pause_of, start, at, joined_at))
@@ -94,15 +94,15 @@ def mark_returns(
     old = {member.member_id for member in before}
     by_id = sorted(now, key=attrgetter("member_id"))
     fresh = [member for member in by_id if member.member_id not in old]
-    found = list(departures)
+    marked = list(departures)
     for level, fits in _RETURNS.items():
-        for index, departure in enumerate(found):
+        for index, departure in enumerate(marked):
             if departure.is_awaited(at, parameters):
-                member = next((each for each in fresh if fits(departure, each)), None)
+                member = next((joiner for joiner in fresh if fits(departure, joiner)), None)
                 if member is not None:
                     fresh.remove(member)
-                    found[index] = replace(departure, returned=level)
-    return tuple(found)
+                    marked[index] = replace(departure, returned=level)
+    return tuple(marked)
 
 
 def _departure(
@@ -147,7 +147,7 @@ def _last_sign(held: Sequence[PartitionPause], joined_at: datetime | None) -> da
 
     At least one partition must have traffic.
     """
-    progress = [each.progressed_at for each in held if each.has_traffic]
+    progress = [pause.progressed_at for pause in held if pause.has_traffic]
     if not progress:
         return None
     return max(known([joined_at, *progress]), default=None)
@@ -162,10 +162,10 @@ def _silence_seconds(last: datetime | None, until: datetime | None) -> float | N
 
 def _was_material(held: Sequence[PartitionPause]) -> bool | None:
     """Return True if a partition had significant lag; None if that is unknown for one."""
-    found = {pause.material for pause in held}
-    if True in found:
+    flags = {pause.material for pause in held}
+    if True in flags:
         return True
-    if None in found or not found:
+    if None in flags or not flags:
         return None
     return False
 

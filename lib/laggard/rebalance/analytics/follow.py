@@ -56,13 +56,13 @@ def follow_rebalances(
     `partition_status`: rows before and after the tick.
     """
     rows = (*partition_status, batch.commits, batch.edges)
-    before, after, commits, edges = (of_groups(each, texts) for each in rows)
+    before, after, commits, edges = (of_groups(table, texts) for table in rows)
     known = read_partitions(before, tick, parameters)
     seen = _commits(edges, read_series(before, after, tick), commits, without=facts.keys())
     followed = Followed({}, {}, {})
     for group, text in texts.items():
         row = groups.get(group, {})
-        events = sorted([*facts.get(group, ()), *seen.get(group, ())], key=lambda each: each[0])
+        events = sorted([*facts.get(group, ()), *seen.get(group, ())], key=lambda entry: entry[0])
         closed, state = advance(
             from_text(text),
             [event for _, event in events],
@@ -104,18 +104,18 @@ def _commits(
     edges: pa.Table, series: Series, commits: pa.Table, *, without: Iterable[str]
 ) -> dict[str, list[tuple[int, Commit]]]:
     """Return per group its commits, each with a number to order them by."""
-    found: dict[str, list[tuple[int, Commit]]] = defaultdict(list)
+    commits_by_group: dict[str, list[tuple[int, Commit]]] = defaultdict(list)
     named = set(without)
     for row in edges.to_pylist():
         if row["group"] in named and row["commit_timestamp"] is not None:
             commit = series.commit(row, row["committed_offset"], row["commit_timestamp"])
-            found[row["group"]].append(
+            commits_by_group[row["group"]].append(
                 (row["source_offset"], replace(commit, unseen=row["unseen"]))
             )
     for row in commits.to_pylist():
         if row["group"] not in named and not row["is_deleted"]:
-            found[row["group"]] += _of_key(row, series)
-    return found
+            commits_by_group[row["group"]] += _of_key(row, series)
+    return commits_by_group
 
 
 def _of_key(row: Row, series: Series) -> Iterable[tuple[int, Commit]]:

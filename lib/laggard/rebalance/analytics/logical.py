@@ -90,16 +90,16 @@ class _Work:
         self.keep(state)
 
     def add_commit(self, commit: Commit) -> None:
-        place = (commit.topic, commit.partition)
-        facts = self.partitions.get(place, PartitionFacts())
+        partition = (commit.topic, commit.partition)
+        facts = self.partitions.get(partition, PartitionFacts())
         has_moved = facts.commit is None or commit.committed_offset > facts.commit.committed_offset
         progressed_at = commit.at if has_moved else facts.progressed_at
-        self.partitions[place] = replace(facts, commit=commit, progressed_at=progressed_at)
-        before = self._pauses.get(place)
+        self.partitions[partition] = replace(facts, commit=commit, progressed_at=progressed_at)
+        before = self._pauses.get(partition)
         if before is None or self._state.open is None:
             return
         now = before.after(commit, is_after_end=self._state.open.ended_at is not None)
-        self._pauses[place] = now
+        self._pauses[partition] = now
         self._awaited -= before.is_awaited and not now.is_awaited
         if before.is_awaited and not self._awaited:
             self.keep(self.state)  # the last commit waited for: what settles it is known now
@@ -252,16 +252,16 @@ def _with_new_ids(before: Standing | None, last: Generation, now: Generation) ->
 
     These members did not replace the former ones.
     """
-    ids = {each.group_instance_id: each.member_id for each in now.members}
+    ids = {member.group_instance_id: member.member_id for member in now.members}
     back = {
-        each.member_id: ids.get(each.group_instance_id, "")
-        for each in last.members
-        if each.group_instance_id
+        member.member_id: ids.get(member.group_instance_id, "")
+        for member in last.members
+        if member.group_instance_id
     }
     if before is None or all(old == new for old, new in back.items()):
         return before
     members = [
-        replace(each, member_id=back.get(each.member_id) or each.member_id)
-        for each in before.members
+        replace(member, member_id=back.get(member.member_id) or member.member_id)
+        for member in before.members
     ]
     return replace(before, members=tuple(members))

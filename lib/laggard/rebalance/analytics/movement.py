@@ -42,21 +42,21 @@ class Movement:
     efficiency: float | None
 
 
-def find_moves(before: Held, after: Held, kept: Mapping[str, str]) -> tuple[Move, ...] | None:
+def find_moves(before: Held, after: Held, kept_slots: Mapping[str, str]) -> tuple[Move, ...] | None:
     """Return partitions whose owner slot changed; None if a partition has two owners.
 
     A changed partition is owned by one slot before and by another after.
 
-    `kept` is slot name before to name after. A partition never has two owners in one generation:
-    then a record was read wrong, and nothing is known.
+    `kept_slots` is slot name before to name after. A partition never has two owners in one
+    generation: then a record was read wrong, and nothing is known.
     """
     old, new = _owners(before), _owners(after)
     if old is None or new is None:
         return None
     return tuple(
-        Move(*place, old[place], new[place])
-        for place in sorted(old.keys() & new.keys())
-        if kept.get(old[place]) != new[place]
+        Move(*partition, old[partition], new[partition])
+        for partition in sorted(old.keys() & new.keys())
+        if kept_slots.get(old[partition]) != new[partition]
     )
 
 
@@ -67,24 +67,28 @@ def count_returns(moves: Iterable[Move], last: dict[TopicPartition, tuple[str, s
     """
     returned = 0
     for move in moves:
-        place = (move.topic, move.partition)
-        returned += last.get(place) == (move.to_slot, move.from_slot)
-        last[place] = (move.from_slot, move.to_slot)
+        partition = (move.topic, move.partition)
+        returned += last.get(partition) == (move.to_slot, move.from_slot)
+        last[partition] = (move.from_slot, move.to_slot)
     return returned
 
 
-def count_movement(moved: int, before: Held, after: Held, kept: Mapping[str, str]) -> Movement:
+def count_movement(
+    moved: int, before: Held, after: Held, kept_slots: Mapping[str, str]
+) -> Movement:
     """Return counts around so many moves between two complete assignments.
 
     All members subscribe to the same topics.
 
-    `kept` is slot name before to name after. Necessary is what departed slots held and what the
-    others held above the fair share: of P partitions and N slots after, the P mod N that held most
-    may keep one more than ⌊P/N⌋. A deleted partition does not move.
+    `kept_slots` is slot name before to name after. Necessary is what departed slots held and what
+    the others held above the fair share: of P partitions and N slots after, the P mod N that held
+    most may keep one more than ⌊P/N⌋. A deleted partition does not move.
     """
     owned = set(chain.from_iterable(after.values()))
     counts = {slot: len(owned.intersection(held)) for slot, held in before.items()}
-    kept_counts = sorted((count for slot, count in counts.items() if slot in kept), reverse=True)
+    kept_counts = sorted(
+        (count for slot, count in counts.items() if slot in kept_slots), reverse=True
+    )
     departed = sum(counts.values()) - sum(kept_counts)
     share, extra = divmod(len(owned), max(1, len(after)))
     surplus = 0
@@ -178,9 +182,9 @@ def find_departed(
 ) -> Departed:
     """Return members that left; `known` are the departures kept so far."""
     earlier = [
-        each
-        for each in known
-        if (ended_at - each.at).total_seconds() <= parameters.deploy_horizon_seconds
+        departure
+        for departure in known
+        if (ended_at - departure.at).total_seconds() <= parameters.deploy_horizon_seconds
     ]
     before, last = rebalance.before, rebalance.last
     if compared.slots is None or before is None:
@@ -200,7 +204,9 @@ def find_departed(
     # a member that was evicted and rejoined may have its old id (KIP-848), and is a new member all
     # the same
     staying = [
-        each for each in before.members if each.group_instance_id not in compared.slots.expired
+        member
+        for member in before.members
+        if member.group_instance_id not in compared.slots.expired
     ]
     near = mark_returns([*earlier, *own], staying, last.members, ended_at, parameters)
     return Departed(near[len(earlier) :], near)
@@ -226,9 +232,9 @@ def follow_moves(
 ) -> tuple[int, tuple[LastMove, ...]]:
     """Count the moves that return a partition, and name the newest move of each now."""
     last = {
-        (each.topic, each.partition): each
-        for each in known
-        if (at - each.at).total_seconds() <= parameters.ping_pong_seconds
+        (last_move.topic, last_move.partition): last_move
+        for last_move in known
+        if (at - last_move.at).total_seconds() <= parameters.ping_pong_seconds
     }
     new = list(moves)
     slots = {partition: (move.from_slot, move.to_slot) for partition, move in last.items()}

@@ -47,7 +47,11 @@ def open_rebalance(
     last_commits = _last_commits(before or (), newest)
     staying = last_commits.keys() & set(map(attrgetter("member_id"), generation.members))
     start = find_start(
-        generation, before, previous_at, [last_commits[each] for each in staying], parameters
+        generation,
+        before,
+        previous_at,
+        [last_commits[member_id] for member_id in staying],
+        parameters,
     )
     gaps = map(attrgetter("commit_gap_p95_seconds"), partitions.values())
     gap_p95 = max(known(gaps), default=None)
@@ -200,10 +204,10 @@ def _taken(
     return {*chain.from_iterable(revoked), *chain.from_iterable(assigned)}
 
 
-def _are_given(members: Sequence[MemberFacts], places: set[TopicPartition]) -> bool:
+def _are_given(members: Sequence[MemberFacts], partitions: set[TopicPartition]) -> bool:
     """Return True if every partition has an owner, or is of a topic without a subscriber."""
-    wanted = {topic for each in members for topic in each.topics or ()}
-    missing = places - partitions_of(members)
+    wanted = {topic for member in members for topic in member.topics or ()}
+    missing = partitions - partitions_of(members)
     return wanted.isdisjoint(topic for topic, _ in missing)
 
 
@@ -216,22 +220,23 @@ def _begin_pauses(
     """
     if not generation.live_read or standing is None or not standing.members:
         return ()
-    places = partitions_of(standing.members)
+    held = partitions_of(standing.members)
     if not are_assignments_known(standing.members):
-        places |= partitions.keys()
-    none, still = PartitionFacts(), sorted(_wanted(places, generation))
+        held |= partitions.keys()
+    none, still = PartitionFacts(), sorted(_wanted(held, generation))
     return tuple(
-        begin_pause(place, partitions.get(place, none), generation.recorded_at) for place in still
+        begin_pause(partition, partitions.get(partition, none), generation.recorded_at)
+        for partition in still
     )
 
 
-def _wanted(places: set[TopicPartition], generation: Generation) -> set[TopicPartition]:
+def _wanted(partitions: set[TopicPartition], generation: Generation) -> set[TopicPartition]:
     """Keep partitions of subscribed topics; the others do not pause, they end."""
     topics = [member.topics for member in generation.members]
     if not topics or None in topics:
-        return places
+        return partitions
     wanted = set(chain.from_iterable(known(topics)))
-    return {place for place in places if place[0] in wanted}
+    return {partition for partition in partitions if partition[0] in wanted}
 
 
 def _last_commits(
@@ -241,12 +246,12 @@ def _last_commits(
 
     `newest` has the newest commits of the partitions.
     """
-    found = {}
+    last_commits = {}
     for member in members:
         commits = known(map(newest.get, member.assigned or ()))
         if commits:
-            found[member.member_id] = max(map(attrgetter("at"), commits))
-    return found
+            last_commits[member.member_id] = max(map(attrgetter("at"), commits))
+    return last_commits
 
 
 def _straggler(
@@ -285,8 +290,10 @@ def _longest_silent(
     slot_of = name_slots(before, by_member_id=False)
     missing = set(compare_slots(before, generation.members, by_member_id=False).left)
     never = datetime.min.replace(tzinfo=generation.recorded_at.tzinfo)
-    silent = [(last_commits.get(each.member_id, never), slot_of[each.member_id]) for each in before]
-    since, slot = min((each for each in silent if each[1] in missing), default=(never, None))
+    silent = [
+        (last_commits.get(member.member_id, never), slot_of[member.member_id]) for member in before
+    ]
+    since, slot = min((entry for entry in silent if entry[1] in missing), default=(never, None))
     if since == never:
         return slot, None
     return slot, since

@@ -84,12 +84,12 @@ def read_partitions(
             as_double(before["lag"]), floor_records(before, rates["arrival"], tick, parameters)
         ),
     }
-    found: dict[str, dict[TopicPartition, PartitionFacts]] = defaultdict(dict)
+    facts: dict[str, dict[TopicPartition, PartitionFacts]] = defaultdict(dict)
     for key, *values in zip(
         _keys(before), *(column.to_pylist() for column in columns.values()), strict=True
     ):
-        found[key[0]][key[1:]] = _facts(key, dict(zip(columns, values, strict=True)))
-    return found
+        facts[key[0]][key[1:]] = _facts(key, dict(zip(columns, values, strict=True)))
+    return facts
 
 
 def _facts(key: tuple[str, str, int], row: Row) -> PartitionFacts:

@@ -168,7 +168,9 @@ class Cost:
     is_complete: bool = True
 
 
-def begin_pause(place: TopicPartition, facts: PartitionFacts, began_at: datetime) -> PartitionPause:
+def begin_pause(
+    partition: TopicPartition, facts: PartitionFacts, began_at: datetime
+) -> PartitionPause:
     """Return a partition's pause as a rebalance starts.
 
     A commit after the start is too late to be the last before.
@@ -177,7 +179,7 @@ def begin_pause(place: TopicPartition, facts: PartitionFacts, began_at: datetime
     if commit is not None and commit.at > began_at:
         commit = None
     return PartitionPause(
-        *place,
+        *partition,
         has_traffic=facts.has_traffic,
         arrival_rate=facts.arrival_rate,
         consume_rate=facts.consume_rate,

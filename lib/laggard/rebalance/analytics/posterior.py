@@ -154,11 +154,12 @@ def _is_of_a_deploy(
 ) -> bool:
     """Return True if it left in order, as enough replaced others did, and not all at once."""
     replaced = [
-        each
-        for each in near
-        if (each.returned is not None or each is departure) and _idle(each, parameters) == "orderly"
+        neighbour
+        for neighbour in near
+        if (neighbour.returned is not None or neighbour is departure)
+        and _idle(neighbour, parameters) == "orderly"
     ]
-    is_spread = len({each.at for each in replaced}) >= parameters.deploy_batches
+    is_spread = len({neighbour.at for neighbour in replaced}) >= parameters.deploy_batches
     enough = max(parameters.deploy_suspect_share * slots, parameters.deploy_departures)
     return departure in replaced and is_spread and len(replaced) >= enough
 
@@ -179,7 +180,11 @@ def _befell_next_owners(
 ) -> bool:
     """Return True if a member of another slot also failed on one of its partitions."""
     # one that left in order, or fell silent, did not stumble over what is in the partition
-    stumbled = [each for each in near if _idle(each, parameters) not in {"orderly", "session"}]
+    stumbled = [
+        neighbour
+        for neighbour in near
+        if _idle(neighbour, parameters) not in {"orderly", "session"}
+    ]
     held = set(departure.partitions or ())
     others = (other for other in stumbled if other.slot != departure.slot)
     failed = chain.from_iterable(other.partitions or () for other in others)
@@ -234,26 +239,30 @@ def share_reasons(posteriors: Sequence[Posterior]) -> tuple[Posterior, list[Post
     evidence adds up over repeats. The prior counts as one departure more.
     """
     prior = dict(zip(REASONS, PRIOR, strict=True))
-    weights, found = prior, list(posteriors)
+    weights, updated = prior, list(posteriors)
     for _ in range(_SHARING_ROUNDS):
-        found = []
-        for each in posteriors:
-            scaled = {reason: each[reason] / prior[reason] * weights[reason] for reason in REASONS}
+        updated = []
+        for posterior in posteriors:
+            scaled = {
+                reason: posterior[reason] / prior[reason] * weights[reason] for reason in REASONS
+            }
             total = sum(scaled.values())
-            found.append({reason: scaled[reason] / total for reason in REASONS})
+            updated.append({reason: scaled[reason] / total for reason in REASONS})
         weights = {}
         for reason in REASONS:
-            count = prior[reason] + sum(map(itemgetter(reason), found))
-            weights[reason] = count / (1 + len(found))
-    return weights, found
+            count = prior[reason] + sum(map(itemgetter(reason), updated))
+            weights[reason] = count / (1 + len(updated))
+    return weights, updated
 
 
 def mix(posteriors: Iterable[Posterior]) -> Posterior | None:
     """Return the mean of the posteriors of several departures; None without any."""
-    found = list(posteriors)
-    if not found:
+    components = list(posteriors)
+    if not components:
         return None
-    return {reason: sum(map(itemgetter(reason), found)) / len(found) for reason in REASONS}
+    return {
+        reason: sum(map(itemgetter(reason), components)) / len(components) for reason in REASONS
+    }
 
 
 def claim_reason(posterior: Posterior | None, parameters: RebalanceParameters) -> str | None:

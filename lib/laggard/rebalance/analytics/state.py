@@ -134,11 +134,11 @@ def from_text(text: str | None) -> RebalanceState:
     if text is None:
         return RebalanceState()
     written = json.loads(text)
-    found: RebalanceState
-    (found,) = codec_of(RebalanceState).read(written, 1)
-    if found.open is not None and written[_SHARED]:
-        found = replace(found, open=replace(found.open, before=found.standing))
-    return found
+    state: RebalanceState
+    (state,) = codec_of(RebalanceState).read(written, 1)
+    if state.open is not None and written[_SHARED]:
+        state = replace(state, open=replace(state.open, before=state.standing))
+    return state
 
 
 def newest_generation(text: str | None) -> Standing | Generation | None:
@@ -206,18 +206,18 @@ def _optional(inner: Codec) -> Codec:
     """Return a codec of values that may be None: a mask of the known ones, and their values."""
 
     def write(values: Values) -> Any:
-        found = known(values)
-        if not found:
+        known_values = known(values)
+        if not known_values:
             return None
         flags = [value is not None for value in values]
-        return {"known": _FLAGS.write(flags), "values": inner.write(found)}
+        return {"known": _FLAGS.write(flags), "values": inner.write(known_values)}
 
     def read(column: Any, count: int) -> list[Any]:
         if column is None:
             return [None] * count
         flags = _FLAGS.read(column["known"], count)
-        found = iter(inner.read(column["values"], sum(flags)))
-        return [next(found) if flag else None for flag in flags]
+        known_values = iter(inner.read(column["values"], sum(flags)))
+        return [next(known_values) if flag else None for flag in flags]
 
     return Codec(write, read)
 

@@ -29,48 +29,48 @@ _AS_DESCRIBED = (
 
 def fold_classic(work: Folding, step: Step) -> None:
     """Fold one described record (`describe_generation`)."""
-    record, found, history = step.record, step.found, step.history
+    record, description, history = step.record, step.found, step.history
     place = history.place(work.group, "classic", record)
-    if found["kind"] == "tombstone":
+    if description["kind"] == "tombstone":
         _end(work, place, history)
         return
     state = work.begin("classic")
-    if _is_downgrade(state, found):
-        found["kind"] = "downgrade"
-    members = identities(found["member_rows"])
-    gap = distance(found["generation"], state.generation)
+    if _is_downgrade(state, description):
+        description["kind"] = "downgrade"
+    members = identities(description["member_rows"])
+    gap = distance(description["generation"], state.generation)
     # same generation: no rebalance took place
-    is_replacement = gap == 0 and found["kind"] == "sync"
+    is_replacement = gap == 0 and description["kind"] == "sync"
     slot_of = name_slots(members, by_member_id=False)
-    row = place | _generation(state, found, members, slot_of, record, history)
+    row = place | _generation(state, description, members, slot_of, record, history)
     # compaction removes records of the past
     row["generation_gap"] = gap if history.tick.is_caught_up else None
     replaced = _replaced(state.roster, members)
     if is_replacement:
         history.replacements.append(
-            place | _replacement(next(iter(replaced), None), found["member_rows"], slot_of)
+            place | _replacement(next(iter(replaced), None), description["member_rows"], slot_of)
         )
     else:
         history.generations.append(row)
-    history.add_fact(work.group, record["source_offset"], _fact(row, found))
-    place |= {"generation": found["generation"], "status": found["status"]}
-    for member in found["member_rows"]:
+    history.add_fact(work.group, record["source_offset"], _fact(row, description))
+    place |= {"generation": description["generation"], "status": description["status"]}
+    for member in description["member_rows"]:
         member_id = member["member_id"]
         slots = {"slot": slot_of[member_id], "replaced_member_id": replaced.get(member_id)}
         history.members.append(place | member | slots)
-    work.generations_total += int(found["kind"] in ("sync", "empty") and not is_replacement)
+    work.generations_total += int(description["kind"] in ("sync", "empty") and not is_replacement)
     state.generation, state.roster, state.record_timestamp = (
-        found["generation"],
+        description["generation"],
         members,
         record["record_timestamp"],
     )
     state.was_type = state.was_number = None
-    work.classic = _facts(found)
+    work.classic = _facts(description)
 
 
 def _replacement(member_id: str | None, members: Sequence[Row], slot_of: Mapping[str, str]) -> Row:
     """Return columns about a static member that took over from itself under a new member id."""
-    row: Row = next((each for each in members if each["member_id"] == member_id), {})
+    row: Row = next((member for member in members if member["member_id"] == member_id), {})
     return {
         "member_id": member_id,
         "slot": slot_of.get(member_id or ""),
@@ -100,9 +100,9 @@ def _end(work: Folding, place: Row, history: History) -> None:
         work.end(state.generation)
 
 
-def _fact(row: Mapping[str, Any], found: Mapping[str, Any] | None = None) -> Generation:
+def _fact(row: Mapping[str, Any], description: Mapping[str, Any] | None = None) -> Generation:
     """Return a row of `generations` with its members, for the analytics."""
-    members = () if found is None else tuple(map(to_member, found["member_rows"]))
+    members = () if description is None else tuple(map(to_member, description["member_rows"]))
     return Generation(
         generation_kind="classic",
         kind=row["kind"],
@@ -115,25 +115,27 @@ def _fact(row: Mapping[str, Any], found: Mapping[str, Any] | None = None) -> Gen
     )
 
 
-def _is_downgrade(state: Folded, found: Mapping[str, Any]) -> bool:
+def _is_downgrade(state: Folded, description: Mapping[str, Any]) -> bool:
     """Return True if this first classic generation follows a modern group's last epoch.
 
     The last epoch of the group is the first generation of the classic one.
     """
-    is_same = state.was_type not in (None, "classic") and state.was_number == found["generation"]
-    return is_same and bool(state.roster) and found["kind"] == "sync"
+    is_same = (
+        state.was_type not in (None, "classic") and state.was_number == description["generation"]
+    )
+    return is_same and bool(state.roster) and description["kind"] == "sync"
 
 
 def _generation(
     state: Folded,
-    found: Mapping[str, Any],
+    description: Mapping[str, Any],
     members: list[Identity],
     slot_of: Mapping[str, str],
     record: Row,
     history: History,
 ) -> Row:
     is_live = history.tick.is_caught_up
-    state_timestamp = to_moment(found["state_timestamp_ms"])
+    state_timestamp = to_moment(description["state_timestamp_ms"])
     recorded = state.record_timestamp
     is_skewed = state_timestamp is not None and recorded is not None and state_timestamp < recorded
     if is_skewed:  # a coordinator that took over may state a time of long before the rebalance
@@ -142,28 +144,28 @@ def _generation(
     if state_timestamp is not None:
         sync = (record["record_timestamp"] - state_timestamp).total_seconds()
     # a clock that was set back would give a negative duration: then it is not known
-    if found["kind"] != "sync" or (sync is not None and sync < 0):
+    if description["kind"] != "sync" or (sync is not None and sync < 0):
         sync = None
-    status = "partial" if is_skewed else found["status"]
+    status = "partial" if is_skewed else description["status"]
     return {
-        **columns_of(found, _AS_DESCRIBED),
+        **columns_of(description, _AS_DESCRIBED),
         "group_type": "classic",
         "status": status,
-        "leader_slot": slot_of.get(found["leader"] or ""),
-        "started_low": _started_low(state, found, state_timestamp),
+        "leader_slot": slot_of.get(description["leader"] or ""),
+        "started_low": _started_low(state, description, state_timestamp),
         "state_timestamp": state_timestamp,
         "sync_seconds": sync,
-        **slot_columns(_changes(state, found, members, is_live=is_live)),
+        **slot_columns(_changes(state, description, members, is_live=is_live)),
         "record_version": record["record_version"],
         "live_read": is_live,
-        **_spread(found, history, is_live=is_live),
+        **_spread(description, history, is_live=is_live),
     }
 
 
 def _changes(
-    state: Folded, found: Mapping[str, Any], members: list[Identity], *, is_live: bool
+    state: Folded, description: Mapping[str, Any], members: list[Identity], *, is_live: bool
 ) -> SlotChanges | None:
-    if not is_live or found["kind"] == "downgrade":
+    if not is_live or description["kind"] == "downgrade":
         return None
     if state.was_type is not None:  # slots of a modern group are named otherwise
         return compare_slots([], members, by_member_id=False)
@@ -173,15 +175,15 @@ def _changes(
 
 
 def _started_low(
-    state: Folded, found: Mapping[str, Any], state_timestamp: datetime | None
+    state: Folded, description: Mapping[str, Any], state_timestamp: datetime | None
 ) -> datetime | None:
     """Return the earliest possible start of the rebalance.
 
     A join phase is no longer than its timeout.
     """
-    if state_timestamp is None or found["kind"] != "sync":
+    if state_timestamp is None or description["kind"] != "sync":
         return None
-    rows = found["member_rows"]
+    rows = description["member_rows"]
     longest = max(row["rebalance_timeout_ms"] or row["session_timeout_ms"] for row in rows)
     low = state_timestamp - timedelta(milliseconds=max(0, longest))
     if not state.roster:
@@ -191,14 +193,14 @@ def _started_low(
     return max(low, state.record_timestamp)
 
 
-def _spread(found: Mapping[str, Any], history: History, *, is_live: bool) -> Row:
+def _spread(description: Mapping[str, Any], history: History, *, is_live: bool) -> Row:
     """Count partitions with an owner, and without one by the poll; only live, as topics grow."""
-    if found["kind"] not in ("sync", "downgrade") or found["topics"] is None:
+    if description["kind"] not in ("sync", "downgrade") or description["topics"] is None:
         return {}
-    assigned = assigned_places(found["member_rows"])
+    assigned = assigned_places(description["member_rows"])
     unassigned = None
     if is_live:
-        unassigned = history.topics.unassigned(found["topics"], assigned)
+        unassigned = history.topics.unassigned(description["topics"], assigned)
     return {"partitions_assigned": len(assigned), "partitions_unassigned": unassigned}
 
 
@@ -213,21 +215,21 @@ def _replaced(before: list[Identity] | None, now: list[Identity]) -> dict[str, s
     return replaced
 
 
-def _facts(found: Mapping[str, Any]) -> dict[str, Any]:
+def _facts(description: Mapping[str, Any]) -> dict[str, Any]:
     """Return `group_status` columns of a classic group.
 
     On loading, the broker tells Stable from Empty likewise.
     """
     names = ("protocol_type", "assignor", "rebalance_mode", "generation", "idle_members", "topics")
-    held = list(map(itemgetter("assigned"), found["member_rows"]))
+    held = list(map(itemgetter("assigned"), description["member_rows"]))
     spread = None
     if None not in held:
         spread = imbalance(map(len, held))
     return {
         "group_type": "classic",
-        **columns_of(found, names),
-        "members": found["member_count"],
-        "static_members": found["static_count"],
+        **columns_of(description, names),
+        "members": description["member_count"],
+        "static_members": description["static_count"],
         "assignment_imbalance": spread,
-        "record_state": "Stable" if found["member_count"] else "Empty",
+        "record_state": "Stable" if description["member_count"] else "Empty",
     }

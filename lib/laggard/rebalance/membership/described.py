@@ -35,7 +35,7 @@ def describe_classic(answer: Row) -> dict[str, Any]:
     Its members have the blobs of the group's record, so they are read as those are; they are empty
     unless the group is Stable, and then topics and assignments are unknown.
     """
-    found = describe_generation(
+    generation = describe_generation(
         {
             "protocol_type": answer["protocol_type"] or "",
             "protocol": answer["protocol_data"] or None,
@@ -47,11 +47,11 @@ def describe_classic(answer: Row) -> dict[str, Any]:
     )
     return {
         "group_type": "classic",
-        "protocol_type": found["protocol_type"],
-        "assignor": found["assignor"],
-        "rebalance_mode": found["rebalance_mode"],
-        "topics": found["topics"],
-        "members": [columns_of(row, (*IDENTITY, "assigned")) for row in found["member_rows"]],
+        "protocol_type": generation["protocol_type"],
+        "assignor": generation["assignor"],
+        "rebalance_mode": generation["rebalance_mode"],
+        "topics": generation["topics"],
+        "members": [columns_of(row, (*IDENTITY, "assigned")) for row in generation["member_rows"]],
     }
 
 
@@ -69,7 +69,7 @@ def describe_consumer(answer: Row) -> dict[str, Any]:
     if members:
         assignor, mode = answer["assignor_name"] or None, "incremental"
     if not any(map(itemgetter("subscribed_topic_regex"), members)):
-        topics = sorted({name for each in members for name in each["subscribed_topic_names"]})
+        topics = sorted({name for member in members for name in member["subscribed_topic_names"]})
     return {
         "group_type": "consumer",
         "protocol_type": "consumer",
@@ -89,9 +89,9 @@ def _describe_member(member: Row) -> dict[str, Any]:
         "client_id": member["client_id"],
         "client_host": member["client_host"],
         "assigned": [
-            {"topic": each["topic_name"], "partition": partition}
-            for each in member["assignment"]["topic_partitions"]
-            for partition in each["partitions"]
+            {"topic": topic["topic_name"], "partition": partition}
+            for topic in member["assignment"]["topic_partitions"]
+            for partition in topic["partitions"]
         ],
     }
 
@@ -109,25 +109,25 @@ def take_descriptions(
 
     A group that is not described stays as it was known; what is unchanged is not taken again.
     """
-    facts = {group: dict(found) for group, found in known.items() if group not in gone}
+    facts = {group: dict(columns) for group, columns in known.items() if group not in gone}
     folded: dict[str, dict[str, Any] | None] = {}
     for group, text in described.items():
         before, number = facts.get(group, {}), zlib.crc32(text.encode())
         if before.get("group_record_offset") != number:
-            found = json.loads(text)
-            facts[group] = _facts(found, before) | {"group_record_offset": number}
-            folded[group] = _folded(found).to_row()
+            description = json.loads(text)
+            facts[group] = _facts(description, before) | {"group_record_offset": number}
+            folded[group] = _folded(description).to_row()
     return Known(facts, folded, History(tick, topics))
 
 
-def _facts(found: Row, before: Row) -> dict[str, Any]:
+def _facts(description: Row, before: Row) -> dict[str, Any]:
     # nobody ever joined: its offsets are all there is
-    if not found["members"] and not found["protocol_type"]:
+    if not description["members"] and not description["protocol_type"]:
         return {**dict.fromkeys(KEPT), "is_held": False}
-    members = found["members"]
+    members = description["members"]
     held = list(map(itemgetter("assigned"), members))
     balance: dict[str, Any] = {}
-    if None not in held and found["topics"] is not None:
+    if None not in held and description["topics"] is not None:
         balance = {
             "idle_members": held.count([]),
             "assignment_imbalance": imbalance(map(len, held)),
@@ -140,42 +140,42 @@ def _facts(found: Row, before: Row) -> dict[str, Any]:
         "group_epoch",
         "assignment_epoch",
     )
-    topics = found["topics"]
+    topics = description["topics"]
     if topics is None and members:
         topics = before.get("topics")  # in a rebalance nothing is said of them: they stay the same
     return {
         **dict.fromkeys(KEPT),
-        **columns_of(found, names),
+        **columns_of(description, names),
         "members": len(members),
-        "static_members": sum(each["group_instance_id"] is not None for each in members),
+        "static_members": sum(member["group_instance_id"] is not None for member in members),
         **balance,
         "topics": topics,
         "is_held": False,
     }
 
 
-def _folded(found: Row) -> Folded:
+def _folded(description: Row) -> Folded:
     """Return the group with its members and partitions; a topic's name stands for its id too."""
     members: dict[str, Member] = {}
     names: dict[str, str] = {}
-    for row in found["members"]:
+    for row in description["members"]:
         assigned = _by_topic(row["assigned"])
         members[row["member_id"]] = Member(**columns_of(row, IDENTITY), assigned=assigned)
         for topic in assigned or ():
             names[topic["source"]] = topic["source"]
     return Folded(
-        group_type=found["group_type"],
-        assignment_epoch=found.get("assignment_epoch"),
+        group_type=description["group_type"],
+        assignment_epoch=description.get("assignment_epoch"),
         members=members,
-        roster=identities(found["members"]),
+        roster=identities(description["members"]),
         topic_names=names,
     )
 
 
-def _by_topic(places: Iterable[Row] | None) -> list[dict[str, Any]] | None:
-    if places is None:
+def _by_topic(assigned: Iterable[Row] | None) -> list[dict[str, Any]] | None:
+    if assigned is None:
         return None
     by_topic: dict[str, list[int]] = {}
-    for place in places:
-        by_topic.setdefault(place["topic"], []).append(place["partition"])
+    for partition in assigned:
+        by_topic.setdefault(partition["topic"], []).append(partition["partition"])
     return [{"source": topic, "partitions": partitions} for topic, partitions in by_topic.items()]

@@ -149,7 +149,7 @@ def _without_row(state: Folded) -> list[Member]:
     """Return members of the newest epoch that have no row of it yet."""
     of_epoch = _ids(state)
     members = state.members.values()
-    return [each for each in members if each.member_id in of_epoch and not each.is_told]
+    return [member for member in members if member.member_id in of_epoch and not member.is_told]
 
 
 def _ids(state: Folded) -> set[str]:
@@ -172,7 +172,7 @@ def _epoch_row(
         "stable_at": stable_at,
         "generation_gap": epoch.gap,
         "member_count": len(roster),
-        "static_count": sum(each.group_instance_id is not None for each in roster),
+        "static_count": sum(identity.group_instance_id is not None for identity in roster),
         **fields_of(epoch, _OF_EPOCH),
     }
 
@@ -226,5 +226,5 @@ def _spread(state: Folded, rows: list[Row], history: History, *, is_live: bool) 
 
 def _held_parts(state: Folded) -> set[tuple[str, int]]:
     """Return partitions that members have, by topic id: the names of some may not be known."""
-    topics = [each for member in state.members.values() for each in member.assigned or ()]
+    topics = [topic for member in state.members.values() for topic in member.assigned or ()]
     return {(topic["source"], number) for topic in topics for number in topic["partitions"]}

@@ -133,11 +133,11 @@ class Folded:
         return cls(
             **columns_of(row, _PLAIN),
             epoch=epoch,
-            members={each["member_id"]: Member(**each) for each in row["members"] or ()},
+            members={member["member_id"]: Member(**member) for member in row["members"] or ()},
             roster=roster,
             regexes=_pairs(row["regexes"], "regex", "topics"),
             topic_names=_pairs(row["topic_names"], "topic_id", "topic"),
-            subtopologies={each["subtopology_id"]: each for each in row["subtopologies"] or ()},
+            subtopologies={part["subtopology_id"]: part for part in row["subtopologies"] or ()},
             departed=_pairs(row["departed"], "group_instance_id", "member_id"),
         )
 
@@ -147,7 +147,7 @@ _PLAIN = (
     "record_timestamp",
     "was_type", "was_number",
 )  # fmt: skip
-_NAMES = {kind: tuple(each.name for each in fields(kind)) for kind in (Member, Epoch, Identity)}
+_NAMES = {kind: tuple(column.name for column in fields(kind)) for kind in (Member, Epoch, Identity)}
 
 
 def _pairs(rows: Iterable[Mapping[str, Any]] | None, key: str, value: str) -> dict[Any, Any]:

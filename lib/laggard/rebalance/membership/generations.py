@@ -137,15 +137,15 @@ def _to_revoke(
     if owned is None or assigned is None:
         return None
     name = itemgetter("topic", "partition")
-    kept = set(map(name, assigned))
-    return [partition for partition in owned if name(partition) not in kept]
+    assigned_keys = set(map(name, assigned))
+    return [partition for partition in owned if name(partition) not in assigned_keys]
 
 
 def _flat(by_topic: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
-        {"topic": each["topic"], "partition": partition}
-        for each in by_topic
-        for partition in each["partitions"]
+        {"topic": topic["topic"], "partition": partition}
+        for topic in by_topic
+        for partition in topic["partitions"]
     ]
 
 

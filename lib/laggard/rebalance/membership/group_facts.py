@@ -104,13 +104,13 @@ def group_topics(group: Folded) -> list[str] | None:
         if not parts or any(map(itemgetter("has_regex"), parts)):
             return None
         return sorted({topic for part in parts for topic in part["topics"]})
-    found: set[str] = set()
+    subscribed: set[str] = set()
     for member in group.members.values():
         topics = member_topics(group, member)
         if topics is None:
             return None
-        found.update(topics)
-    return sorted(found)
+        subscribed.update(topics)
+    return sorted(subscribed)
 
 
 def member_topics(group: Folded, member: Member) -> list[str] | None:
@@ -150,8 +150,8 @@ def _tasks(group: Folded, held: dict[str, Any], topics: Topics) -> list[tuple[st
     A topic counts if it has that many partitions.
     """
     # without one, its topics are not known either
-    found = group.subtopologies.get(held["source"], {"has_regex": True})
-    sources = [] if found["has_regex"] else found["topics"]
+    subtopology = group.subtopologies.get(held["source"], {"has_regex": True})
+    sources = [] if subtopology["has_regex"] else subtopology["topics"]
     if not sources or (len(sources) > 1 and set(sources) - topics.partitions.keys()):
         return [(None, partition) for partition in held["partitions"]]
     return [

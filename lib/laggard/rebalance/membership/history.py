@@ -50,7 +50,11 @@ def assigned_places(members: Iterable[Row]) -> set[tuple[str | None, int]]:
 
     None stands for a topic of unknown name.
     """
-    return {(each["topic"], each["partition"]) for row in members for each in row["assigned"] or ()}
+    return {
+        (partition["topic"], partition["partition"])
+        for row in members
+        for partition in row["assigned"] or ()
+    }
 
 
 def distance(number: int, before: int | None) -> int | None:

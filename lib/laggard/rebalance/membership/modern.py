@@ -142,7 +142,8 @@ def _names(work: Folding, step: Step) -> None:
 def _topology(work: Folding, step: Step) -> None:
     work.state.topology_epoch = step.found.get("topology_epoch")
     work.state.subtopologies = {
-        each["subtopology_id"]: each for each in step.found.get("subtopologies", ())
+        subtopology["subtopology_id"]: subtopology
+        for subtopology in step.found.get("subtopologies", ())
     }
 
 

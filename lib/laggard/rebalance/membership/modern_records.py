@@ -49,13 +49,13 @@ def describe_modern(record_type: int, key: Struct, value: Struct | None) -> dict
     It has `group_type`, `role`, the rest of its key, and fields the fold needs.
     """
     kind, role = ROLES[record_type]
-    found = {"group_type": kind, "role": role, "is_tombstone": value is None}
+    description = {"group_type": kind, "role": role, "is_tombstone": value is None}
     for name, column in (("member_id", "member_id"), ("regular_expression", "regex")):
         if name in key:
-            found[column] = key[name]
+            description[column] = key[name]
     if value is not None and role in _FIELDS:
-        found |= _FIELDS[role](kind, value)
-    return found
+        description |= _FIELDS[role](kind, value)
+    return description
 
 
 def _epoch(value: Struct) -> dict[str, Any]:
@@ -115,10 +115,10 @@ def _current(kind: str, value: Struct) -> dict[str, Any]:
 def _parts(held: list[Struct]) -> list[dict[str, Any]]:
     return [
         {
-            "source": each.get("topic_id", each.get("subtopology_id")),
-            "partitions": list(each["partitions"]),
+            "source": part.get("topic_id", part.get("subtopology_id")),
+            "partitions": list(part["partitions"]),
         }
-        for each in held
+        for part in held
     ]
 
 

@@ -44,23 +44,23 @@ def find_owners(rows: pa.Table, groups: pa.Table, topics: Topics) -> dict[str, p
     `groups`: rows of `group_status` at that time.
     """
     owners: list[Owner] = []
-    places: list[tuple[str, str | None, int]] = []
+    keys: list[tuple[str, str | None, int]] = []
     number: list[int] = []
     for group, owner, held in _members(
         groups.filter(pc.is_in(groups["group"], pc.unique(rows["group"]))), topics
     ):
-        places += [(group, *partition) for partition in held]
+        keys += [(group, *partition) for partition in held]
         number += [len(owners)] * len(held)
         owners.append(owner)
-    columns = list(zip(*places, strict=True)) or [()] * len(_KEY)
+    columns = list(zip(*keys, strict=True)) or [()] * len(_KEY)
     schema = pa.schema(list(map(rows.schema.field, _KEY)))
     held_by = pa.table(list(map(pa.array, columns, schema.types)), schema=schema)
     wanted, known = key_codes([rows.select(_KEY), held_by], _KEY)
     at = match(wanted, known)
     owner_at = np.r_[np.array(number, np.int64), -1][at]  # -1 finds the last one, which is nobody
     of_owners = list(zip(*owners, strict=True)) or [()] * len(OWNERS)
-    found = pa.table(list(map(pa.array, of_owners, OWNERS.types)), schema=OWNERS)
-    chosen = found.take(pa.array(owner_at, mask=owner_at < 0))
+    owner_rows = pa.table(list(map(pa.array, of_owners, OWNERS.types)), schema=OWNERS)
+    chosen = owner_rows.take(pa.array(owner_at, mask=owner_at < 0))
     return dict(zip(OWNERS.names, chosen.columns, strict=True))
 
 

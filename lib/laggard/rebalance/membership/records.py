@@ -36,7 +36,7 @@ def touched_groups(facts: Mapping[str, Mapping[str, Any]], records: Iterable[Row
     """
     return sorted(
         {row["group"] for row in records}
-        | {group for group, found in facts.items() if found["is_held"]}
+        | {group for group, columns in facts.items() if columns["is_held"]}
     )
 
 
@@ -143,10 +143,10 @@ def _replay(
     """Fold records and their content; return the facts after record `last_end`, None if no end."""
     written, counted = History(history.tick, history.topics), work.generations_total
     shown = None
-    for number, (record, found) in enumerate(records):
+    for number, (record, description) in enumerate(records):
         is_again = number < again
         fold = fold_classic if record["record_type"] == CLASSIC_GROUP else fold_modern
-        fold(work, Step(record, found, written if is_again else history))
+        fold(work, Step(record, description, written if is_again else history))
         if is_again:
             work.generations_total = counted
         if number == last_end:
@@ -198,12 +198,12 @@ def _last_end(described: Iterable[Mapping[str, Any]], members: Iterable[str]) ->
     a new member or a member's target, which the group's new epoch follows.
     """
     known, last = set(members), None
-    for place, found in enumerate(described):
-        role, member = found.get("role"), found.get("member_id", "")
-        is_tombstone = found.get("is_tombstone", found.get("kind") == "tombstone")
+    for index, description in enumerate(described):
+        role, member = description.get("role"), description.get("member_id", "")
+        is_tombstone = description.get("is_tombstone", description.get("kind") == "tombstone")
         opens = role == "target" or (role == "member" and member not in known)
         if not is_tombstone and not opens:
-            last = place
+            last = index
         if role == "member" and is_tombstone:
             known.discard(member)
         elif role in ("member", "current") and not is_tombstone:
