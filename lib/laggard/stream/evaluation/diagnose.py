@@ -94,7 +94,7 @@ class Diagnosis:
             .collect()
         )
         if rows:
-            newest = max(rows, key=lambda each: int(each["batch_id"]))
+            newest = max(rows, key=lambda row: int(row["batch_id"]))
             self.evaluate_closed(newest["polled_at"].timestamp(), newest["table_versions"])
 
     def evaluate_closed(self, now: float, versions: Mapping[str, int]) -> None:
@@ -124,7 +124,9 @@ class Diagnosis:
         )
         completed = {}
         for name in ("deploys", "scale_events"):
-            completed[name] = [row for each in evaluated for row in each.completed.get(name, ())]
+            completed[name] = [
+                row for evaluation in evaluated for row in evaluation.completed.get(name, ())
+            ]
         self._write(window, windows, findings, completed, memories)
         # not before it is written: a window whose write failed is evaluated again with the memory
         # of the one before it
@@ -146,11 +148,11 @@ class Diagnosis:
                     tables[name] = of_shard(tables[name], **shard)
                 before = Baselines(partial(read_baseline, root, window.begin_ms, options))
                 remembered = {group: from_json(text) for group, text in memories.items()}
-                found = evaluate_window(
+                evaluated = evaluate_window(
                     tables, window, remembered, before.of, options, partial(in_shard, **shard)
                 )
                 yield pa.RecordBatch.from_pydict(
-                    {"evaluated": pa.array([pickle.dumps(found)], pa.binary())}
+                    {"evaluated": pa.array([pickle.dumps(evaluated)], pa.binary())}
                 )
 
         frame = self._spark.range(0, shards, 1, shards).mapInArrow(
@@ -158,7 +160,7 @@ class Diagnosis:
         )
         rows = frame.collect()
         # written by our own workers
-        return [each for row in rows for each in pickle.loads(row["evaluated"])]  # noqa: S301
+        return [result for row in rows for result in pickle.loads(row["evaluated"])]  # noqa: S301
 
     def _write(
         self,
@@ -284,15 +286,15 @@ class DiagnoseQuery:
 
         In a bucket Spark would need Hadoop's connector.
         """
-        place = table_uri(self._root, schemas.BATCHES.name)
-        if not is_local(place):
+        uri = table_uri(self._root, schemas.BATCHES.name)
+        if not is_local(uri):
             return self._spark.readStream.format("rate").load()
         batches = self._spark.readStream.format("delta").option("skipChangeCommits", "true")
         # what was published before is in the state of the diagnosis already, or is found from there
         # a row whose log entry expired while this query was down is no loss: windows are found from
         # the tables
         batches = batches.option("startingVersion", "latest").option("failOnDataLoss", "false")
-        return batches.load(place)
+        return batches.load(uri)
 
     def stop(self) -> None:
         """End it between two windows; what it had not written follows the next start."""

@@ -121,11 +121,11 @@ def evaluate_window(
         log.warning("rows of some group cannot be evaluated: %s", first_line(error))
     tables = _sound(tables, window, options)
     names = _groups(tables, is_own)
-    found, odd = apart(names, lambda some: run(_among(some)))
+    evaluated, odd = apart(names, lambda some: run(_among(some)))
     set_aside = [
         failed(group, LAYOUT, error, memories.get(group, Memory())) for group, error in odd.items()
     ]
-    return sorted([*found, *set_aside], key=lambda each: each.group)
+    return sorted([*evaluated, *set_aside], key=lambda evaluation: evaluation.group)
 
 
 def apart(
@@ -149,43 +149,43 @@ def _sound(tables: Mapping[str, pa.Table], window: Window, options: Options) -> 
 
     Its values are then unknown.
     """
-    found = dict(tables)
+    sound_tables = dict(tables)
     for name in {"lag_windows", *_OF_GROUPS} & tables.keys():
-        found[name] = found[name].schema.empty_table()
+        sound_tables[name] = sound_tables[name].schema.empty_table()
     shared = [name for name in ("topic_windows", "batches") if name in tables]
     for name in shared:
-        tried = dict(found)
+        tried = dict(sound_tables)
         for other in set(shared) - {name}:
-            tried[other] = found[other].schema.empty_table()
+            tried[other] = sound_tables[other].schema.empty_table()
         try:
             lay_out(tried, window.begin_ms, window.begin_ms, options)
         except NOT_ODD:
             raise
         except Exception as error:  # noqa: BLE001 - said here
             log.warning("rows of %s cannot be read and are left out: %s", name, first_line(error))
-            found[name] = found[name].schema.empty_table()
-    return {**tables, **{name: found[name] for name in shared}}
+            sound_tables[name] = sound_tables[name].schema.empty_table()
+    return {**tables, **{name: sound_tables[name] for name in shared}}
 
 
 def _groups(tables: Mapping[str, pa.Table], is_own: IsOwn | None) -> list[str]:
     names = set[str]()
     for name in {"lag_windows", *_OF_GROUPS} & tables.keys():
         for batch in tables[name].select(["group"]).to_batches():
-            names.update(each for each in coded(batch["group"])[1] if each is not None)
-    found = sorted(names)
+            names.update(group for group in coded(batch["group"])[1] if group is not None)
+    groups = sorted(names)
     if is_own is None:
-        return found
-    return list(compress(found, is_own(pa.array(found, pa.string())).tolist()))
+        return groups
+    return list(compress(groups, is_own(pa.array(groups, pa.string())).tolist()))
 
 
 def _among(names: Sequence[str]) -> IsOwn:
     values = pa.array(names, pa.string())
 
     def is_among(groups: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-        found: npt.NDArray[np.bool_] = (
+        mask: npt.NDArray[np.bool_] = (
             pc.is_in(groups, value_set=values).to_numpy(zero_copy_only=False).astype(bool)
         )
-        return found
+        return mask
 
     return is_among
 
@@ -234,8 +234,10 @@ def cluster_frame(known: Rows, window: Window, options: Options, batches: pa.Tab
         closing = batches.filter(pc.equal(batches["batch_id"], window.batch_id))
     for row in rows_of(closing):
         if row.get("quarantined_groups"):
-            found = dict(row["quarantined"] or {})
-            frame = replace(frame, quarantined=found, quarantined_groups=row["quarantined_groups"])
+            quarantined = dict(row["quarantined"] or {})
+            frame = replace(
+                frame, quarantined=quarantined, quarantined_groups=row["quarantined_groups"]
+            )
     return frame
 
 
@@ -258,20 +260,20 @@ class Baselines:
         if self._places is None:
             self._rows = self._read()
             self._places = places_of(self._rows["group"])
-        found: dict[str, list[Row]] = {}
+        rows_by_topic: dict[str, list[Row]] = {}
         if group in self._places:
             for row in self._rows.take(self._places[group]).to_pylist():
-                found.setdefault(row["topic"], []).append(row)
-        return found
+                rows_by_topic.setdefault(row["topic"], []).append(row)
+        return rows_by_topic
 
 
 def memories_of(rows: pa.Table) -> dict[str, Memory]:
     """Return the memory of each group from rows of `finding_state`, without unreadable rows."""
     skipped = Skipped()
-    found = sound_rows(rows, schemas.FINDING_STATE.name, skipped)
+    states = sound_rows(rows, schemas.FINDING_STATE.name, skipped)
     for sentence in skipped.sentences().values():
         log.warning("%s", sentence)
-    return {row["group"]: from_json(row["state"]) for row in found}
+    return {row["group"]: from_json(row["state"]) for row in states}
 
 
 def check_rows(

@@ -42,7 +42,7 @@ def places(now: pa.Table, then: pa.Table, span: timedelta) -> pa.Table:
     `now`: rows of `group_history` of the evaluated windows, `then`: those of the windows a span
     before them.
     """
-    found = [_SCHEMA.empty_table()]
+    tables = [_SCHEMA.empty_table()]
     for rows, later in ((now, timedelta(0)), (then, span)):
         if set(COLUMNS) <= set(rows.column_names):  # an older job named no places
             columns = by_name(rows.select(COLUMNS))
@@ -52,9 +52,9 @@ def places(now: pa.Table, then: pa.Table, span: timedelta) -> pa.Table:
             # the members of a generation before that of now, which is empty, are not its own
             is_older = pc.less(rows["roster_at"], rows["generation_at"])
             columns["roster_at"] = pc.if_else(is_older, pa.scalar(None, _TIME), rows["roster_at"])
-            found.append(pa.table(columns, _SCHEMA))
+            tables.append(pa.table(columns, _SCHEMA))
     # a row that is odd costs its own group, when that is evaluated
-    return holdable(pa.concat_tables(found))
+    return holdable(pa.concat_tables(tables))
 
 
 def read_older(
@@ -106,11 +106,11 @@ def _of_dates(times: Iterable[datetime]) -> str:
 
 def by_window(named: pa.Table, column: str) -> dict[datetime, dict[str, list[datetime]]]:
     """Return possible times of groups' newest generations, by window start and group."""
-    found: dict[datetime, dict[str, list[datetime]]] = {}
+    times: dict[datetime, dict[str, list[datetime]]] = {}
     for start, group, at in tuples(named, ("window_start", "group", column)):
         if at is not None:
-            found.setdefault(start, {}).setdefault(group, []).append(at)
-    return found
+            times.setdefault(start, {}).setdefault(group, []).append(at)
+    return times
 
 
 def newest(places: Mapping[str, Sequence[datetime]], before: datetime) -> dict[str, datetime]:

@@ -104,13 +104,13 @@ def read_history(
     # to the tick that closed the last window
     until = {"batches": last_ms + 1000 * options.window_seconds}
     spans["batches"] = (begin_ms - back_ms, "polled_at")
-    found = {
+    tables = {
         name: read_span(
             root, name, versions.get(name), since, until.get(name, last_ms), time, group=group
         )
         for name, (since, time) in spans.items()
     }
-    found["lag_windows"] = scan_span(
+    tables["lag_windows"] = scan_span(
         root,
         "lag_windows",
         versions.get("lag_windows"),
@@ -119,15 +119,15 @@ def read_history(
         "window_start",
         group=group,
     )
-    return found | _read_last_generations(
-        root, versions, found, recent_ms, end_ms - begin_ms, group
+    return tables | _read_last_generations(
+        root, versions, tables, recent_ms, end_ms - begin_ms, group
     )
 
 
 def _read_last_generations(
     root: str,
     versions: Mapping[str, int],
-    found: Mapping[str, pa.Table],
+    recent_tables: Mapping[str, pa.Table],
     recent_ms: int,
     length_ms: int,
     group: str | None,
@@ -144,7 +144,7 @@ def _read_last_generations(
         last_generation.COLUMNS, group,
     )  # fmt: skip
     before = datetime.fromtimestamp(recent_ms / 1000, timezone.utc)
-    rows = found["group_history"]
+    rows = recent_tables["group_history"]
     rows = rows.filter(
         pc.greater_equal(rows["window_start"], pa.scalar(before + RECENT_SPAN, _TIME))
     )
@@ -152,7 +152,9 @@ def _read_last_generations(
     tables = {"places": places}
     for name in last_generation.PLACES:
         table = open_table(root, name, versions.get(name))
-        tables[name] = last_generation.read_older(root, table, found[name], name, places, before)
+        tables[name] = last_generation.read_older(
+            root, table, recent_tables[name], name, places, before
+        )
     return tables
 
 
@@ -249,7 +251,7 @@ def known_at(events: Events, window: Window, options: Options) -> dict[str, list
     begin = datetime.fromtimestamp(window.begin_ms / 1000, timezone.utc)
     end = begin + timedelta(seconds=options.window_seconds)
     since = end - RECENT_SPAN
-    found = {}
+    rows_by_table = {}
     for name, rows in events.rows.items():
         known = [row for row in rows if row["batch_id"] <= window.batch_id]
         if name in RECENT:
@@ -261,8 +263,8 @@ def known_at(events: Events, window: Window, options: Options) -> dict[str, list
                 for row in known
                 if since <= row[time] <= end or (places and places.get(row["group"]) == row[time])
             ]
-        found[name] = known
-    return found
+        rows_by_table[name] = known
+    return rows_by_table
 
 
 def _in_order(rows: pa.Table, name: str) -> pa.Table:
@@ -293,19 +295,19 @@ def _closed_by_ticks(batches: pa.Table, window_ms: int) -> dict[int, int]:
     Counted as `advance` counts. The ticks saw it from its begin to its end.
     """
     rows = batches.select(["batch_id", "polled_at", "kind"]).sort_by("batch_id").to_pylist()
-    found, opened, last = {}, None, None
+    batch_after, opened, last = {}, None, None
     for row in rows:
         if row["kind"] == "gap":
             continue
         window = round(row["polled_at"].timestamp() * 1000) // window_ms * window_ms
         if last is not None and window > last:
             if opened == last:
-                found[last] = row["batch_id"]
+                batch_after[last] = row["batch_id"]
             opened = window
         if row["kind"] != TICK:
             opened = None
         last = window
-    return found
+    return batch_after
 
 
 def find_closed(

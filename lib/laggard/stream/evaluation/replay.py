@@ -102,9 +102,9 @@ def replay(
                 evaluated, cluster, memories, options.parameters, check_rows
             )
             same = {"cluster": options.cluster, "batch_id": window.batch_id}
-            found = Step(window, [row | same for row in windows], [row | same for row in findings])
-            baseline.add(found.windows)
-            yield found
+            result = Step(window, [row | same for row in windows], [row | same for row in findings])
+            baseline.add(result.windows)
+            yield result
 
 
 def _laid_out(

@@ -243,26 +243,26 @@ class Batches:
                         *odd,
                     )
                     continue
-                found = self._silent(snapshot, failure) - silent
-                late = found & self._moved(source_to)
+                newly_silent = self._silent(snapshot, failure) - silent
+                late = newly_silent & self._moved(source_to)
                 # another group can be taken at any time, but no batch is cut of which rows are in a
                 # table
-                is_other_group = bool(found) or len(self._options.source.unusable) > unusable
+                is_other_group = bool(newly_silent) or len(self._options.source.unusable) > unusable
                 if not is_other_group or (late and self._writer.has_written(batch_id)):
                     raise
-                if found:
+                if newly_silent:
                     log.warning(
                         "offsets partitions %s are left for later: their broker does not answer",
-                        sorted(found),
+                        sorted(newly_silent),
                     )
-                silent |= found
+                silent |= newly_silent
                 left |= late
                 source_to = self._without(late, source_to)
 
     def _without(self, left_out: frozenset[int], source_to: Mapping[int, int]) -> dict[int, int]:
         """Return the positions to read to if these partitions are not read."""
-        kept = {key: value for key, value in self.positions.items() if key in left_out}
-        return {key: value for key, value in source_to.items() if key not in left_out} | kept
+        positions = {key: value for key, value in self.positions.items() if key in left_out}
+        return {key: value for key, value in source_to.items() if key not in left_out} | positions
 
     def _silent(self, snapshot: Snapshot, failure: LaggardError) -> frozenset[int]:
         """Return partitions with a silent leader, if that may have caused the failure."""
@@ -367,8 +367,8 @@ class Batches:
         The commits run side by side, as a commit to an object store is waiting.
         """
         jobs = {}
-        for name, found in files.items():
-            jobs[name] = partial(self._writer.commit, schemas.TABLES[name], found)
+        for name, data_files in files.items():
+            jobs[name] = partial(self._writer.commit, schemas.TABLES[name], data_files)
         if snapshot.closed.num_rows and is_unwritten(snapshot.window_start_ms, self.last):
             rows = topic_windows(snapshot, tick)
             jobs["topic_windows"] = partial(self._writer.write, schemas.TOPIC_WINDOWS, rows)

@@ -109,7 +109,7 @@ def identity_of(values: Mapping[str, Any]) -> Identity:
     return Identity(**{"layout": 1, **values})
 
 
-def check_start(found: Found, wanted: Identity) -> Identity:
+def check_start(state: Found, wanted: Identity) -> Identity:
     """Return the identity to run under: new on a first start or rebuild, stored on a resume.
 
     Otherwise refuse.
@@ -117,27 +117,27 @@ def check_start(found: Found, wanted: Identity) -> Identity:
     Where nothing is published under the given identity yet (`follows_another`), a checkpoint is in
     the way.
     """
-    stored = _stored(found) if found.has_checkpoint else readable(found)
+    stored = _stored(state) if state.has_checkpoint else readable(state)
     if (
         stored is not None
         and stored.replaces
-        and follows_another(stored, found.batch_checkpoint_id)
+        and follows_another(stored, state.batch_checkpoint_id)
     ):
-        return _again(stored, found, wanted)
-    if not found.has_checkpoint:
-        return _without_checkpoint(found, wanted)
+        return _again(stored, state, wanted)
+    if not state.has_checkpoint:
+        return _without_checkpoint(state, wanted)
     if stored is None:
         raise _refusal(
             "the checkpoint has no identity file", "the file <checkpoint>.laggard.json is missing"
         )
     check_frozen(stored, wanted)
-    if found.batch_checkpoint_id not in (None, stored.checkpoint_id):
-        _check_overtaken(stored, found)
-        return _without_checkpoint(found, wanted)
-    return _resumed(stored, found, wanted)
+    if state.batch_checkpoint_id not in (None, stored.checkpoint_id):
+        _check_overtaken(stored, state)
+        return _without_checkpoint(state, wanted)
+    return _resumed(stored, state, wanted)
 
 
-def _resumed(stored: Identity, found: Found, wanted: Identity) -> Identity:
+def _resumed(stored: Identity, state: Found, wanted: Identity) -> Identity:
     """Return the stored identity if tables and checkpoint are of one job; else refuse.
 
     A rebuild of the job counts as the same job.
@@ -145,24 +145,24 @@ def _resumed(stored: Identity, found: Found, wanted: Identity) -> Identity:
     # recreated: its positions mean nothing any more
     if stored.offsets_topic_id != wanted.offsets_topic_id:
         return rebuilt(
-            found, wanted, replaced_topic_id=stored.offsets_topic_id, base=stored.base_batch_id
+            state, wanted, replaced_topic_id=stored.offsets_topic_id, base=stored.base_batch_id
         )
     newest = -1
-    if found.newest_batch_id is not None:
-        newest = found.newest_batch_id - stored.base_batch_id
-    wal = -1 if found.newest_wal_batch_id is None else found.newest_wal_batch_id
+    if state.newest_batch_id is not None:
+        newest = state.newest_batch_id - stored.base_batch_id
+    wal = -1 if state.newest_wal_batch_id is None else state.newest_wal_batch_id
     if newest > wal:
         raise _refusal(
             "the checkpoint is older than the tables",
             f"tables at batch {newest}, checkpoint at {wal}",
         )
-    _check_committed(stored, found, found.newest_batch_id)
-    if found.has_truncation or stored.layout != LAYOUT:
-        return rebuilt(found, wanted)
+    _check_committed(stored, state, state.newest_batch_id)
+    if state.has_truncation or stored.layout != LAYOUT:
+        return rebuilt(state, wanted)
     return stored
 
 
-def _check_overtaken(stored: Identity, found: Found) -> None:
+def _check_overtaken(stored: Identity, state: Found) -> None:
     """Refuse other tables than those of this checkpoint.
 
     The newest batch of these tables is another checkpoint's.
@@ -170,21 +170,21 @@ def _check_overtaken(stored: Identity, found: Found) -> None:
     They have batches of it; or it has committed none, and they have those that it was to follow,
     if there were any.
     """
-    has_committed = found.newest_committed_batch_id is not None or found.newest_wal_batch_id != 0
-    is_before_its_first = not has_committed and (found.has_replaced or not stored.replaces)
-    if found.newest_own_batch_id is None and not is_before_its_first:
+    has_committed = state.newest_committed_batch_id is not None or state.newest_wal_batch_id != 0
+    is_before_its_first = not has_committed and (state.has_replaced or not stored.replaces)
+    if state.newest_own_batch_id is None and not is_before_its_first:
         raise _refusal(
             "the checkpoint belongs to other tables",
-            f"tables: {found.batch_checkpoint_id}, checkpoint: {stored.checkpoint_id}",
+            f"tables: {state.batch_checkpoint_id}, checkpoint: {stored.checkpoint_id}",
         )
-    _check_committed(stored, found, found.newest_own_batch_id)
+    _check_committed(stored, state, state.newest_own_batch_id)
 
 
-def _check_committed(stored: Identity, found: Found, newest_batch_id: int | None) -> None:
+def _check_committed(stored: Identity, state: Found, newest_batch_id: int | None) -> None:
     newest = -1
     if newest_batch_id is not None:
         newest = newest_batch_id - stored.base_batch_id
-    committed = -1 if found.newest_committed_batch_id is None else found.newest_committed_batch_id
+    committed = -1 if state.newest_committed_batch_id is None else state.newest_committed_batch_id
     if newest < committed:
         raise _refusal(
             "the tables lost batches that the checkpoint committed",
@@ -192,16 +192,16 @@ def _check_committed(stored: Identity, found: Found, newest_batch_id: int | None
         )
 
 
-def _again(stored: Identity, found: Found, wanted: Identity) -> Identity:
+def _again(stored: Identity, state: Found, wanted: Identity) -> Identity:
     """Begin a rebuild that was cut off before its first batch once more."""
     check_frozen(stored, wanted)
-    if found.has_checkpoint:
-        _check_committed(stored, found, found.newest_own_batch_id)
+    if state.has_checkpoint:
+        _check_committed(stored, state, state.newest_own_batch_id)
     if stored.continues and stored.offsets_topic_id != wanted.offsets_topic_id:
-        return rebuilt(found, wanted, replaced_topic_id=stored.offsets_topic_id)
+        return rebuilt(state, wanted, replaced_topic_id=stored.offsets_topic_id)
     # there and back: the tables are of this source
     if stored.replaced_topic_id == wanted.offsets_topic_id:
-        return rebuilt(found, wanted)
+        return rebuilt(state, wanted)
     # under an id of its own again: tables that the cut-off batch has reached would leave out its
     # second run; and after all that the job before it has published since, which in a bucket may
     # have taken the tables back
@@ -209,47 +209,47 @@ def _again(stored: Identity, found: Found, wanted: Identity) -> Identity:
         stored,
         checkpoint_id=uuid.uuid4().hex,
         offsets_topic_id=wanted.offsets_topic_id,
-        base_batch_id=found.next_batch_id(stored.base_batch_id),
+        base_batch_id=state.next_batch_id(stored.base_batch_id),
         layout=LAYOUT,
     )
 
 
-def _without_checkpoint(found: Found, wanted: Identity) -> Identity:
+def _without_checkpoint(state: Found, wanted: Identity) -> Identity:
     """Return the identity of a first start, or of a lost checkpoint on a scratch disk.
 
     The tables know all that the checkpoint knew.
     """
-    if found.newest_batch_id is None:
+    if state.newest_batch_id is None:
         return replace(wanted, checkpoint_id=uuid.uuid4().hex)
-    before = find_origin(found, wanted)
+    before = find_origin(state, wanted)
     if before is None:
         raise _refusal(
             "the tables hold batches but their checkpoint is missing",
-            f"newest batch {found.newest_batch_id} is of an older version, which does not say "
+            f"newest batch {state.newest_batch_id} is of an older version, which does not say "
             "what it read",
         )
     check_frozen(before, wanted)
     if before.offsets_topic_id == wanted.offsets_topic_id:
-        return rebuilt(found, wanted)
-    return rebuilt(found, wanted, replaced_topic_id=before.offsets_topic_id)
+        return rebuilt(state, wanted)
+    return rebuilt(state, wanted, replaced_topic_id=before.offsets_topic_id)
 
 
-def find_origin(found: Found, wanted: Identity) -> Identity | None:
+def find_origin(state: Found, wanted: Identity) -> Identity | None:
     """Return the fixed parts of the identity that read the newest batch; None if not recorded."""
-    if found.origin is None:
-        return readable(found)
-    return replace(wanted, **found.origin)
+    if state.origin is None:
+        return readable(state)
+    return replace(wanted, **state.origin)
 
 
-def readable(found: Found) -> Identity | None:
+def readable(state: Found) -> Identity | None:
     """Return the stored identity, if of this version and these tables' checkpoint; else None."""
     try:
         stored = None
-        if found.identity:
-            stored = identity_of(found.identity)
+        if state.identity:
+            stored = identity_of(state.identity)
     except TypeError:
         return None
-    if stored and found.batch_checkpoint_id in (
+    if stored and state.batch_checkpoint_id in (
         None,
         stored.checkpoint_id,
         stored.replaces or None,
@@ -259,7 +259,7 @@ def readable(found: Found) -> Identity | None:
 
 
 def rebuilt(
-    found: Found, wanted: Identity, *, replaced_topic_id: str = "", base: int = 0
+    state: Found, wanted: Identity, *, replaced_topic_id: str = "", base: int = 0
 ) -> Identity:
     """Return a new checkpoint over the same tables.
 
@@ -268,8 +268,8 @@ def rebuilt(
     return replace(
         wanted,
         checkpoint_id=uuid.uuid4().hex,
-        base_batch_id=found.next_batch_id(base),
-        replaces=found.batch_checkpoint_id or "",
+        base_batch_id=state.next_batch_id(base),
+        replaces=state.batch_checkpoint_id or "",
         replaced_topic_id=replaced_topic_id,
         continues=not replaced_topic_id,
     )
@@ -280,18 +280,18 @@ def follows_another(identity: Identity, batch_checkpoint_id: str | None) -> bool
     return batch_checkpoint_id is not None and batch_checkpoint_id == identity.replaces
 
 
-def _stored(found: Found) -> Identity | None:
-    if found.identity is None:
+def _stored(state: Found) -> Identity | None:
+    if state.identity is None:
         return None
-    if not found.identity:
+    if not state.identity:
         raise LaggardError(
             "the checkpoint's identity file is damaged",
-            cause=f"{found.identity_path} is empty or cut off",
+            cause=f"{state.identity_path} is empty or cut off",
             fix=REPAIR,
             exit_code=DAMAGED,
         )
     try:
-        return identity_of(found.identity)
+        return identity_of(state.identity)
     except TypeError as error:
         raise _refusal(
             "the checkpoint's identity file is not one of this version", str(error)
@@ -324,7 +324,7 @@ def find_state(root: str, checkpoint: str) -> Found:
     identity = None
     if files.exists(path):
         identity = _parsed(files.read_bytes(path))
-    found = Found(
+    state = Found(
         has_checkpoint=wal is not None,
         identity=identity,
         newest_batch_id=None,
@@ -334,17 +334,17 @@ def find_state(root: str, checkpoint: str) -> Found:
         identity_path=path,
     )
     if newest is None:
-        return found
-    return _with_newest(found, newest, root)
+        return state
+    return _with_newest(state, newest, root)
 
 
-def _with_newest(found: Found, newest: Batch, root: str) -> Found:
+def _with_newest(state: Found, newest: Batch, root: str) -> Found:
     """Return the same with the newest published batch of the tables."""
-    checkpoint_id, stored = newest.values["checkpoint_id"], found.identity or {}
+    checkpoint_id, stored = newest.values["checkpoint_id"], state.identity or {}
     is_another = stored.get("checkpoint_id") not in (None, checkpoint_id)
     published = newest_of_checkpoints(root) if is_another else {}
     return replace(
-        found,
+        state,
         newest_batch_id=newest.batch_id,
         batch_checkpoint_id=checkpoint_id,
         has_truncation=bool(fallen(newest.values)),
@@ -357,9 +357,9 @@ def _with_newest(found: Found, newest: Batch, root: str) -> Found:
 def _parsed(text: bytes) -> dict[str, Any]:
     """Return the identity file's values; empty if it holds no JSON object."""
     try:
-        found = json.loads(text)
+        values = json.loads(text)
     except ValueError:  # UnicodeDecodeError is one, too
         return {}
-    if isinstance(found, dict):
-        return found
+    if isinstance(values, dict):
+        return values
     return {}

@@ -111,8 +111,8 @@ def signals_ignored_below() -> Iterator[None]:
 def jvm_of(spark: SparkSession) -> subprocess.Popen[bytes] | None:
     """Return the process of the session's JVM; None under spark-submit, which started it."""
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
-    found: subprocess.Popen[bytes] | None = gateway.proc
-    return found
+    process: subprocess.Popen[bytes] | None = gateway.proc
+    return process
 
 
 def jvm_failure(spark: SparkSession, error: BaseException) -> LaggardError | None:
@@ -159,22 +159,22 @@ def kill_below() -> None:
 
 def kill(processes: list[int]) -> None:
     """Kill those of the processes that are there."""
-    for each in processes:
+    for process in processes:
         with suppress(ProcessLookupError, PermissionError):
-            os.kill(each, signal.SIGKILL)
+            os.kill(process, signal.SIGKILL)
 
 
 def descendants(process: int) -> list[int]:
     """Return all processes below one, from /proc; none on a system without it."""
-    found: list[int] = []
+    below: list[int] = []
     waiting = [process]
     while waiting:
         for tasks in Path(f"/proc/{waiting.pop()}/task").glob("*/children"):
             with suppress(OSError):  # it ended meanwhile
-                children = [int(each) for each in tasks.read_text().split()]
-                found += children
+                children = [int(child) for child in tasks.read_text().split()]
+                below += children
                 waiting += children
-    return found
+    return below
 
 
 def is_alive(process: int) -> bool:

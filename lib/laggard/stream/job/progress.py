@@ -50,13 +50,16 @@ class Totals:
             dead_letters=Counter(row["dead_letters_total"]),
             unknown_records=Counter(
                 {
-                    (each["record_type"], each["version"]): each["records"]
-                    for each in row["unknown_records_total"]
+                    (entry["record_type"], entry["version"]): entry["records"]
+                    for entry in row["unknown_records_total"]
                 }
             ),
             polls=Counter(row["polls_total"]),
             poll_errors=Counter(
-                {(each["api"], each["error"]): each["errors"] for each in row["poll_errors_total"]}
+                {
+                    (entry["api"], entry["error"]): entry["errors"]
+                    for entry in row["poll_errors_total"]
+                }
             ),
             gaps=Counter(row["gaps_total"]),
             stage_seconds=Counter(row["stage_seconds_total"]),

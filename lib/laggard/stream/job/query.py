@@ -86,9 +86,9 @@ class Job:
 
         The job then ends with 75. Call it often.
         """
-        if self._stop_by is not None or not (what := self._heartbeat.stuck()):
+        if self._stop_by is not None or not (activity := self._heartbeat.stuck()):
             return False
-        log.error("stuck: %s, more than %d s", what, STUCK_SECONDS)
+        log.error("stuck: %s, more than %d s", activity, STUCK_SECONDS)
         self._exit_code = errors.TEMPORARY
         return True
 
@@ -232,8 +232,8 @@ class Job:
         log.warning("query stopped: %s; starting again in %.0f s", cause.sentence, wait)
         self._heartbeat.idle("waiting to start the query again", wait_seconds=wait)
         self._stopping.wait(wait)
-        if (found := look_up(self._config.cluster)) is not None:
-            check_same_topic(topic_id, found.topic_id)
+        if (topic := look_up(self._config.cluster)) is not None:
+            check_same_topic(topic_id, topic.topic_id)
 
     def _log_traceback(self, failure: LaggardError) -> None:
         """Write the traceback of a failure without a name, once however often it repeats."""

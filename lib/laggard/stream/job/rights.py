@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 def check_rights(job: Job) -> None:
     """Refuse tables, a checkpoint or a Spark folder without the rights that the job needs."""
-    for key, place in _places(job):
-        refused = _refused_right(place)
+    for key, path in _places(job):
+        refused = _refused_right(path)
         if refused is not None:
             where, right = refused
             raise LaggardError(
@@ -37,10 +37,10 @@ def _places(job: Job) -> Iterator[tuple[str, Path]]:
     if is_local(tables):
         yield "job.tables", Path(tables)
         for name in TABLES:
-            for place in (Path(tables, name), Path(tables, name, "_delta_log")):
-                yield "job.tables", place
-    for place in (Path(checkpoint), Path(checkpoint, "offsets"), Path(checkpoint, "commits")):
-        yield "job.checkpoint", place
+            for path in (Path(tables, name), Path(tables, name, "_delta_log")):
+                yield "job.tables", path
+    for path in (Path(checkpoint), Path(checkpoint, "offsets"), Path(checkpoint, "commits")):
+        yield "job.checkpoint", path
     yield "job.checkpoint", Path(identity_path(checkpoint))
     for folder in local_folders(job.spark):
         yield "spark.local.dir", Path(folder)
@@ -51,22 +51,22 @@ def local_folders(spark: Mapping[str, str]) -> list[str]:
     given = (
         os.environ.get("SPARK_LOCAL_DIRS") or spark.get("spark.local.dir") or tempfile.gettempdir()
     )
-    return [each.strip() for each in given.split(",")]
+    return [folder.strip() for folder in given.split(",")]
 
 
-def _refused_right(place: Path) -> tuple[Path, str] | None:
+def _refused_right(path: Path) -> tuple[Path, str] | None:
     """Return the path with its missing right; None if none is missing.
 
     The path may be the folder to create it in.
     """
     # without an exception where a folder above cannot be searched
-    while not os.path.lexists(place):
-        place = place.parent
-        if os.path.lexists(place) and not place.is_dir():
-            return place, "write"
-    searched = os.X_OK if place.is_dir() else 0
-    if not os.access(place, os.R_OK | searched):
-        return place, "read"
-    if os.access(place, os.W_OK):
+    while not os.path.lexists(path):
+        path = path.parent
+        if os.path.lexists(path) and not path.is_dir():
+            return path, "write"
+    searched = os.X_OK if path.is_dir() else 0
+    if not os.access(path, os.R_OK | searched):
+        return path, "read"
+    if os.access(path, os.W_OK):
         return None
-    return (place, "write")
+    return (path, "write")

@@ -95,41 +95,41 @@ def prepare(job: Job, topic: OffsetsTopic, lease: Lease | None = None) -> Identi
     """Create missing parts and refuse mismatched ones, before anything expensive starts."""
     check_rights(job)
     create_tables(job.tables, lease=lease)
-    found = find_state(job.tables, job.checkpoint)
+    state = find_state(job.tables, job.checkpoint)
     identity = check_start(
-        found, Identity(topic.cluster_id, topic.topic_id, job.tables, job.window_seconds)
+        state, Identity(topic.cluster_id, topic.topic_id, job.tables, job.window_seconds)
     )
-    settle(job, found, identity, lease)
+    settle(job, state, identity, lease)
     with suppress(OSError):
         remove_old(job.checkpoint, identity.checkpoint_id)
     return identity
 
 
-def settle(job: Job, found: Found, identity: Identity, lease: Lease | None) -> None:
+def settle(job: Job, state: Found, identity: Identity, lease: Lease | None) -> None:
     """Make tables and checkpoint those of the identity; the next start repeats a cut-off run."""
-    is_next = follows_another(identity, found.batch_checkpoint_id)
-    stored_id = (found.identity or {}).get("checkpoint_id", "")
-    if found.has_checkpoint and not is_next and stored_id == identity.checkpoint_id:
+    is_next = follows_another(identity, state.batch_checkpoint_id)
+    stored_id = (state.identity or {}).get("checkpoint_id", "")
+    if state.has_checkpoint and not is_next and stored_id == identity.checkpoint_id:
         check_checkpoint(job.checkpoint)
     else:
-        _make_way(job, found, stored_id or identity.replaces, is_next=is_next, lease=lease)
-    if found.identity != asdict(identity):
+        _make_way(job, state, stored_id or identity.replaces, is_next=is_next, lease=lease)
+    if state.identity != asdict(identity):
         files.write_text(identity_path(job.checkpoint), to_json(identity))
-    if is_next and found.newest_batch_id is not None:
-        remove_unpublished(job.tables, found.newest_batch_id, lease)
+    if is_next and state.newest_batch_id is not None:
+        remove_unpublished(job.tables, state.newest_batch_id, lease)
 
 
 def _make_way(
-    job: Job, found: Found, checkpoint_id: str, *, is_next: bool, lease: Lease | None
+    job: Job, state: Found, checkpoint_id: str, *, is_next: bool, lease: Lease | None
 ) -> None:
     """Put the old checkpoint aside before the identity of a new one is written."""
-    if is_next and not found.has_checkpoint:
+    if is_next and not state.has_checkpoint:
         log.warning(
             "the checkpoint is missing: going on after batch %s of the tables",
-            found.newest_batch_id,
+            state.newest_batch_id,
         )
     put_aside(job.checkpoint, checkpoint_id)  # its commits would be taken for those of the new one
-    if found.newest_batch_id is None:  # otherwise its rows would be published as the first batch's
+    if state.newest_batch_id is None:  # otherwise its rows would be published as the first batch's
         remove_unpublished(job.tables, -1, lease)
 
 
@@ -138,27 +138,27 @@ def remove_old(checkpoint: str, checkpoint_id: str) -> None:
 
     A disk may be small.
     """
-    place = files.locate(checkpoint)
-    if not files.is_local(place):
+    path = files.locate(checkpoint)
+    if not files.is_local(path):
         return
     beside = {
-        each: each.name.removeprefix(f"{Path(place).name}.")
-        for each in Path(place).parent.iterdir()
+        entry: entry.name.removeprefix(f"{Path(path).name}.")
+        for entry in Path(path).parent.iterdir()
     }
-    aside = [each for each, name in beside.items() if re.fullmatch(r"[0-9a-f]{32}(\.\d+)?", name)]
-    aside.sort(key=lambda each: each.stat().st_mtime_ns, reverse=True)
+    aside = [entry for entry, name in beside.items() if re.fullmatch(r"[0-9a-f]{32}(\.\d+)?", name)]
+    aside.sort(key=lambda entry: entry.stat().st_mtime_ns, reverse=True)
     evaluated = [
-        each for each, name in beside.items() if re.fullmatch(r"diagnose-[0-9a-f]{8}", name)
+        entry for entry, name in beside.items() if re.fullmatch(r"diagnose-[0-9a-f]{8}", name)
     ]
-    for each in (*aside[_KEPT_ASIDE:], *evaluated):
-        if each.name != f"{Path(place).name}.diagnose-{checkpoint_id[:8]}":
-            shutil.rmtree(each, ignore_errors=True)
+    for entry in (*aside[_KEPT_ASIDE:], *evaluated):
+        if entry.name != f"{Path(path).name}.diagnose-{checkpoint_id[:8]}":
+            shutil.rmtree(entry, ignore_errors=True)
 
 
 def put_aside(checkpoint: str, checkpoint_id: str) -> None:
     """Rename the checkpoint that is in the way of a new one."""
     try:
-        kept = files.set_aside(checkpoint, checkpoint_id or "old")
+        aside = files.set_aside(checkpoint, checkpoint_id or "old")
     except (OSError, NotImplementedError) as error:
         raise LaggardError(
             "the old checkpoint cannot be moved out of the way",
@@ -166,8 +166,8 @@ def put_aside(checkpoint: str, checkpoint_id: str) -> None:
             fix=f"move {checkpoint} aside yourself, keep its .laggard.json, and start again",
             exit_code=REFUSED,
         ) from error
-    if kept is not None:
-        log.warning("starting with a new checkpoint, the old one is %s", kept)
+    if aside is not None:
+        log.warning("starting with a new checkpoint, the old one is %s", aside)
 
 
 MAX_WAIT_SECONDS = 60.0
@@ -222,6 +222,6 @@ def given_up(failure: LaggardError) -> LaggardError:
     cause = (
         f"{failure.cause}; no batch was published for {GIVE_UP_SECONDS / 60:.0f} minutes"
     ).removeprefix("; ")
-    found = LaggardError(failure.what, cause=cause, fix=failure.fix, exit_code=code)
-    found.__cause__ = failure.__cause__
-    return found
+    error = LaggardError(failure.what, cause=cause, fix=failure.fix, exit_code=code)
+    error.__cause__ = failure.__cause__
+    return error

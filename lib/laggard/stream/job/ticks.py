@@ -103,9 +103,9 @@ def _blocked(parts: pa.Table, unread: frozenset[int]) -> tuple[tuple[int, ...], 
 
     Apart from them are those that were, and do not answer now.
     """
-    found = parts.filter(pc.is_valid(parts["blocked_since"]))["offsets_partition"].to_pylist()
-    return tuple(each for each in found if each not in unread), tuple(
-        each for each in found if each in unread
+    blocked = parts.filter(pc.is_valid(parts["blocked_since"]))["offsets_partition"].to_pylist()
+    return tuple(number for number in blocked if number not in unread), tuple(
+        number for number in blocked if number in unread
     )
 
 

@@ -57,12 +57,12 @@ def admit(inputs: Inputs, room: int, group_room: int) -> tuple[Inputs, int]:
 
 def _without_row(inputs: Inputs, refused: pa.Table, taken: pa.Table) -> dict[str, list[Partition]]:
     """Return by group the partitions with a refused commit, now or before, and none taken since."""
-    found = _refused_before(inputs)
-    for group, *place in tuples(refused, KEY):
-        found.setdefault(group, {})[tuple(place)] = None
-    for group, *place in tuples(of_groups(taken, found), KEY):
-        found[group].pop(tuple(place), None)
-    return {group: _bounded(names) for group, names in found.items() if names}
+    names_by_group = _refused_before(inputs)
+    for group, *partition in tuples(refused, KEY):
+        names_by_group.setdefault(group, {})[tuple(partition)] = None
+    for group, *partition in tuples(of_groups(taken, names_by_group), KEY):
+        names_by_group[group].pop(tuple(partition), None)
+    return {group: _bounded(names) for group, names in names_by_group.items() if names}
 
 
 def _refused_before(inputs: Inputs) -> dict[str, dict[Partition, None]]:
@@ -72,14 +72,14 @@ def _refused_before(inputs: Inputs) -> dict[str, dict[Partition, None]]:
     )
     # an answer of the coordinator names all offsets: what of it has no row was refused now
     complete = {*answers.gone, *answers.complete}
-    found: dict[str, dict[Partition, None]] = {}
+    names_by_group: dict[str, dict[Partition, None]] = {}
     for row in before.to_pylist():
         names: Iterable[Partition] = [OTHERS]  # a row of an older job has no names
         if row["refused"] is not None:
             names = map(itemgetter("topic", "partition"), row["refused"])
         if row["group"] not in complete:
-            found[row["group"]] = dict.fromkeys(names)
-    return found
+            names_by_group[row["group"]] = dict.fromkeys(names)
+    return names_by_group
 
 
 def _bounded(names: dict[Partition, None]) -> list[Partition]:
@@ -103,6 +103,6 @@ def forget(inputs: Inputs, ended: Collection[str]) -> tuple[Inputs, int]:
     def left(table: pa.Table) -> pa.Table:
         return table.filter(pc.invert(pc.is_in(table["group"], value_set=gone)))
 
-    kept = Inputs(left(inputs.partition_status), left(inputs.group_status), batch)
-    removed = inputs.partition_status.num_rows - kept.partition_status.num_rows
-    return kept, removed + inputs.group_status.num_rows - kept.group_status.num_rows
+    remaining = Inputs(left(inputs.partition_status), left(inputs.group_status), batch)
+    removed = inputs.partition_status.num_rows - remaining.partition_status.num_rows
+    return remaining, removed + inputs.group_status.num_rows - remaining.group_status.num_rows

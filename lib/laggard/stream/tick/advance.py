@@ -64,8 +64,8 @@ def advance(
     ticked = partition_status  # windows end as their last tick left them
     partition_status = on_the_clock(partition_status, tick.shift)
     of_answers = ("error",) if tick.polls_commits else ()
-    kept = group_status.select(["group", *KEPT, *_OF_STATE, *of_answers]).to_pylist()
-    facts_before = {row["group"]: _without_truncated(row, tick) for row in kept}
+    carried = group_status.select(["group", *KEPT, *_OF_STATE, *of_answers]).to_pylist()
+    facts_before = {row["group"]: _without_truncated(row, tick) for row in carried}
     folded_before = column_of(group_status, "folded", touched_groups(facts_before, batch.records))
     topics = Topics(poll.positions, partition_status)
     answers, listing = batch.answers, poll.listing
@@ -204,16 +204,20 @@ def _empty(
 ) -> dict[str, Any]:
     """Return groups without members, with the time of the first of their records."""
     first = dict(map(itemgetter("group", "record_timestamp"), reversed(records)))
-    return {group: first.get(group) for group, found in groups.items() if found.get("members") == 0}
+    return {
+        group: first.get(group)
+        for group, group_facts in groups.items()
+        if group_facts.get("members") == 0
+    }
 
 
 def _subscribed(facts: Mapping[str, Mapping[str, Any]]) -> pa.Table:
     groups: list[str] = []
     topics: list[str] = []
-    for group, found in facts.items():
+    for group, group_facts in facts.items():
         # it never commits: its progress is in another topic (KIP-932)
-        if found.get("group_type") != "share":
-            wanted = found.get("topics") or ()
+        if group_facts.get("group_type") != "share":
+            wanted = group_facts.get("topics") or ()
             groups += [group] * len(wanted)
             topics += wanted
     columns = {"group": pa.array(groups, pa.string()), "topic": pa.array(topics, pa.string())}

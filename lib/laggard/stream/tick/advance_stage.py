@@ -102,8 +102,8 @@ class State:
 
     def room(self, table: schemas.Table, shard: int) -> int:
         """Return the number of rows that a shard may add to those that it has."""
-        each, rest = divmod(self.rooms[table.name], self.shards)
-        return each + (shard < rest)
+        share, rest = divmod(self.rooms[table.name], self.shards)
+        return share + (shard < rest)
 
 
 def advance_frame(
@@ -270,8 +270,8 @@ def gather(results: Iterable[Row]) -> Advanced:
             quarantine += Quarantine.from_plain(summary["quarantine"])
             shed_keys += summary["shed_keys"]
             corrections += summary["corrections"]
-            for number, *found in summary["commit_times"]:
-                times[number] = times.get(number, CommitTimes()) + CommitTimes(*found)
+            for number, *values in summary["commit_times"]:
+                times[number] = times.get(number, CommitTimes()) + CommitTimes(*values)
         else:
             files.setdefault(kind, []).append(DataFile(**json.loads(data)))
     return Advanced(files, counts, decode_seconds, quarantine, times, shed_keys, corrections)
@@ -310,10 +310,10 @@ def shards_of(
     Rows without a group go to shard 0.
     """
     encoded = pc.dictionary_encode(pc.fill_null(one_chunk(groups), ""))
-    each = [
+    shard_of_name = [
         zlib.crc32(name.encode()) % shards if name else 0 for name in encoded.dictionary.to_pylist()
     ]
-    numbers: np.ndarray[Any, np.dtype[np.int64]] = np.array(each, np.int64)[
+    numbers: np.ndarray[Any, np.dtype[np.int64]] = np.array(shard_of_name, np.int64)[
         encoded.indices.to_numpy()
     ]
     return numbers
@@ -350,12 +350,12 @@ def _uncommitted(groups: pa.Table) -> int:
 
 def _dead_letters(rows: pa.Table, tick: Tick) -> pa.Table:
     given = {"cluster": tick.cluster, "batch_id": tick.batch_id}
-    found = [
+    letters = [
         {**row, **given, "date": (row["record_timestamp"] or tick.now).date()}
         for row in rows.to_pylist()
         if not tick.is_written(row)
     ]
-    return to_arrow(schemas.DEAD_LETTERS, found)
+    return to_arrow(schemas.DEAD_LETTERS, letters)
 
 
 def _result(kind: str, data: str) -> pa.RecordBatch:

@@ -46,19 +46,19 @@ def commit_times(commits: pa.Table) -> list[list[Any]]:
     stamps = pc.divide(
         pc.cast(pc.cast(commits["commit_timestamp"], pa.int64()), pa.float64(), safe=False), 1e6
     )
-    found = (
+    spans = (
         stamped.append_column("at", stamps)
         .group_by("source_partition")
         .aggregate([("commits", "sum"), ("at", "min"), ("at", "max")])
     )
     columns = ("source_partition", "commits_sum", "at_min", "at_max")
-    return list(map(list, tuples(found, columns)))
+    return list(map(list, tuples(spans, columns)))
 
 
 def clock_skew(
     last: Mapping[str, Any] | None,
     snapshot: Snapshot,
-    found: Mapping[int, CommitTimes],
+    times: Mapping[int, CommitTimes],
     *,
     is_live: bool,
 ) -> float | None:
@@ -71,7 +71,7 @@ def clock_skew(
     boot.
     """
     polled_at = snapshot.polled_at_ms / 1000
-    latest = sum(found.values(), CommitTimes()).latest
+    latest = sum(times.values(), CommitTimes()).latest
     if latest is None:
         return None
     least: float = max(0.0, latest - (polled_at + snapshot.seconds))
@@ -81,7 +81,7 @@ def clock_skew(
     whole = {
         number for number, position in last["source_to"].items() if ends.get(number) == position
     }
-    earliest = sum((found[number] for number in whole & found.keys()), CommitTimes()).earliest
+    earliest = sum((times[number] for number in whole & times.keys()), CommitTimes()).earliest
     if earliest is None:
         return least
     return max(least, min(0.0, earliest - before), key=abs)

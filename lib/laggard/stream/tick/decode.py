@@ -98,17 +98,17 @@ def _watched_keys(columns: CommitColumns, names: NameFilter) -> _Keys:
 def _commits(
     records: Records, columns: CommitColumns, known: _Keys, chosen: Ints, rows: RareRows
 ) -> pa.RecordBatch:
-    found = compact_commits(
+    compacted = compact_commits(
         chosen,
         known.same[columns.key_index[chosen]],
         columns.is_commit[chosen],
         columns.offset[chosen],
         columns.commit_timestamp_ms[chosen],
     )
-    keys = [known.named[index] for index in found.key.tolist()]
-    last, deleted = found.last_row, found.is_deleted
+    keys = [known.named[index] for index in compacted.key.tolist()]
+    last, deleted = compacted.last_row, compacted.is_deleted
     for row, offset_before in zip(
-        found.rewind_rows.tolist(), found.rewind_from.tolist(), strict=True
+        compacted.rewind_rows.tolist(), compacted.rewind_from.tolist(), strict=True
     ):
         key = known.named[int(columns.key_index[row])]
         rows.add(
@@ -137,19 +137,19 @@ def _commits(
         ),
         commit_timestamp=_times(columns, last, ~deleted),
         is_deleted=pa.array(deleted),
-        follows_deletion=pa.array(found.follows_deletion),
+        follows_deletion=pa.array(compacted.follows_deletion),
         first_committed_offset=pa.array(
-            found.first_offset, pa.int64(), mask=~found.starts_with_commit
+            compacted.first_offset, pa.int64(), mask=~compacted.starts_with_commit
         ),
-        first_commit_timestamp=_times(columns, found.first_row, found.starts_with_commit),
-        progress_timestamp=_times(columns, found.progress_row, found.progress_row >= 0),
-        commits=pa.array(found.commits),
-        noop_commits=pa.array(found.noop_commits),
-        repeat_commits=pa.array(found.repeat_commits),
-        rewound_records=pa.array(found.rewound_records),
-        commit_gaps=pa.array(found.gaps),
-        commit_gap_ms=pa.array(found.gap_ms),
-        commit_gap_squares=pa.array(found.gap_squares),
+        first_commit_timestamp=_times(columns, compacted.first_row, compacted.starts_with_commit),
+        progress_timestamp=_times(columns, compacted.progress_row, compacted.progress_row >= 0),
+        commits=pa.array(compacted.commits),
+        noop_commits=pa.array(compacted.noop_commits),
+        repeat_commits=pa.array(compacted.repeat_commits),
+        rewound_records=pa.array(compacted.rewound_records),
+        commit_gaps=pa.array(compacted.gaps),
+        commit_gap_ms=pa.array(compacted.gap_ms),
+        commit_gap_squares=pa.array(compacted.gap_squares),
     )
 
 
@@ -183,38 +183,38 @@ def _edges(
     records: Records, columns: CommitColumns, known: _Keys, chosen: Ints, is_past: Bools
 ) -> pa.RecordBatch:
     records_of = _group_records(columns, is_past)
-    found = unseen = chosen[:0]
+    edges = unseen = chosen[:0]
     if records_of and len(chosen):
         key = known.same[columns.key_index[chosen]]
-        groups = [each.get("group") for each in known.named]
+        groups = [named_key.get("group") for named_key in known.named]
         offset = columns.offset[chosen]
-        found, unseen = edge_rows(
+        edges, unseen = edge_rows(
             records_of, groups, chosen, key, columns.is_commit[chosen] & (offset >= 0), offset
         )
-    keys = [known.named[index] for index in columns.key_index[found].tolist()]
+    keys = [known.named[index] for index in columns.key_index[edges].tolist()]
     return rows_of(
         "edge",
-        len(found),
+        len(edges),
         **_key_columns(keys),
-        source_partition=pa.array(records.partition[found], pa.int32()),
-        source_offset=pa.array(records.offset[found], pa.int64()),
-        committed_offset=pa.array(columns.offset[found], pa.int64()),
-        commit_timestamp=_times(columns, found, np.ones(len(found), bool)),
+        source_partition=pa.array(records.partition[edges], pa.int32()),
+        source_offset=pa.array(records.offset[edges], pa.int64()),
+        committed_offset=pa.array(columns.offset[edges], pa.int64()),
+        commit_timestamp=_times(columns, edges, np.ones(len(edges), bool)),
         unseen=pa.array(unseen, pa.int64()),
     )
 
 
 def _group_records(columns: CommitColumns, is_past: Bools) -> dict[str, list[int]]:
     """Return rows of the groups' own records, by group."""
-    found: dict[str, list[int]] = {}
+    rows_by_group: dict[str, list[int]] = {}
     for row, outcome in columns.others.items():
         if (
             outcome.group is not None
             and outcome.outcome in ("record", "tombstone")
             and not is_past[row]
         ):
-            found.setdefault(outcome.group, []).append(row)
-    return found
+            rows_by_group.setdefault(outcome.group, []).append(row)
+    return rows_by_group
 
 
 def _key_columns(keys: Sequence[Mapping[str, Any]]) -> dict[str, pa.Array]:
@@ -291,11 +291,13 @@ def edge_rows(
     # two of them
     segment = np.searchsorted(places, group[near] * width + rows[near])
     _, piece = np.unique(key[near] * (len(places) + 1) + segment, return_inverse=True)
-    found = compact_commits(rows[near], piece.astype(np.int64), is_commit[near], offset[near])
-    has_moved = found.progress_row >= 0
-    edges = np.unique(np.r_[found.first_row, found.last_row, found.progress_row[has_moved]])
+    compacted = compact_commits(rows[near], piece.astype(np.int64), is_commit[near], offset[near])
+    has_moved = compacted.progress_row >= 0
+    edges = np.unique(
+        np.r_[compacted.first_row, compacted.last_row, compacted.progress_row[has_moved]]
+    )
     unseen = np.zeros(len(edges), np.int64)
     # of those that moved on, less the first and the last
-    between = np.maximum(0, found.commits - found.noop_commits - 2)
-    unseen[np.searchsorted(edges, found.progress_row[has_moved])] = between[has_moved]
+    between = np.maximum(0, compacted.commits - compacted.noop_commits - 2)
+    unseen[np.searchsorted(edges, compacted.progress_row[has_moved])] = between[has_moved]
     return edges, unseen

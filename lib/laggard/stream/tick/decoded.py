@@ -94,8 +94,8 @@ def _or_nulls(schema: pa.Schema, columns: Mapping[str, pa.Array], number: int) -
 
 def of_kind(decoded: pa.Table, kind: str) -> pa.Table:
     """Return rows of one kind, with its columns."""
-    found = map(pa.RecordBatch.from_struct_array, decoded[kind].drop_null().chunks)
-    return pa.Table.from_batches(found, COLUMNS[kind])
+    batches = map(pa.RecordBatch.from_struct_array, decoded[kind].drop_null().chunks)
+    return pa.Table.from_batches(batches, COLUMNS[kind])
 
 
 def groups_of(decoded: pa.RecordBatch) -> pa.Array:
@@ -122,7 +122,7 @@ class Answers:
             values_of(groups, self.errors),
             values_of(groups, self.described),
             [group for group in self.gone if group in groups],
-            {place: error for place, error in self.withheld.items() if place[0] in groups},
+            {key: error for key, error in self.withheld.items() if key[0] in groups},
             [group for group in self.new if group in groups],
         )
 
@@ -271,8 +271,8 @@ def _deletions(before: pa.Table, is_ended: Any, tick: Tick) -> pa.RecordBatch:
 def _withheld(committed: pa.Table, hidden: pa.Table) -> dict[Place, str | None]:
     """Return partitions that an answer lacks: failed ones, and those of topics left out."""
     failed = committed.filter(pc.is_null(committed["committed_offset"])).select([*KEY, "error"])
-    found: dict[Place, str | None] = dict.fromkeys(_places(hidden))
-    return found | dict(zip(_places(failed), failed["error"].to_pylist(), strict=True))
+    errors: dict[Place, str | None] = dict.fromkeys(_places(hidden))
+    return errors | dict(zip(_places(failed), failed["error"].to_pylist(), strict=True))
 
 
 def _places(rows: pa.Table) -> list[Place]:

@@ -123,15 +123,15 @@ def new_rewinds(
     known, now = of_groups(before, groups), of_groups(now, groups)
     sources = tuples(known, [*KEY, "commit_source_partition"])
     folded = dict(zip(sources, known["commit_source_offset"].to_pylist(), strict=True))
-    place = itemgetter(*KEY)
+    key_of = itemgetter(*KEY)
     ends = dict(zip(tuples(now, KEY), now[_END].to_pylist(), strict=True))
-    found: list[Mapping[str, Any]] = []
+    new_rows: list[Mapping[str, Any]] = []
     for row in rewinds:
-        key = place(row)
+        key = key_of(row)
         if row["source_offset"] > (folded.get((*key, row["source_partition"])) or -1):
             records = _records(row["from_offset"], row["to_offset"], ends.get(key))
-            found.append({**row, "records": records})
-    return found
+            new_rows.append({**row, "records": records})
+    return new_rows
 
 
 def record_events(
@@ -220,7 +220,7 @@ def grown_topics(
     highest = dict(
         zip(tuples(pairs, ["group", "topic"]), pairs["partition_max"].to_pylist(), strict=True)
     )
-    found: dict[str, dict[str, int]] = {}
+    grown: dict[str, dict[str, int]] = {}
     is_committed = pc.or_(pc.is_valid(merged.commit["group"]), pc.is_valid(merged.before["group"]))
     is_committed = is_committed.filter(is_new).to_pylist()
     for row, has_commit in zip(new.to_pylist(), is_committed, strict=True):
@@ -229,9 +229,9 @@ def grown_topics(
         ):
             continue
         if row["partition"] > highest.get((row["group"], row["topic"]), row["partition"]):
-            topics = found.setdefault(row["group"], {})
+            topics = grown.setdefault(row["group"], {})
             topics[row["topic"]] = max(topics.get(row["topic"], 0), row["partition"] + 1)
-    return found
+    return grown
 
 
 def growth_events(grown: Mapping[str, Mapping[str, int]], tick: Tick) -> Iterable[dict[str, Any]]:
@@ -299,8 +299,8 @@ def absence_seconds(
         is_known = pc.and_(pc.is_valid(table["commit_timestamp"]), pc.is_valid(table[offset]))
         is_wanted = pc.and_(pc.is_in(table["group"], value_set=groups), is_known)
         for row in table.filter(is_wanted).select([*KEY, offset, "commit_timestamp"]).to_pylist():
-            place = row["group"], row["topic"], row["partition"]
-            commits.setdefault(place, []).append((row[offset], row["commit_timestamp"]))
+            key = row["group"], row["topic"], row["partition"]
+            commits.setdefault(key, []).append((row[offset], row["commit_timestamp"]))
     return [_absence(row, commits, parameters) for row in replacements]
 
 

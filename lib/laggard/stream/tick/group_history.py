@@ -85,7 +85,7 @@ def group_history(groups: pa.Table, topics: Topics, tick: Tick) -> pa.Table:
         **_places(groups),
         "state_seconds": pa.array(list(starmap(_added, lasted)), SECONDS),
         "topic_partitions": pa.array(
-            [_partitions(each, topics) for each in groups["topics"].to_pylist()], _COUNTS
+            [_partitions(names, topics) for names in groups["topics"].to_pylist()], _COUNTS
         ),
     }
     return build(schema, columns)
@@ -105,10 +105,10 @@ def _places(groups: pa.Table) -> dict[str, pa.ChunkedArray]:
 
 
 def _added(before: _Pairs | None, state: str | None, seconds: float | None) -> _Pairs:
-    found = dict(before or ())
+    seconds_by_state = dict(before or ())
     if state is not None and seconds is not None:
-        found[state] = found.get(state, 0.0) + float(seconds)
-    return sorted(found.items())
+        seconds_by_state[state] = seconds_by_state.get(state, 0.0) + float(seconds)
+    return sorted(seconds_by_state.items())
 
 
 def _partitions(wanted: list[str] | None, topics: Topics) -> list[tuple[str, int]] | None:

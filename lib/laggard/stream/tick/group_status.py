@@ -91,7 +91,7 @@ def finish_group_status(
     there = _topics_there(changed)
     for name, counts, rows in sums:
         table = _put(table, {name: add_flows(before, name, counts, rows, groups, there)})
-    return table, [each for group in sorted(followed.closed) for each in followed.closed[group]]
+    return table, [closed for group in sorted(followed.closed) for closed in followed.closed[group]]
 
 
 def _follow(table: pa.Table, changed: Changed, tick: Tick) -> Followed:
@@ -143,8 +143,8 @@ def overlay(
     if not values and groups.equals(before["group"]):
         return column
     names = pa.concat_arrays([pa.array(list(values), pa.string()), *before["group"].chunks])
-    found = pa.concat_arrays([pa.array(list(values.values()), column.type), *column.chunks])
-    return found.take(pc.index_in(groups, value_set=names))  # the first one: the new value
+    candidates = pa.concat_arrays([pa.array(list(values.values()), column.type), *column.chunks])
+    return candidates.take(pc.index_in(groups, value_set=names))  # the first one: the new value
 
 
 def _is_next(prior: pa.Table, tick: Tick) -> Any:
@@ -289,6 +289,6 @@ def _of_topics(changed: Changed, counts: Mapping[str, Any]) -> pa.Table:
 
 def _put(table: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
     for name, column in columns.items():
-        place = table.schema.get_field_index(name)
-        table = table.set_column(place, table.schema.field(place), column)
+        index = table.schema.get_field_index(name)
+        table = table.set_column(index, table.schema.field(index), column)
     return table

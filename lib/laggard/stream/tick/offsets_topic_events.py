@@ -48,7 +48,7 @@ def _new_id(rebuild: Identity) -> list[tuple[str, str]]:
 
 
 def with_events(
-    found: Mapping[str, Sequence[DataFile]], events: Sequence[Mapping[str, Any]], root: str
+    files: Mapping[str, Sequence[DataFile]], events: Sequence[Mapping[str, Any]], root: str
 ) -> dict[str, Sequence[DataFile]]:
     """Return data files of a batch's tasks by table, with one more for these event rows.
 
@@ -57,8 +57,8 @@ def with_events(
     rows = to_arrow(schemas.GROUP_EVENTS, events)
     own = write_files(table_uri(root, "group_events"), schemas.GROUP_EVENTS, rows) if events else []
     if own:
-        return {**found, "group_events": [*found.get("group_events", ()), *own]}
-    return dict(found)
+        return {**files, "group_events": [*files.get("group_events", ()), *own]}
+    return dict(files)
 
 
 def check_same_topic(known_id: str, found_id: str) -> None:
@@ -98,4 +98,4 @@ class RebuildError(LaggardError):
 
 def count_known(*partitions: Iterable[int]) -> int:
     """Count the partitions, by the highest of those that are known."""
-    return 1 + max((number for each in partitions for number in each), default=-1)
+    return 1 + max((number for numbers in partitions for number in numbers), default=-1)

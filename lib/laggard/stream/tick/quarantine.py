@@ -115,17 +115,17 @@ class Quarantine:
         """Return the columns of `batches` about the quarantine."""
         return {
             "quarantined_groups": self.groups,
-            "quarantined": {each.group: each.exception for each in self.named},
+            "quarantined": {failure.group: failure.exception for failure in self.named},
         }
 
     def log(self) -> None:
         """Log one line per group that came into quarantine, none while it stays."""
         new = list(filter(attrgetter("is_new"), self.named))
-        for each in new:
+        for failure in new:
             log.error(
                 "group %s is in quarantine: its tick failed with %s: %s; its rows are stale, all "
                 "others are published",
-                ascii(each.group), each.exception, each.message,
+                ascii(failure.group), failure.exception, failure.message,
             )  # fmt: skip
         if self.entered > len(new):
             log.error(
@@ -136,7 +136,7 @@ class Quarantine:
 
 def _first(failed: Iterable[Failed]) -> tuple[Failed, ...]:
     """Return the failed groups, the new ones first, at most `MAX_NAMED`."""
-    return tuple(sorted(failed, key=lambda each: not each.is_new)[:MAX_NAMED])
+    return tuple(sorted(failed, key=lambda failure: not failure.is_new)[:MAX_NAMED])
 
 
 def advance_apart(inputs: Inputs, run: Callable[[Inputs], Tables]) -> Settled:
@@ -150,14 +150,14 @@ def advance_apart(inputs: Inputs, run: Callable[[Inputs], Tables]) -> Settled:
     parts = [inputs]
     if quarantined:
         parts = [inputs.of(set(inputs.groups) - quarantined), inputs.of(quarantined)]
-    found: list[Tables] = []
+    results: list[Tables] = []
     failed: dict[str, Failed] = {}
     runs = 0
     while parts:
         part = parts.pop()
         try:
             runs += 1
-            found.append(run(part))
+            results.append(run(part))
         except Exception as error:
             if _is_of_no_group(error, part, run, is_first=runs == 1):
                 raise
@@ -168,18 +168,18 @@ def advance_apart(inputs: Inputs, run: Callable[[Inputs], Tables]) -> Settled:
             else:
                 half = len(groups) // 2
                 parts += [part.of(groups[:half]), part.of(groups[half:])]
-    if not found:  # the tables are there even when no group is
-        found = [run(inputs.of(()))]
+    if not results:  # the tables are there even when no group is
+        results = [run(inputs.of(()))]
     recovered = sorted(quarantined - failed.keys())
-    return Settled(join(found), [failed[group] for group in sorted(failed)], recovered)
+    return Settled(join(results), [failed[group] for group in sorted(failed)], recovered)
 
 
-def join(found: Sequence[Tables]) -> Tables:
+def join(results: Sequence[Tables]) -> Tables:
     """Join the rows of all parts, per table."""
-    if len(found) == 1:
-        return found[0]
+    if len(results) == 1:
+        return results[0]
     parts: dict[str, list[pa.Table]] = {}
-    for tables in found:
+    for tables in results:
         for name, table in tables.items():
             parts.setdefault(name, []).append(table)
     return {name: pa.concat_tables(tables) for name, tables in parts.items()}

@@ -65,16 +65,16 @@ def hold(inputs: Inputs, failed: Sequence[Failed], positions: Any, tick: Tick) -
     forgets the group.
     """
     gone = set(inputs.batch.answers.gone)
-    found = []
-    for each in failed:
-        own = inputs.of([each.group])
-        if each.group in gone:
-            found.append(_end_group(own, each, tick))
+    results = []
+    for failure in failed:
+        own = inputs.of([failure.group])
+        if failure.group in gone:
+            results.append(_end_group(own, failure, tick))
         else:
-            found.append(_hold_group(own, each, positions, tick))
-    if not found:
+            results.append(_hold_group(own, failure, positions, tick))
+    if not results:
         return {}
-    return join(found)
+    return join(results)
 
 
 def recovery_events(groups: Iterable[str], tick: Tick) -> Tables:
@@ -83,10 +83,10 @@ def recovery_events(groups: Iterable[str], tick: Tick) -> Tables:
     return {"group_events": to_arrow(schemas.GROUP_EVENTS, rows)}
 
 
-def unseen_ends(before: pa.Table, kept: pa.Table, tick: Tick) -> Tables:
+def unseen_ends(before: pa.Table, remaining: pa.Table, tick: Tick) -> Tables:
     """Return `group_events` rows for `group_status` groups that ended without a read tombstone."""
     known = by_group(before.select(["group", "offsets_partition"]))
-    living = kept.select(["group", "offsets_partition"]).to_pylist()
+    living = remaining.select(["group", "offsets_partition"]).to_pylist()
     ended = list(life_events(known, living, (), tick)) if tick.has_history else []
     return {"group_events": to_arrow(schemas.GROUP_EVENTS, ended)}
 
@@ -153,11 +153,11 @@ def _partitions(inputs: Inputs, tick: Tick) -> list[Row]:
         "status": "stale",
         "error": ADVANCE_FAILED,
     }
-    found = []
+    stale_rows = []
     for row in rows.values():
         known = {name: value for name, value in row.items() if value is not None}
-        found.append(_sampled(tick) | known | unknown | same)
-    return found
+        stale_rows.append(_sampled(tick) | known | unknown | same)
+    return stale_rows
 
 
 def _take_commit(row: Row, commit: Row, tick: Tick) -> None:

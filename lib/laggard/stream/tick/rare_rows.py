@@ -68,7 +68,7 @@ class RareRows:
                     outcome = columns.others[row] = replace(
                         outcome, outcome="malformed", error="decoder_failed"
                     )
-            place = {
+            source = {
                 "source_partition": int(records.partition[row]),
                 "source_offset": int(records.offset[row]),
                 "record_timestamp": records.timestamp[row].as_py(),
@@ -81,7 +81,7 @@ class RareRows:
                     group=outcome.group,
                     record_version=version,
                     detail=detail,
-                    **place,
+                    **source,
                 )
             elif outcome.outcome == "malformed":
                 dead += 1
@@ -91,7 +91,7 @@ class RareRows:
                         "dead_letter",
                         reason=outcome.error,
                         field=outcome.field,
-                        **place,
+                        **source,
                         **evidence,
                     )
 
