@@ -20,7 +20,7 @@ HELM := helm.sh/helm/v3/cmd/helm@v3.19.2
 KUSTOMIZE := sigs.k8s.io/kustomize/kustomize/v5@v5.7.1
 VERSITYGW := github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
-.PHONY: help venv jars tools demo demo-options test test-all test-nightly test-release test-unit test-fuzz lint docs boards pictures pictures-ui pictures-boards bench scenarios drawn frozen images image-job image-exporter image-spark pins audit zip wheel clean
+.PHONY: help venv jars tools demo demo-options test test-all test-nightly test-release test-unit test-fuzz lint docs dashboards pictures pictures-ui pictures-dashboards bench scenarios drawn frozen images image-job image-exporter image-spark pins audit zip wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -130,16 +130,16 @@ docs: venv ## write the generated pages, dashboards and rules, then build the si
 	@$(BIN)/sphinx-build -q -W --keep-going -c docs/site . build/site
 	@echo "laggard: build/site/index.html"
 
-pictures: pictures-ui pictures-boards ## write docs/pictures/: the web page and the dashboards; needs what make tools installs
+pictures: pictures-ui pictures-dashboards ## write docs/pictures/: the web page and the dashboards; needs what make tools installs
 
 pictures-ui: venv # the web page, by Chromium
 	@$(BIN)/python docs/build/pictures.py
 
-boards: jars ## each panel and alert in a real Prometheus (`make tools`) beside clusters in trouble, as two tables; ARGS=--live
-	@PYTHONPATH=lib:tests:tests/wire $(BIN)/python -m boards.report $(ARGS)
+dashboards: jars ## each panel and alert in a real Prometheus (`make tools`) beside clusters in trouble, as two tables; ARGS=--live
+	@PYTHONPATH=lib:tests:tests/wire $(BIN)/python -m dashboards.report $(ARGS)
 
-pictures-boards: jars # the dashboards, from Prometheus beside real consumers in trouble; needs an idle machine
-	@PYTHONPATH=lib:tests:tests/wire $(BIN)/python -m boards.report --live --pictures docs/pictures $(ARGS)
+pictures-dashboards: jars # the dashboards, from Prometheus beside real consumers in trouble; needs an idle machine
+	@PYTHONPATH=lib:tests:tests/wire $(BIN)/python -m dashboards.report --live --pictures docs/pictures $(ARGS)
 
 bench: jars ## the benchmarks; each prints a table
 	@for file in bench/group_records.py bench/diagnose.py bench/tick.py bench/catch_up.py bench/restart.py bench/abuse.py; do echo "laggard: $$file"; $(BIN)/python $$file $(ARGS) || exit 1; done

@@ -73,7 +73,7 @@ APART = {"tests/scenarios/test_frozen.py"}  # minutes of tests that share nothin
 SECONDS = {
     "history": 150,
     "life": 70,
-    "tests/boards/test_boards.py": 120,
+    "tests/dashboards/test_dashboards.py": 120,
     "tests/calibration/test_calibration.py": 75,
     "tests/cli/test_interrupted.py": 16,
     "tests/cli/test_odd_rows.py": 50,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from diagnosis.groups import signals_of, spread_over, topic_signals
 from laggard.diagnosis.history.frames import Memory, from_json
-from laggard.diagnosis.rules.uneven import proven_costly
+from laggard.diagnosis.rules.skew import proven_costly
 from laggard.diagnosis.signals.attribution import attribute, least_p, rank_p
 from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.slow import is_at_pace_again

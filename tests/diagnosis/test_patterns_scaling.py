@@ -10,13 +10,13 @@ import pytest
 
 from diagnosis.rebalance_rows import BEGIN, NOW, WINDOWS, Life, at, pods, series
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.signals.deploys import alternations
-from laggard.diagnosis.signals.effects import (
+from laggard.diagnosis.signals.change_effects import (
     elasticity,
     find_cold_start,
     idle_replica_hours,
     scale_row,
 )
+from laggard.diagnosis.signals.deploys import alternations
 
 LIMITS = Parameters()
 FEW, MANY = pods(1, 2, 3), pods(1, 2, 3, 4, 5, 6)

@@ -11,13 +11,13 @@ from diagnosis.groups import END_MS, GENERATION, signals_of, spread_over, topic_
 from diagnosis.rebalance_rows import rolled
 from laggard.diagnosis.history.frames import Memory, Row, Track
 from laggard.diagnosis.parameters import Parameters, Policy
-from laggard.diagnosis.rules import assignment, capacity, uneven
+from laggard.diagnosis.rules import assignment, capacity, skew
 from laggard.diagnosis.rules.registry import rules_of
 from laggard.diagnosis.rules.rule import ABSTAINS, FAILS, HOLDS, INFO, WARN, Observation
 from laggard.diagnosis.signals.attribution import attribute
 from laggard.diagnosis.signals.group import Signals
 
-RULES = (*rules_of(capacity), *rules_of(uneven), *rules_of(assignment))
+RULES = (*rules_of(capacity), *rules_of(skew), *rules_of(assignment))
 END = datetime.fromtimestamp(END_MS / 1000, timezone.utc)
 LAG = 50_000.0
 

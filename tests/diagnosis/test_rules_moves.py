@@ -11,7 +11,7 @@ from diagnosis.rebalance_rows import WINDOWS, Life, at, pods, rolled, series
 from laggard.diagnosis.parameters import Policy
 from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.diagnosis.rules.rule import Observation
-from laggard.diagnosis.signals.effects import deploy_row
+from laggard.diagnosis.signals.change_effects import deploy_row
 from laggard.diagnosis.signals.group import Signals
 
 ALL = pods(1, 2, 3, 4)

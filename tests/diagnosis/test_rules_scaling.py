@@ -14,7 +14,7 @@ from laggard.diagnosis.parameters import Policy
 from laggard.diagnosis.rules import clients, scaling
 from laggard.diagnosis.rules.registry import rules_of
 from laggard.diagnosis.rules.rule import Observation
-from laggard.diagnosis.signals.effects import newest_scale_out
+from laggard.diagnosis.signals.change_effects import newest_scale_out
 from laggard.diagnosis.signals.group import Signals
 
 BY_CODE = {rule.code: rule for rule in (*rules_of(scaling), *rules_of(clients))}

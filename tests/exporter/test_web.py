@@ -274,16 +274,16 @@ def test_passwords_under_way_are_bounded_in_all_and_for_each_address() -> None:
     users = Users({"a": hashed("secret", 12).encode()})
 
     async def ask_many(addresses: int, each: int) -> list[object]:
-        doorkeeper = Authenticator()
+        authenticator = Authenticator()
         try:
             checks = [
-                doorkeeper.admits(users, basic("a", f"{n} {m}"), f"10.0.0.{n}", lambda: False)
+                authenticator.admits(users, basic("a", f"{n} {m}"), f"10.0.0.{n}", lambda: False)
                 for n in range(addresses)
                 for m in range(each)
             ]
             return await asyncio.gather(*checks, return_exceptions=True)
         finally:
-            doorkeeper.close()
+            authenticator.close()
 
     for addresses, each, taken in ((1, 40, MAX_PER_ADDRESS), (10, 10, MAX_UNDER_WAY)):
         found = asyncio.run(ask_many(addresses, each))

@@ -20,7 +20,7 @@ from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.diagnosis.rules.cluster import reaches
 from laggard.diagnosis.rules.registry import BY_CODE, RULES, cluster_observations, group_conditions
 from laggard.diagnosis.rules.rule import CAUSE, FAILS, HOLDS, SYMPTOM, Observation
-from laggard.diagnosis.rules.uneven import proven_costly
+from laggard.diagnosis.rules.skew import proven_costly
 from laggard.diagnosis.signals.cluster import ClusterFrame, cluster_signal, no_signal
 from laggard.diagnosis.signals.compute import signals_of
 from laggard.diagnosis.signals.group import Signals

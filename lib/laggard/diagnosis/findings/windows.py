@@ -13,8 +13,8 @@ import numpy as np
 from laggard.diagnosis.history.frames import LEFT, Floats, Row
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals import forecast
+from laggard.diagnosis.signals.change_effects import deploy_row, scale_row
 from laggard.diagnosis.signals.deploys import OVER
-from laggard.diagnosis.signals.effects import deploy_row, scale_row
 from laggard.diagnosis.signals.group import Flags, Loss, Shape, Signals, TopicSignals
 from laggard.diagnosis.signals.rosters import slots_in
 from laggard.diagnosis.signals.statistics import known_sum, lower_median

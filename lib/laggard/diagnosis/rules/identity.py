@@ -28,8 +28,8 @@ from laggard.diagnosis.rules.rule import (
     outranks,
     suppresses,
 )
+from laggard.diagnosis.signals.change_effects import deploy_row
 from laggard.diagnosis.signals.deploys import OVER
-from laggard.diagnosis.signals.effects import deploy_row
 from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.identity import (
     Absence,

@@ -17,12 +17,12 @@ from laggard.diagnosis.rules import (
     evictions,
     identity,
     loss,
+    no_readers,
     offsets,
     rebalances,
     scaling,
+    skew,
     stalls,
-    uneven,
-    unread,
 )
 from laggard.diagnosis.rules.offsets import is_more_than_replayed
 from laggard.diagnosis.rules.rule import (
@@ -118,7 +118,7 @@ CONDITIONS = (
 
 
 _FAMILIES = (
-    *(cluster, loss, capacity, uneven, stalls, unread, offsets),
+    *(cluster, loss, capacity, skew, stalls, no_readers, offsets),
     *(rebalances, evictions, identity, clients, assignment, scaling),
 )
 

@@ -30,6 +30,14 @@ from laggard.diagnosis.rules.rule import (
     passes,
     suppresses,
 )
+from laggard.diagnosis.signals.change_effects import (
+    DeployCost,
+    elasticity,
+    find_cold_start,
+    group_sum,
+    idle_replica_hours,
+    measure_deploy,
+)
 from laggard.diagnosis.signals.deploys import (
     RUNNING,
     SUSPECTED,
@@ -37,14 +45,6 @@ from laggard.diagnosis.signals.deploys import (
     Deploy,
     ScaleEvent,
     alternations,
-)
-from laggard.diagnosis.signals.effects import (
-    DeployCost,
-    elasticity,
-    find_cold_start,
-    group_sum,
-    idle_replica_hours,
-    measure_deploy,
 )
 from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.rebalances import longest_pause

@@ -12,7 +12,7 @@ from laggard.diagnosis.history.frames import Floats, GroupFrame, Memory, Row, To
 from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals import significance, stall, trend
 from laggard.diagnosis.signals.attribution import attribute
-from laggard.diagnosis.signals.effects import newest_scale_out
+from laggard.diagnosis.signals.change_effects import newest_scale_out
 from laggard.diagnosis.signals.forecast import PARTIAL_SHARE, breach_seconds, losses, partial_share
 from laggard.diagnosis.signals.group import (
     Flags,

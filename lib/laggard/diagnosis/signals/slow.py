@@ -22,7 +22,7 @@ _SHED_FELL = fixed("shed_fell", 0.85, "of the pace before")
 
 
 @dataclass(frozen=True, slots=True)
-class Shed:
+class PaceAfterLoss:
     """Pace of a member while busy before and after it was left with fewer partitions, records/s."""
 
     before: float
@@ -38,7 +38,7 @@ class Shed:
         return self.after <= _SHED_FELL * self.before
 
 
-def shed(signals: Signals, slot: str) -> Shed | None:
+def pace_after_loss(signals: Signals, slot: str) -> PaceAfterLoss | None:
     """Return the last time a member got fewer partitions and kept some.
 
     Return None if it did not, or was too rarely busy.
@@ -67,7 +67,7 @@ def shed(signals: Signals, slot: str) -> Shed | None:
     ]
     kept = frozenset(places[row] for row in np.flatnonzero(held[:, last] & now))
     before, later = (lower_median(each[-_SHED_LONGEST_WINDOWS:].tolist()) for each in rates)
-    return Shed(before, later, kept)
+    return PaceAfterLoss(before, later, kept)
 
 
 def _busy_rates(signals: Signals, chosen: Flags, windows: Flags) -> Floats:
@@ -238,7 +238,7 @@ def is_itself_costly(signals: Signals, topic: TopicSignals, place: int) -> bool:
 def _is_kept_and_costly(signals: Signals, topic: TopicSignals, place: int) -> bool:
     """Return True if its owner became slower after it kept this and fewer other partitions."""
     slot = str(topic.frame.named("slot")[place, -1])
-    found = shed(signals, slot) if slot else None
+    found = pace_after_loss(signals, slot) if slot else None
     return (
         found is not None
         and found.is_slower

@@ -302,7 +302,7 @@ _UNRELATED_RATIO = fixed(
 
 
 @dataclass(frozen=True, slots=True)
-class PutOut:
+class Eviction:
     """A member that was evicted, and its partitions at that time.
 
     They are None if its assignment is not known.
@@ -322,7 +322,7 @@ class Suspects:
 
     topic: TopicSignals
     rows: tuple[int, ...]
-    evictions: tuple[PutOut, ...]
+    evictions: tuple[Eviction, ...]
     frozen_seconds: float  # longest
     share: float  # of the topics' partitions, these
 
@@ -340,7 +340,7 @@ def find_suspects(signals: Signals, slack_seconds: float) -> Suspects | None:
     if not first:
         return None
     since = signals.frame.now - timedelta(seconds=longest)
-    evictions = tuple(each for each in put_out(signals.membership) if each.at >= since)
+    evictions = tuple(each for each in evictions_of(signals.membership) if each.at >= since)
     owners = {
         place: _owners(evictions, _place(signals.topics[place[0]], place[1])) for place in first
     }
@@ -379,12 +379,12 @@ def _stalled_first(signals: Signals, slack_seconds: float) -> tuple[list[tuple[i
     ], longest
 
 
-def _owners(evictions: Sequence[PutOut], place: tuple[str, int]) -> tuple[PutOut, ...]:
+def _owners(evictions: Sequence[Eviction], place: tuple[str, int]) -> tuple[Eviction, ...]:
     """Return evictions of members that had a partition, or whose partitions are unknown."""
     return tuple(each for each in evictions if each.held is None or place in each.held)
 
 
-def put_out(membership: Membership) -> Iterator[PutOut]:
+def evictions_of(membership: Membership) -> Iterator[Eviction]:
     """Yield members that the group lost because they did not poll, did not answer, or died."""
     for row in membership.frame.rebalances:
         reasons = dict(row["cause_posterior"] or {})
@@ -400,7 +400,7 @@ def put_out(membership: Membership) -> Iterator[PutOut]:
             {*(row["left"] or ()), *(row["replaced"] or ())} & held.keys() if held else row["left"]
         ):
             places = held.get(slot)
-            yield PutOut(
+            yield Eviction(
                 slot,
                 row["ended_at"],
                 None

@@ -43,8 +43,8 @@ from laggard.stream.evaluation.reading import (
     read_baseline,
     read_history,
 )
-from laggard.stream.job.gate import Gate
 from laggard.stream.job.jvm import jvm_failure
+from laggard.stream.job.query_stop import QueryStop
 from laggard.stream.tick.advance_stage import carrying, shards_of
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer
@@ -223,7 +223,7 @@ class DiagnoseQuery:
         self._checkpoint = f"{locate(job.checkpoint)}.diagnose-{checkpoint_id[:8]}"
         self._seconds = job.tick_seconds
         self._query: StreamingQuery | None = None
-        self._gate = Gate()
+        self._stop = QueryStop()
         self._not_before = 0.0
         self._backoff = 1.0
         self._failure: Exception | None = None
@@ -309,12 +309,12 @@ class DiagnoseQuery:
         if self._query is not None:
             self._is_ending = True
             with suppress(Exception):
-                self._gate.end(self._query, wait_seconds)
+                self._stop.end(self._query, wait_seconds)
             self._is_ending = False
             self._query = None
 
     def _process(self, frame: DataFrame, batch_id: int) -> None:
-        with self._gate.batch():
+        with self._stop.batch():
             try:
                 if is_local(self._writer.root):
                     self._diagnosis().process(frame, batch_id)

@@ -23,9 +23,9 @@ from laggard.sources.offsets_topic import OffsetsSource
 from laggard.sources.readiness import count_backlog
 from laggard.stream.evaluation.diagnose import DiagnoseQuery
 from laggard.stream.job.batch import Batches, BatchOptions
-from laggard.stream.job.gate import Gate
 from laggard.stream.job.heartbeat import Heartbeat, idle_limit
 from laggard.stream.job.jvm import Session, jvm_failure, kill_below, session_of, silence
+from laggard.stream.job.query_stop import QueryStop
 from laggard.stream.job.starting import Retries, look_up, prepare, wait_for_offsets_topic
 from laggard.stream.tick.offsets_topic_events import RebuildError, check_same_topic
 from laggard.tables.delta import Writer
@@ -54,7 +54,7 @@ class Job:
         self._config = config
         self._once = once
         self._stopping = Event()
-        self._gate = Gate()
+        self._stop = QueryStop()
         self._lease: Lease | None = None
         self._failure: BaseException | None = None
         self._exit_code = errors.OK
@@ -96,7 +96,7 @@ class Job:
         """Kill what runs below, as it did not end by itself; gives the exit code."""
         if not self._is_starting:
             why = "Spark or the diagnosis did not end"
-            if self._gate.has_batch:
+            if self._stop.has_batch:
                 why = "the batch at hand is repeated"
             log.warning("cut off, to end within %d s: %s", STOP_SECONDS, why)
         kill_below()
@@ -262,7 +262,7 @@ class Job:
         config = self._config
 
         def process(frame: DataFrame, batch_id: int) -> None:
-            with self._gate.batch():
+            with self._stop.batch():
                 if self._stopping.is_set():
                     raise LaggardError("stopping", exit_code=errors.TEMPORARY)
                 self._heartbeat.batch(f"batch {batch_id}")
@@ -307,7 +307,7 @@ class Job:
 
     def _stop_between_batches(self, query: StreamingQuery) -> None:
         try:
-            self._gate.end(query)  # a batch that lasts too long is cut off by the main thread
+            self._stop.end(query)  # a batch that lasts too long is cut off by the main thread
         # killing instead of stopping costs repeated work only
         except Exception as error:  # noqa: BLE001
             log.info("the query was cut off while stopping: %s", first_line(error))

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 
-from boards import history, run
-from boards.queries import BOARDS, Shown
-from boards.workload import GROUPS
+from dashboards import history, run
+from dashboards.queries import BOARDS, Shown
+from dashboards.workload import GROUPS
 
 
 def print_panels(shown: Sequence[Shown]) -> None:
@@ -75,7 +75,7 @@ def main() -> int:
     parser.add_argument("--work", type=Path, help="keep all files in this folder")
     parser.add_argument("--pictures", type=Path, help="draw each dashboard into this folder")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="laggard-boards-") as made:
+    with tempfile.TemporaryDirectory(prefix="laggard-dashboards-") as made:
         folder = (options.work or Path(made)).absolute()
         folder.mkdir(exist_ok=True)
         if options.live:
@@ -99,7 +99,7 @@ def main() -> int:
             print_alerts("cluster", fires, found.fired, may)
             shown = found.shown
     if options.pictures:
-        from boards.draw import picture  # matplotlib is slow to load
+        from dashboards.draw import picture  # matplotlib is slow to load
 
         options.pictures.mkdir(exist_ok=True)
         for uid in BOARDS:

@@ -15,9 +15,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from boards.prometheus import Prometheus
-from boards.queries import Shown, ask
-from boards.simulated import KEPT_TICKS, SimulatedRoot, simulate_all
+from dashboards.prometheus import Prometheus
+from dashboards.queries import Shown, ask
+from dashboards.simulated import KEPT_TICKS, SimulatedRoot, simulate_all
 from laggard.demo.guard import await_end, start_guarded
 from patience import patient
 

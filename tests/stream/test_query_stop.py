@@ -12,8 +12,8 @@ from interrupting import is_ended_if_interrupted
 from laggard.config import Config, load_config
 from laggard.errors import INTERRUPTED, OK, LaggardError
 from laggard.stream.evaluation.diagnose import DiagnoseQuery
-from laggard.stream.job.gate import Gate
 from laggard.stream.job.query import Job
+from laggard.stream.job.query_stop import QueryStop
 from tables.fixtures import make_root
 
 LIMIT = 20.0
@@ -82,11 +82,11 @@ def test_the_diagnosis_begins_no_window_once_the_job_is_being_stopped(config: Co
 
 
 def test_the_end_waits_for_the_batch_at_hand() -> None:
-    gate, is_inside, may_end = Gate(), Event(), Event()
+    stop, is_inside, may_end = QueryStop(), Event(), Event()
     said = []
 
     def batch() -> None:
-        with gate.batch():
+        with stop.batch():
             is_inside.set()
             may_end.wait(LIMIT)
             said.append("batch ended")
@@ -95,26 +95,26 @@ def test_the_end_waits_for_the_batch_at_hand() -> None:
     running = Thread(target=batch, daemon=True)
     running.start()
     assert is_inside.wait(LIMIT)
-    assert gate.has_batch
-    ending = Thread(target=gate.end, args=(query,), daemon=True)
+    assert stop.has_batch
+    ending = Thread(target=stop.end, args=(query,), daemon=True)
     ending.start()
     deadline = time.monotonic() + LIMIT
-    while not gate._is_closed and time.monotonic() < deadline:  # from then on it waits
+    while not stop._is_ending and time.monotonic() < deadline:  # from then on it waits
         time.sleep(0.01)
     assert said == []
     may_end.set()
     ending.join(LIMIT)
     assert said == ["batch ended", "query ended"]
-    assert not gate.has_batch
+    assert not stop.has_batch
 
 
 def test_a_long_batch_is_broken_off_where_allowed_and_the_next_query_has_its_batches() -> None:
-    gate = Gate()
+    stop = QueryStop()
     query: Any = Query(lambda: None)
-    with gate.batch():
-        gate.end(query, wait_seconds=0.0)
+    with stop.batch():
+        stop.end(query, wait_seconds=0.0)
         assert query.has_ended
-    with gate.batch():
+    with stop.batch():
         pass
 
 
@@ -125,4 +125,4 @@ def test_a_query_that_cannot_be_stopped_says_so() -> None:
 
     hanging: Any = Hanging()
     with pytest.raises(TimeoutError):
-        Gate().end(hanging)
+        QueryStop().end(hanging)

@@ -1,6 +1,6 @@
 """The load of the run: a healthy group and one for each kind of trouble, all on one broker.
 
-python -m boards.workload BOOTSTRAP; SIGUSR1 starts the trouble, SIGTERM ends it.
+python -m dashboards.workload BOOTSTRAP; SIGUSR1 starts the trouble, SIGTERM ends it.
 """
 
 from __future__ import annotations

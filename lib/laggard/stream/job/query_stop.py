@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
-class Gate:
-    """A query's batches pass it; while it is closed they are turned away.
+class QueryStop:
+    """The end of a query between two batches: a batch that would begin meanwhile is refused.
 
     A batch must not wait here: Spark waits for the batch when its query is stopped, so who stops it
     would wait for itself. Spark repeats a batch that was turned away when the query starts again.
@@ -22,7 +22,7 @@ class Gate:
 
     def __init__(self) -> None:
         self._changed = Condition()
-        self._is_closed = False
+        self._is_ending = False
         self._batches = 0  # more than one only where one was broken off and goes on
 
     @property
@@ -32,9 +32,9 @@ class Gate:
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """Run a batch; raises a LaggardError (75) while the gate is closed."""
+        """Run a batch; raises a LaggardError (75) while the query is being stopped."""
         with self._changed:
-            if self._is_closed:
+            if self._is_ending:
                 raise LaggardError("the query is being stopped", exit_code=TEMPORARY)
             self._batches += 1
         try:
@@ -51,9 +51,9 @@ class Gate:
         stack too small.
         """
         with self._changed:
-            self._is_closed = True
+            self._is_ending = True
             self._changed.wait_for(lambda: not self._batches, wait_seconds)
         try:
             query.stop()
         finally:
-            self._is_closed = False
+            self._is_ending = False

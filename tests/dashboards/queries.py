@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from boards.prometheus import SCRAPE_SECONDS, Labels, Prometheus
+from dashboards.prometheus import SCRAPE_SECONDS, Labels, Prometheus
 
 BOARDS: dict[str, dict[str, Any]] = {
     path.stem: json.loads(path.read_text(encoding="utf-8"))

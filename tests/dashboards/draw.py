@@ -18,8 +18,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from PIL import Image
 
-from boards.prometheus import Labels
-from boards.queries import BOARDS, STEP, Samples, Shown
+from dashboards.prometheus import Labels
+from dashboards.queries import BOARDS, STEP, Samples, Shown
 
 SAYS = "drawn by laggard from Prometheus data, not a Grafana screenshot"
 GRID, UNIT_INCHES, WIDTH_INCHES = 24, 0.34, 16

@@ -14,9 +14,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from boards.prometheus import Prometheus
-from boards.queries import Shown, ask
-from boards.workload import HEALTHY, REWOUND, WORKLOAD
+from dashboards.prometheus import Prometheus
+from dashboards.queries import Shown, ask
+from dashboards.workload import HEALTHY, REWOUND, WORKLOAD
 from laggard.demo.answers import HEALTHY_SECONDS
 from laggard.demo.broker import Broker
 from laggard.demo.children import Child, stop_children
@@ -138,7 +138,7 @@ def everything(folder: Path) -> Iterator[tuple[Prometheus, Children]]:
         for name, words in (
             ("exporter", export),
             ("small", [*export, "--set", SHORT_OF_ROOM]),
-            ("load", ["boards.workload", broker.bootstrap_servers]),
+            ("load", ["dashboards.workload", broker.bootstrap_servers]),
             ("job", ["laggard", "run", "--config", str(config)]),
         ):
             children[name] = Child(name, words, folder, None)

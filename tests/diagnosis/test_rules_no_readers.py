@@ -8,7 +8,7 @@ import pytest
 
 from diagnosis.groups import END_MS, GENERATION, WINDOWS, signals_of, topic_signals
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.rules.unread import commits_stopped, empty_with_lag, external_committer
+from laggard.diagnosis.rules.no_readers import commits_stopped, empty_with_lag, external_committer
 from laggard.diagnosis.signals.group import Signals
 
 

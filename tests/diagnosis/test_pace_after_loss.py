@@ -12,7 +12,7 @@ import pytest
 from diagnosis.groups import WINDOWS, signals_of, topic_signals
 from laggard.diagnosis.signals.attribution import attribute
 from laggard.diagnosis.signals.group import Signals
-from laggard.diagnosis.signals.slow import shed
+from laggard.diagnosis.signals.slow import pace_after_loss
 
 LAG = 50_000.0
 MOVED = 40  # the window of the rebalance
@@ -46,7 +46,7 @@ def left_with(
 
 
 def test_what_a_member_did_before_and_after_is_the_median_of_busy_windows() -> None:
-    found = shed(left_with(100), "m2")
+    found = pace_after_loss(left_with(100), "m2")
     assert found is not None
     assert (found.before, found.after, found.kept) == (150, 100, {("orders", 7), ("orders", 8)})
 
@@ -55,7 +55,7 @@ def test_what_a_member_did_before_and_after_is_the_median_of_busy_windows() -> N
 def test_a_slow_member_keeps_its_pace_and_one_with_costly_records_loses_it(
     after: float, expected: bool
 ) -> None:
-    found = shed(left_with(after), "m2")
+    found = pace_after_loss(left_with(after), "m2")
     assert found is not None
     assert found.is_slower is expected
     labels = [(cause.label, cause.partitions) for cause in attribute(left_with(after))]
@@ -64,8 +64,8 @@ def test_a_slow_member_keeps_its_pace_and_one_with_costly_records_loses_it(
 
 def test_what_came_with_the_change_is_not_among_what_was_kept() -> None:
     signals = left_with(100, taken=(5, 9))
-    assert shed(signals, "m2") is None  # it has as many as before, or more
-    traded = shed(left_with(100, taken=(9,)), "m2")
+    assert pace_after_loss(signals, "m2") is None  # it has as many as before, or more
+    traded = pace_after_loss(left_with(100, taken=(9,)), "m2")
     assert traded is None
 
 
@@ -79,7 +79,7 @@ def test_what_came_with_the_change_is_not_among_what_was_kept() -> None:
     ],
 )
 def test_too_little_tells_nothing(signals: Signals) -> None:
-    assert shed(signals, "m2") is None
+    assert pace_after_loss(signals, "m2") is None
 
 
 def test_members_that_all_do_as_much_are_held_up_by_what_they_share() -> None:

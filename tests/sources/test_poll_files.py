@@ -44,10 +44,10 @@ class Job:
         self.checkpoint = folder / "checkpoint"
         self.wal = self.checkpoint / "offsets"
         self.wal.mkdir(parents=True)
-        self.spool = PollFiles(str(self.checkpoint), most_bytes)
+        self.poll_files = PollFiles(str(self.checkpoint), most_bytes)
 
     def run(self, batch: int, snapshot: Snapshot, kept: int = 3) -> None:
-        self.log(batch, self.spool.to_offset(snapshot))
+        self.log(batch, self.poll_files.to_offset(snapshot))
         for path in self.wal.iterdir():
             if int(path.name) <= batch - kept:
                 path.unlink()
@@ -58,11 +58,11 @@ class Job:
         )
 
     def read(self, batch: int) -> Snapshot:
-        return self.spool.from_offset(offset_in((self.wal / str(batch)).read_text()))
+        return self.poll_files.from_offset(offset_in((self.wal / str(batch)).read_text()))
 
     @property
     def files(self) -> set[str]:
-        return {path.name for path in Path(self.spool.folder).iterdir()}
+        return {path.name for path in Path(self.poll_files.folder).iterdir()}
 
 
 def test_a_small_poll_is_in_the_offset_itself(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ import shutil
 import pytest
 import yaml
 
-from boards.empty import EMPTY
-from boards.history import CASES, Case, History, run
-from boards.prometheus import RULES, quicker
-from boards.queries import chosen_text, replaced
+from dashboards.empty import EMPTY
+from dashboards.history import CASES, Case, History, run
+from dashboards.prometheus import RULES, quicker
+from dashboards.queries import chosen_text, replaced
 
 UNFILLED = 'ALERTS{team=~".*label.*"}'  # the text of a template
 
@@ -43,7 +43,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> History:
     if not shutil.which("prometheus"):
         pytest.skip("needs prometheus: make tools")
     return run(
-        tmp_path_factory.mktemp("boards"),
+        tmp_path_factory.mktemp("dashboards"),
         reasons={UNFILLED, *(reason for reason, _ in EMPTY.values())},
     )
 
