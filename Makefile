@@ -166,5 +166,5 @@ wheel: venv ## dist/laggard-*.whl
 	@ls dist/laggard-*.whl
 
 clean: ## remove .venv and everything built; keeps .jars
-	@rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage lib/*.egg-info
+	@rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .cache .coverage lib/*.egg-info
 	@find lib tests -name __pycache__ -type d -prune -exec rm -r {} +

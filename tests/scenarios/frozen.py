@@ -25,8 +25,8 @@ if __name__ == "__main__":
 
 from scenarios.catalogue import SCENARIOS
 from scenarios.diagnosed import Diagnosed, diagnose
+from scenarios.recordings import record_all
 from scenarios.report import chosen
-from scenarios.runs import record_all
 
 FILE = Path(__file__).with_suffix(".json")
 SEEDS = (1, 2, 3)

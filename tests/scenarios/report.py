@@ -34,7 +34,8 @@ from scenarios.forecasts import forecasts
 from scenarios.kept import Key
 from scenarios.page import NAME, Result, markdown
 from scenarios.published import publish
-from scenarios.runs import parts, record_all, size_of
+from scenarios.recordings import record_all
+from scenarios.runs import parts, size_of
 from scenarios.scoring import grade, score
 
 

@@ -231,12 +231,6 @@ def _own(run: Run, name: str, table: pa.Table) -> pa.Table:
     return table.filter(pc.and_(kept, own)).combine_chunks()
 
 
-def record_all(scenario: Scenario, seeds: Iterable[int]) -> Iterator[Recorded]:
-    """Simulate and record these seeds, as many side by side as fit."""
-    for part in parts(scenario, seeds):
-        yield from record([simulate(scenario, seed, place_of(scenario, seed)) for seed in part])
-
-
 def envelope_later(
     scenario: Scenario, seed: int, minutes: float, members: int | None, place: int = 0
 ) -> float:

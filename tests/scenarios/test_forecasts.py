@@ -14,7 +14,8 @@ import pytest
 from scenarios.catalogue import SCENARIOS
 from scenarios.diagnosed import diagnose
 from scenarios.forecasts import forecasts
-from scenarios.runs import Recorded, record_all
+from scenarios.recordings import record_all
+from scenarios.runs import Recorded
 
 
 @cache

@@ -10,6 +10,7 @@ from functools import cache
 
 import pytest
 
+from scenarios import recordings
 from scenarios.catalogue import SCENARIOS
 from scenarios.diagnosed import diagnose
 from scenarios.runs import Recorded, record, simulate
@@ -36,7 +37,7 @@ SEED = 1
 def recorded() -> dict[str, Recorded]:
     """One job for all of them: their groups lie in one cluster."""
     runs = [simulate(SCENARIOS[name], SEED, place) for place, name in enumerate(FEW)]
-    return {each.run.scenario.name: each for each in record(runs)}
+    return {each.run.scenario.name: each for each in recordings.recorded(runs)}
 
 
 @cache
