@@ -11,9 +11,9 @@ from pathlib import Path
 
 from laggard.cli.verbs.query.views import View, read_views
 from laggard.config import Config
-from laggard.tables.maintenance import Retention
 from laggard.tables.schema.columns import BATCH_ID, CLUSTER, DATE, Column, Table
 from laggard.tables.schema.schemas import TABLES
+from laggard.tables.upkeep.maintenance import Retention
 
 PAGE = Path(__file__).parents[1] / "tables.md"
 VIEWS_PAGE = PAGE.with_name("views.md")

@@ -37,8 +37,8 @@ from laggard.sources.brokers import Answer
 from laggard.sources.snapshot import OFFSETS_PARTITIONS, Snapshot
 from laggard.stream.job import session
 from laggard.tables.arrow import arrow_schema
-from laggard.tables.maintenance import write_done
 from laggard.tables.schema.schemas import TABLES
+from laggard.tables.upkeep.maintenance import write_done
 from patience import patient
 from tables.fixtures import (
     NOW,

@@ -33,8 +33,8 @@ from e2e.kit import (
 from e2e.oracle import Described, Dumped, describe_groups, dump_offsets_topic
 from laggard.demo.broker import Broker
 from laggard.stream.job.identity import identity_path
-from laggard.tables.maintenance import read_done, write_done
 from laggard.tables.schema.schemas import TABLES
+from laggard.tables.upkeep.maintenance import read_done, write_done
 
 TOPICS = {"orders": 4, "payments": 2, "quiet": 2, "doomed": 1, "shadow": 3}
 RECORDS = 40

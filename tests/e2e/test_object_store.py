@@ -31,8 +31,8 @@ from e2e.kit import (
 )
 from laggard import storage
 from laggard.demo.broker import Broker
-from laggard.tables.maintenance import read_done, write_done
 from laggard.tables.schema.schemas import TABLES
+from laggard.tables.upkeep.maintenance import read_done, write_done
 from patience import patient
 from s3 import S3Server
 

@@ -12,9 +12,9 @@ from e2e.conftest import Resumed
 from e2e.kit import MAX_AGE, Row
 from e2e.oracle import generations
 from e2e.test_first_run import check_lag_equals_tool, check_last_commits, check_windows
-from laggard.tables.maintenance import read_done
 from laggard.tables.readers import table_uri
 from laggard.tables.schema.schemas import TABLES
+from laggard.tables.upkeep.maintenance import read_done
 from patience import patient
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]

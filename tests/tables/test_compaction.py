@@ -20,17 +20,18 @@ import pytest
 from deltalake import DeltaTable, Field
 
 from laggard.errors import DAMAGED, REFUSED, TEMPORARY, LaggardError
-from laggard.tables import compaction, unpublished
 from laggard.tables import data_files as data_files_module
+from laggard.tables import unpublished
 from laggard.tables.arrow import to_arrow
-from laggard.tables.compaction import Merge, carry_out_here, compact, plan
 from laggard.tables.data_files import DataFile
 from laggard.tables.delta import Writer, create_tables
 from laggard.tables.lock import writer_lock
-from laggard.tables.maintenance import Retention, maintain
 from laggard.tables.readers import open_table, table_uri
 from laggard.tables.schema.schemas import GROUP_EVENTS
 from laggard.tables.unpublished import remove_unpublished
+from laggard.tables.upkeep import compaction
+from laggard.tables.upkeep.compaction import Merge, carry_out_here, compact, plan
+from laggard.tables.upkeep.maintenance import Retention, maintain
 from tables.fixtures import NOW, make_root
 
 NAME = GROUP_EVENTS.name

@@ -19,9 +19,9 @@ from deltalake import DeltaTable
 from laggard.stream.job.session import start_session
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer
-from laggard.tables.maintenance import Retention, maintain
 from laggard.tables.readers import table_uri
 from laggard.tables.schema import schemas
+from laggard.tables.upkeep.maintenance import Retention, maintain
 from set_clock import Clock
 from tables.fixtures import NOW, make_root
 
@@ -33,7 +33,7 @@ KEPT_DAYS, HOUR = 30, 3600
 MAINTAIN = """
 import sys
 from datetime import datetime, timezone
-from laggard.tables.maintenance import Retention, maintain
+from laggard.tables.upkeep.maintenance import Retention, maintain
 outcomes = maintain(sys.argv[1], Retention(30, 30, 30, 30, 1, 168), datetime.now(timezone.utc))
 print([each for each in outcomes if each.error])
 """

@@ -14,10 +14,10 @@ from deltalake import DeltaTable
 
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer
-from laggard.tables.maintenance import Outcome, Retention, maintain, read_done
 from laggard.tables.published import newest_batch
 from laggard.tables.readers import read_table, table_uri
 from laggard.tables.schema import schemas
+from laggard.tables.upkeep.maintenance import Outcome, Retention, maintain, read_done
 from tables.fixtures import NOW, make_root
 
 # what nobody names is removed now

@@ -18,10 +18,10 @@ from laggard.errors import CONFIGURATION, LaggardError
 from laggard.tables.arrow import to_arrow
 from laggard.tables.data_files import read_files
 from laggard.tables.delta import Writer, create_tables
-from laggard.tables.maintenance import Retention, maintain
 from laggard.tables.published import newest_batch
 from laggard.tables.readers import read_table
 from laggard.tables.schema import schemas
+from laggard.tables.upkeep.maintenance import Retention, maintain
 from patience import some
 from tables.fixtures import NOW
 

@@ -22,13 +22,13 @@ from deltalake import DeltaTable
 
 from laggard.config import Config
 from laggard.config.sections import Job
-from laggard.tables import compaction, maintenance, schedule
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer
-from laggard.tables.maintenance import Retention, read_done, write_done
 from laggard.tables.readers import table_uri
-from laggard.tables.schedule import Schedule
 from laggard.tables.schema import schemas
+from laggard.tables.upkeep import compaction, maintenance, schedule
+from laggard.tables.upkeep.maintenance import Retention, read_done, write_done
+from laggard.tables.upkeep.schedule import Schedule
 from tables.fixtures import NOW, make_root
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -211,8 +211,8 @@ def test_a_stop_ends_it_at_once(new: type) -> None:
 
 def test_it_does_not_outlive_a_job_that_is_killed() -> None:
     code = (
-        "import time, laggard.tables.schedule as s; s.maintain = lambda *a, **b: time.sleep(600);"
-        " s.run_child()"
+        "import time, laggard.tables.upkeep.schedule as s;"
+        " s.maintain = lambda *a, **b: time.sleep(600); s.run_child()"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, env=environment)

@@ -23,11 +23,11 @@ from laggard.tables import log
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.freshness import max_age
 from laggard.tables.lock import local_path
-from laggard.tables.maintenance import read_done
 from laggard.tables.odd_rows import Skipped
 from laggard.tables.published import BACKFILL, newest_batch
 from laggard.tables.readers import TableMissing, naming_errors, open_table, read_table, table_uri
 from laggard.tables.schema.schemas import BATCHES, PARTITION_STATUS, TABLES
+from laggard.tables.upkeep.maintenance import read_done
 
 if TYPE_CHECKING:
     from laggard.config import Config

@@ -24,7 +24,7 @@ from laggard.lag.arrays import (
     when,
     where,
 )
-from laggard.lag.overtaken import Overtaken
+from laggard.lag.loss.overtaken import Overtaken
 from laggard.lag.reached import reached_by
 from laggard.lag.tick import Tick, was_followed
 

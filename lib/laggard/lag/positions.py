@@ -32,8 +32,8 @@ from laggard.lag.arrays import (
 from laggard.lag.changes import commit_counts, commit_rhythm, lag_at_commits, moves
 from laggard.lag.flows import partition_flows
 from laggard.lag.late import Probed, count_late
+from laggard.lag.loss.overtaken import find_overtaken
 from laggard.lag.merged import KEY, UNKNOWN_TOPIC, Merged, Place
-from laggard.lag.overtaken import find_overtaken
 from laggard.lag.tick import Tick
 from laggard.lag.windows import accumulate
 

@@ -22,8 +22,8 @@ _PROPERTIES = {
     # nothing that would need more than reader version 1: every engine can read the tables
     "delta.enableDeletionVectors": "false",
     "delta.checkpointInterval": "100",
-    # a commit that did it could remove the version that readers are at; tables/maintenance.py knows
-    # which that is
+    # a commit that did it could remove the version that readers are at, which only
+    # tables/upkeep/maintenance.py knows
     "delta.enableExpiredLogCleanup": "false",
     "delta.logRetentionDuration": "interval 2 days",
 }

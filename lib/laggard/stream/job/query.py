@@ -30,7 +30,7 @@ from laggard.stream.job.starting import Retries, look_up, prepare, wait_for_offs
 from laggard.stream.tick.offsets_topic_events import RebuildError, check_same_topic
 from laggard.tables.delta import Writer
 from laggard.tables.lock import claim_tables, writer_lock
-from laggard.tables.schedule import Schedule
+from laggard.tables.upkeep.schedule import Schedule
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from laggard.config.policy import READ_COMMITTED, Policies
 from laggard.lag.flows import partition_outcomes
 from laggard.lag.late import Probed, find_probes
+from laggard.lag.loss.overtaken import at_window_end
 from laggard.lag.merged import Merged, forget_truncated, merge, on_the_clock, readable_ends
-from laggard.lag.overtaken import at_window_end
 from laggard.lag.positions import ADVANCE_FAILED, advance_positions
 from laggard.lag.tick import Tick
 from laggard.lag.windows import close_windows, in_a_window

@@ -32,8 +32,8 @@ from laggard.lag.arrays import (
     tuples,
     where,
 )
+from laggard.lag.loss.pace import Jumps, Pace, larger, read_pace, to_column
 from laggard.lag.merged import Merged
-from laggard.lag.pace import Jumps, Pace, larger, read_pace, to_column
 from laggard.lag.reached import reached_by
 from laggard.lag.tick import Tick, was_followed
 

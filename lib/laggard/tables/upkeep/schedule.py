@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from laggard import storage
-from laggard.tables.maintenance import Outcome, Retention, maintain, read_done, write_done
 from laggard.tables.schema.schemas import EACH_TICK, TABLES
+from laggard.tables.upkeep.maintenance import Outcome, Retention, maintain, read_done, write_done
 
 if TYPE_CHECKING:
     from laggard.config import Config
@@ -33,7 +33,7 @@ MAX_SECONDS = 6 * 3600.0
 _HOUR_UTC = 3  # from which the daily work is due
 _CLOCK_SLACK = timedelta(hours=1)  # a time further ahead was written before the clock was set back
 _NICENESS = 10
-_CHILD = "from laggard.tables.schedule import run_child; run_child()"
+_CHILD = "from laggard.tables.upkeep.schedule import run_child; run_child()"
 
 
 class Schedule:

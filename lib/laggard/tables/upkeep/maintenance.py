@@ -21,7 +21,6 @@ from deltalake import DeltaTable
 
 from laggard import files
 from laggard.errors import LaggardError
-from laggard.tables.compaction import CarryOut, carry_out_here, compact
 from laggard.tables.published import newest_batch
 from laggard.tables.readers import (
     TableMissing,
@@ -32,6 +31,7 @@ from laggard.tables.readers import (
     table_uri,
 )
 from laggard.tables.schema.schemas import BATCHES, EACH_TICK, TABLES, Table
+from laggard.tables.upkeep.compaction import CarryOut, carry_out_here, compact
 
 if TYPE_CHECKING:
     from laggard.config.sections import Retention as Section

@@ -1,0 +1,1 @@
+"""Records that retention deleted before a group read them."""

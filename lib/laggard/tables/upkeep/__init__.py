@@ -1,0 +1,1 @@
+"""Compaction, checkpoints and retention of the tables, and when they are due."""
