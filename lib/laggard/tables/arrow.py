@@ -54,9 +54,9 @@ def to_arrow(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 def _split(text: str) -> list[str]:
     """Split a text at the commas that are not inside <…>."""
     parts, depth, start = [], 0, 0
-    for place, letter in enumerate(text):
+    for index, letter in enumerate(text):
         depth += (letter == "<") - (letter == ">")
         if letter == "," and depth == 0:
-            parts.append(text[start:place])
-            start = place + 1
+            parts.append(text[start:index])
+            start = index + 1
     return [*parts, text[start:]]

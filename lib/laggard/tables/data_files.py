@@ -83,15 +83,15 @@ def read_files(table: Table, uris: Iterable[str], *, is_whole: bool = False) -> 
     """
     schema = arrow_schema(table)
     required = {column.name for column in table.columns if not column.null} - {"date"}
-    found = [schema.empty_table()]
+    tables = [schema.empty_table()]
     for uri in uris:
         system, where = open_uri(uri)
         with system.open_input_file(where) as source:
             rows = pq.ParquetFile(source).read()
         if is_whole and (absent := required - set(rows.column_names)):
             raise KeyError(*absent)
-        found.append(_in_schema(rows, schema))
-    return pa.concat_tables(found)
+        tables.append(_in_schema(rows, schema))
+    return pa.concat_tables(tables)
 
 
 def merge_files(
@@ -102,7 +102,7 @@ def merge_files(
     The file has the table's Arrow schema.
     """
     schema = pa.schema([field for field in schema if field.name not in values])
-    uris = [f"{table_path}/{each}" for each in paths]
+    uris = [f"{table_path}/{source}" for source in paths]
     for uri in uris:
         _check_columns(uri, schema)
     path, stats, size = _new_path(table_path, values, _MERGED), [], 0
@@ -132,8 +132,8 @@ def remove_partial_files(table_path: str) -> None:
     A process still at it fails at its rename.
     """
     if is_local(table_path):
-        for each in Path(table_path).glob(f"*/{_PARTIAL}-*"):
-            each.unlink(missing_ok=True)
+        for path in Path(table_path).glob(f"*/{_PARTIAL}-*"):
+            path.unlink(missing_ok=True)
 
 
 def _joined(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -251,17 +251,17 @@ def _bounds(rows: pa.Table) -> dict[str, Any]:
 
 def _merged(parts: list[dict[str, Any]]) -> dict[str, Any]:
     """Merge the statistics of a file's parts; a bound that a part leaves out is unknown."""
-    found: dict[str, Any] = {"numRecords": sum(part["numRecords"] for part in parts)}
-    found |= {"minValues": {}, "maxValues": {}, "nullCount": Counter()}
+    stats: dict[str, Any] = {"numRecords": sum(part["numRecords"] for part in parts)}
+    stats |= {"minValues": {}, "maxValues": {}, "nullCount": Counter()}
     for part in parts:
-        found["nullCount"].update(part["nullCount"])
-    for name in found["nullCount"]:
+        stats["nullCount"].update(part["nullCount"])
+    for name in stats["nullCount"]:
         with_values = [part for part in parts if part["nullCount"][name] < part["numRecords"]]
         for kind, choose in (("minValues", min), ("maxValues", max)):
             bounds = [part[kind].get(name) for part in with_values]
             if bounds and None not in bounds:
-                found[kind][name] = choose(bounds)
-    return found
+                stats[kind][name] = choose(bounds)
+    return stats
 
 
 def _statistic(value: Any, add_us: int) -> Any:

@@ -30,11 +30,11 @@ def newest_evaluated(root: str, before: datetime | None = None) -> datetime | No
     for date in reversed(dates_of(table)):
         if before is None or date <= str(before.date()):
             uri, files = table_uri(root, FINDING_STATE.name), f"date = '{date}'"
-            found: datetime | None = pc.max(
+            newest: datetime | None = pc.max(
                 read_known(table, uri, ("window_start",), condition, files)["window_start"]
             ).as_py()
-            if found is not None:
-                return found
+            if newest is not None:
+                return newest
     return None
 
 

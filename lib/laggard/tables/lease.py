@@ -70,7 +70,7 @@ def claim(tables: Sequence[DeltaTable], lease: Lease) -> None:
 
     No earlier holder commits after that.
     """
-    lease.raise_epoch(1 + max((_epoch_of(each) for each in tables), default=0))
+    lease.raise_epoch(1 + max((_epoch_of(table) for table in tables), default=0))
 
     def commit(delta: DeltaTable) -> None:
         partitions = delta.metadata().partition_columns or None
@@ -92,8 +92,8 @@ def _epoch_of(delta: DeltaTable) -> int:
 
 
 def _check_epoch(delta: DeltaTable, lease: Lease) -> None:
-    if (found := _epoch_of(delta)) > lease.epoch:
-        raise lease.taken(f"the holder of epoch {found}; this one has {lease.epoch}")
+    if (epoch := _epoch_of(delta)) > lease.epoch:
+        raise lease.taken(f"the holder of epoch {epoch}; this one has {lease.epoch}")
 
 
 class _Found(NamedTuple):
@@ -122,11 +122,11 @@ class Lease:
 
     def take(self, is_stopping: Callable[[], bool] = lambda: False) -> None:
         """Take it, after the wait for a holder that does not renew it; refused (73) if one does."""
-        found = self._read()
-        if found is not None and not found.is_free:
-            found = self._wait_for(found, is_stopping)
-        self.epoch = 1 + (found.epoch if found else 0)
-        self._put(found.tag if found else {})
+        holder = self._read()
+        if holder is not None and not holder.is_free:
+            holder = self._wait_for(holder, is_stopping)
+        self.epoch = 1 + (holder.epoch if holder else 0)
+        self._put(holder.tag if holder else {})
         self._check_store()
         self._thread = threading.Thread(target=self._keep, name="lease", daemon=True)
         self._thread.start()
@@ -180,7 +180,7 @@ class Lease:
         )
         return self._lost
 
-    def _wait_for(self, found: _Found, is_stopping: Callable[[], bool]) -> _Found | None:
+    def _wait_for(self, holder: _Found, is_stopping: Callable[[], bool]) -> _Found | None:
         began, said_at = awake_seconds(), 0.0
         while (waited := awake_seconds() - began) < self._seconds:
             if is_stopping():
@@ -190,7 +190,7 @@ class Lease:
                 log.info(
                     "waiting up to %.0f s: %s held the lease of %s last",
                     left,
-                    found.says,
+                    holder.says,
                     self.root,
                 )
                 said_at = time.monotonic()
@@ -198,9 +198,9 @@ class Lease:
             now = self._read()
             if now is None or now.is_free:
                 return now
-            if now.tag != found.tag:
+            if now.tag != holder.tag:
                 raise self.taken(now.says)
-        return found
+        return holder
 
     def _keep(self) -> None:
         said = False
@@ -320,8 +320,8 @@ def _given_back() -> LaggardError:
     return LaggardError("the lease of the tables was given back", exit_code=TEMPORARY)
 
 
-def _tag_of(found: Any) -> dict[str, str]:
-    return {name: found[name] for name in ("e_tag", "version") if found.get(name)}
+def _tag_of(meta: Any) -> dict[str, str]:
+    return {name: meta[name] for name in ("e_tag", "version") if meta.get(name)}
 
 
 def _mode(tag: dict[str, str]) -> Any:

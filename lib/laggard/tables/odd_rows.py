@@ -127,7 +127,7 @@ def plain_rows(
     if odd:
         skipped.add(table, VALUE, len(odd), error_of(lambda: _as_dicts(rows, odd[0], odd[0] + 1)))
         rows = rows.take(np.setdiff1d(np.arange(len(rows)), odd))
-    found, seen = [], set()
+    plain, seen = [], set()
     for row in _as_dicts(rows, 0, len(rows)):
         name = tuple(map(row.get, unique))
         if None in map(row.get, key):
@@ -136,8 +136,8 @@ def plain_rows(
             skipped.add(table, DUPLICATE, 1, f"of {' '.join(map(repr, name))}")
         else:
             seen.add(name)
-            found.append(row)
-    return found
+            plain.append(row)
+    return plain
 
 
 def sound_rows(
@@ -149,7 +149,7 @@ def sound_rows(
     unknown.
     """
     columns, names = TABLES[table].columns, {*TABLES[table].key}.intersection(rows.column_names)
-    key = [each.name for each in columns if each.name in names and not each.null]
+    key = [column.name for column in columns if column.name in names and not column.null]
     if table in _PARTITIONS:
         return plain_rows(
             sift_columns(rows, table, key, skipped), table, key, skipped, unique=unique
@@ -172,16 +172,16 @@ def holdable(rows: pa.Table) -> pa.Table:
 
 def _not_integers(rows: pa.Table) -> list[str]:
     """Return the columns that are no integers: an integer is never too large to be shown."""
-    return [each.name for each in rows.schema if not pa.types.is_integer(each.type)]
+    return [column.name for column in rows.schema if not pa.types.is_integer(column.type)]
 
 
 def made_of(rows: Sequence[Row], table: str, make: Callable[[Row], T], skipped: Skipped) -> list[T]:
     """Convert each row; a row that cannot be converted costs no other."""
     odd = set(find_odd(len(rows), lambda begin, end: list(map(make, rows[begin:end]))))
-    for place in sorted(odd):
-        error = error_of(partial(make, rows[place]))
-        skipped.add(table, ERROR, 1, f"of group {rows[place].get('group')!r}: {error}")
-    return [make(row) for place, row in enumerate(rows) if place not in odd]
+    for index in sorted(odd):
+        error = error_of(partial(make, rows[index]))
+        skipped.add(table, ERROR, 1, f"of group {rows[index].get('group')!r}: {error}")
+    return [make(row) for index, row in enumerate(rows) if index not in odd]
 
 
 def _as_dicts(rows: pa.Table, begin: int, end: int) -> list[Row]:
@@ -235,10 +235,10 @@ def _outside(values: Any, least: int, most: int) -> Any:
 
 
 def _any(rows: pa.Table, masks: Sequence[Any]) -> Any:
-    found = pa.chunked_array([pa.array(np.zeros(len(rows), dtype=bool))])
+    is_any = pa.chunked_array([pa.array(np.zeros(len(rows), dtype=bool))])
     for mask in masks:
-        found = pc.or_(found, mask)
-    return found
+        is_any = pc.or_(is_any, mask)
+    return is_any
 
 
 def _count(mask: Any) -> int:

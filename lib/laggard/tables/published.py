@@ -123,14 +123,14 @@ def newest_of_topic(root: str, topic_id: str, checkpoint_id: str) -> dict[int, i
     rows = _published(
         read_declared(table, root, BATCHES.name, ["kind", "batch_id", "checkpoint_id", "origin"])
     )
-    found = []
+    batch_ids = []
     for row in rows.to_pylist():
         is_of_topic = (row["origin"] or {}).get("offsets_topic_id") == topic_id
         if is_of_topic and row["checkpoint_id"] != checkpoint_id:
-            found.append(row["batch_id"])
+            batch_ids.append(row["batch_id"])
     newest = None
-    if found:
-        newest = _newest_row(table, root, f"batch_id = {max(found)}")
+    if batch_ids:
+        newest = _newest_row(table, root, f"batch_id = {max(batch_ids)}")
     if not newest:
         return {}
     return dict(newest["source_to"] or {})

@@ -162,7 +162,7 @@ def newest_date(table: DeltaTable) -> str:
 def dates_of(table: DeltaTable) -> list[str]:
     """Return the dates of an append table, in order."""
     with naming_errors(table.table_uri, table.version()):
-        return sorted({str(each["date"]) for each in table.partitions()})
+        return sorted({str(partition["date"]) for partition in table.partitions()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,10 +211,10 @@ def scan_known(
     dictionaries, which is several times as fast.
     """
     with naming_errors(uri, table.version()):
-        system, place = open_uri(uri)
+        system, path = open_uri(uri)
         # Arrow's own file system: delta-rs' runs in Python, and Arrow's threads may still ask it
         # when Python ends
-        native = SubTreeFileSystem(place, system)
+        native = SubTreeFileSystem(path, system)
         options = ParquetReadOptions(dictionary_columns=set(repeating))
         dataset = _with_known_bounds(
             table.to_pyarrow_dataset(
@@ -235,13 +235,15 @@ def _with_known_bounds(dataset: FileSystemDataset) -> FileSystemDataset:
     groups.
     """
     fragments = list(dataset.get_fragments())
-    if not any("null[" in str(each.partition_expression) for each in fragments):
+    if not any("null[" in str(fragment.partition_expression) for fragment in fragments):
         return dataset
     files = []
-    for each in fragments:
-        date = get_partition_keys(each.partition_expression).get("date")
+    for fragment in fragments:
+        date = get_partition_keys(fragment.partition_expression).get("date")
         files.append(
-            each.format.make_fragment(each.path, each.filesystem, date and field("date") == date)
+            fragment.format.make_fragment(
+                fragment.path, fragment.filesystem, date and field("date") == date
+            )
         )
     return FileSystemDataset(files, dataset.schema, dataset.format, dataset.filesystem)
 

@@ -27,10 +27,10 @@ def tables_with_unpublished(root: str, newest_batch_id: int) -> list[str]:
 
 def remove_unpublished(root: str, newest_batch_id: int, lease: Lease | None) -> list[str]:
     """Delete those rows; gives the tables that had some. Needs the writer lock, and its lease."""
-    found = _find(root, newest_batch_id)
-    for name, bound in found.items():
+    bounds = _find(root, newest_batch_id)
+    for name, bound in bounds.items():
         _delete(table_uri(root, name), f"batch_id > {bound}", lease)
-    return list(found)
+    return list(bounds)
 
 
 def _delete(uri: str, predicate: str, lease: Lease | None) -> None:
@@ -53,19 +53,19 @@ def _find(root: str, newest_batch_id: int) -> dict[str, int]:
     state = _batches(root, FINDING_STATE.name)
     bounds = {}
     for name, table in TABLES.items():
-        found = _batches(root, name)
-        if not found or table.overwritten or name == "batches":
+        batch_ids = _batches(root, name)
+        if not batch_ids or table.overwritten or name == "batches":
             continue  # status tables are read at the version that `batches` names
         bound = newest_batch_id
         if table.is_of_diagnosis:
             # without states the first window was cut off, or all states are past their retention
             if state:
                 bound = min(bound, max(state))
-            elif min(found) == max(found):
+            elif min(batch_ids) == max(batch_ids):
                 bound = -1
             else:
-                bound = max(found)
-        if max(found) > bound:
+                bound = max(batch_ids)
+        if max(batch_ids) > bound:
             bounds[name] = bound
     return bounds
 

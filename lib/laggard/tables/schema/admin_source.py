@@ -60,15 +60,15 @@ def hide_unknown(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
 def _without(rows: pa.Table, columns: tuple[str, ...]) -> pa.Table:
     for name in columns:
         column, _, inner = name.partition(".")
-        place = rows.schema.get_field_index(column)
-        if place < 0:
+        index = rows.schema.get_field_index(column)
+        if index < 0:
             continue
-        field = rows.schema.field(place)
+        field = rows.schema.field(index)
         if inner:
-            found = _without_field(rows[column], inner)
+            values = _without_field(rows[column], inner)
         else:
-            found = pa.nulls(rows.num_rows, field.type)
-        rows = rows.set_column(place, field, found)
+            values = pa.nulls(rows.num_rows, field.type)
+        rows = rows.set_column(index, field, values)
     return rows
 
 

@@ -57,7 +57,7 @@ CarryOut = Callable[[Sequence[Merge]], Iterable[DataFile]]
 
 def carry_out_here(merges: Sequence[Merge]) -> Iterable[DataFile]:
     """Merge one after the other in this process: the ticks need the other cores."""
-    return (each.carry_out() for each in merges)
+    return (merge.carry_out() for merge in merges)
 
 
 def carry_out_on(context: SparkContext) -> CarryOut:
@@ -67,9 +67,9 @@ def carry_out_on(context: SparkContext) -> CarryOut:
     """
     chosen = storage.settings()
 
-    def carry_out(each: Merge) -> DataFile:
+    def carry_out(merge: Merge) -> DataFile:
         storage.use(chosen)
-        return each.carry_out()
+        return merge.carry_out()
 
     return lambda merges: context.parallelize(merges, len(merges)).map(carry_out).collect()
 
@@ -124,7 +124,7 @@ def _packed(actions: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     """Return files in the order they were written, in groups of the wanted size."""
     packs: list[list[dict[str, Any]]] = [[]]
     size = 0
-    for action in sorted(actions, key=lambda each: (each["modification_time"], each["path"])):
+    for action in sorted(actions, key=lambda add: (add["modification_time"], add["path"])):
         if size + action["size_bytes"] > _WANTED_BYTES:
             packs.append([])
             size = 0

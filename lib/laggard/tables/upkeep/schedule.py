@@ -130,26 +130,26 @@ class Schedule:
         self._said_by_child.seek(0)
         self._said_by_child.truncate()
         outcomes = [Outcome(**json.loads(line)) for line in lines if line.startswith("{")]
-        self._failing -= {each.table for each in outcomes if not each.error}
-        for each in outcomes:
-            if each.error:
-                self._fail(each.table, each.error)
+        self._failing -= {outcome.table for outcome in outcomes if not outcome.error}
+        for outcome in outcomes:
+            if outcome.error:
+                self._fail(outcome.table, outcome.error)
         self._failing.discard("the tables")
         if child.returncode:
             last = lines[-1] if lines else ""
             self._fail("the tables", f"its process ended with {child.returncode}: {last}")
-        done = sum(not each.error for each in outcomes)
+        done = sum(not outcome.error for outcome in outcomes)
         log.info("maintained %d tables in %.1f s", done, time.monotonic() - self._started_at)
         return True
 
-    def _fail(self, what: str, error: str) -> None:
+    def _fail(self, subject: str, error: str) -> None:
         """Log it once until it succeeds again, and try again in ten minutes."""
         self._not_before = time.monotonic() + RETRY_SECONDS
-        if what not in self._failing:
+        if subject not in self._failing:
             log.warning(
-                "maintenance of %s failed and is tried again every 10 minutes: %s", what, error
+                "maintenance of %s failed and is tried again every 10 minutes: %s", subject, error
             )
-        self._failing.add(what)
+        self._failing.add(subject)
 
 
 def run_child() -> None:
