@@ -184,7 +184,9 @@ class Brokers:
         configs: dict[str, dict[str, str | None]] = {}
         for result in answer.results:
             if not result.error_code:
-                configs[result.resource_name] = {each.name: each.value for each in result.configs}
+                configs[result.resource_name] = {
+                    config.name: config.value for config in result.configs
+                }
         return configs
 
     def list_groups(self, brokers: Iterable[int]) -> list[dict[str, Any]]:
@@ -268,8 +270,8 @@ def error_name(code: int) -> str | None:
     """Return Kafka's name of an error code, e.g. UNKNOWN_TOPIC_OR_PARTITION; None for no error."""
     if code == 0:
         return None
-    found = kafka.errors.for_code(code)
-    return str(getattr(found, "message", "") or found.__name__)
+    error_class = kafka.errors.for_code(code)
+    return str(getattr(error_class, "message", "") or error_class.__name__)
 
 
 def _list_offsets_request(

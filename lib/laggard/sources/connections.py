@@ -241,7 +241,7 @@ class Connections:
             if nodes:
                 hedge_at = time.monotonic() + HEDGE_SECONDS
             await self._sleep_until_done(sent, min(hedge_at, deadline))
-            for future in [each for each in sent if each.is_done]:
+            for future in [attempt for attempt in sent if attempt.is_done]:
                 if future.exception is None:
                     return future.value
                 error = self._name(future.exception)

@@ -44,7 +44,7 @@ class Partition:
 
 def read_partitions(topics: Sequence[Mapping[str, Any]]) -> dict[TopicPartition, Partition]:
     """Return the partitions in an answer to a metadata request."""
-    found: dict[TopicPartition, Partition] = {}
+    partitions: dict[TopicPartition, Partition] = {}
     for topic in topics:
         topic_id = topic_id_text(topic.get("topic_id"))
         for partition in topic["partitions"]:
@@ -54,14 +54,14 @@ def read_partitions(topics: Sequence[Mapping[str, Any]]) -> dict[TopicPartition,
             replicas_offline = None
             if offline is not None:
                 replicas_offline = len(offline)
-            found[topic["name"], partition["partition_index"]] = Partition(
+            partitions[topic["name"], partition["partition_index"]] = Partition(
                 topic_id,
                 leader,
                 error_name(partition["error_code"]),
                 replicas_offline,
                 partition.get("leader_epoch", -1),
             )
-    return found
+    return partitions
 
 
 def topic_id_text(value: Any) -> str:
@@ -153,14 +153,16 @@ class Metadata:
     def _take_topics(
         self, topics: list[dict[str, Any]], named_errors: Mapping[str, str | None]
     ) -> None:
-        errors, found = _errors_of(topics), self._believed(read_partitions(topics))
+        errors, partitions = _errors_of(topics), self._believed(read_partitions(topics))
         self.lists_all_topics = errors.get(kafka.UNUSED_NAME) == UNKNOWN_TOPIC
         if self._offsets_topic is not None:
             self.is_denied = errors.get(self._offsets_topic) == DENIED_TOPIC
             self.offsets_topic = {
-                key: value for key, value in found.items() if key[0] == self._offsets_topic
+                key: value for key, value in partitions.items() if key[0] == self._offsets_topic
             }
-        watched = {key: value for key, value in found.items() if self._names.watches_topic(key[0])}
+        watched = {
+            key: value for key, value in partitions.items() if self._names.watches_topic(key[0])
+        }
         for key, before in self.partitions.items():
             # reported once more as missing, then forgotten
             if key not in watched and before.error != UNKNOWN_TOPIC:
@@ -169,7 +171,7 @@ class Metadata:
                 )
         self.partitions = watched
 
-    def _believed(self, found: Partitions) -> Partitions:
+    def _believed(self, partitions: Partitions) -> Partitions:
         """Return partitions by metadata, or as known if a later leader answers.
 
         An earlier leader would give a lower end.
@@ -177,11 +179,11 @@ class Metadata:
         A broker that was frozen names itself for some 100 ms after it goes on, and gives the ends
         at which it froze.
         """
-        believed = dict(found)
+        believed = dict(partitions)
         for key, before in self.everything.items():
             if key in self.failed:
                 continue
-            if key in found and not found[key].succeeds(before):
+            if key in partitions and not partitions[key].succeeds(before):
                 believed[key] = before
         return believed
 

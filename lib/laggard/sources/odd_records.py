@@ -40,10 +40,10 @@ def named_record(text: str) -> tuple[int, int] | None:
 
     The error is of Spark's Kafka source; None without a record.
     """
-    found = _NAMED.search(text)
-    if not found:
+    match = _NAMED.search(text)
+    if not match:
         return None
-    return (int(found[2]), int(found[3]))
+    return (int(match[2]), int(match[3]))
 
 
 def read_records(
@@ -62,7 +62,7 @@ def read_records(
     `timeout_seconds` limits the wait for the next records. They are held in memory: keep the range
     short.
     """
-    place = TopicPartition(topic, partition)
+    topic_partition = TopicPartition(topic, partition)
     consumer = KafkaConsumer(
         bootstrap_servers=list(servers),
         group_id=None,
@@ -74,18 +74,18 @@ def read_records(
     )
     rows = []
     try:
-        consumer.assign([place])
-        consumer.seek(place, begin)
+        consumer.assign([topic_partition])
+        consumer.seek(topic_partition, begin)
         position, limit = begin, time.monotonic() + timeout_seconds
         while position < end:
-            for record in consumer.poll(_POLL_MS).get(place, ()):
+            for record in consumer.poll(_POLL_MS).get(topic_partition, ()):
                 if record.offset < end:
                     known = abs(record.timestamp) <= _MAX_MS
                     at = None
                     if known:
                         at = record.timestamp * 1000
                     rows.append((partition, record.offset, at, record.key, record.value))
-            before, position = position, consumer.position(place)
+            before, position = position, consumer.position(topic_partition)
             if position > before:
                 limit = time.monotonic() + timeout_seconds
             elif time.monotonic() > limit:

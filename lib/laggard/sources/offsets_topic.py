@@ -133,18 +133,18 @@ def rounds(
 
     There is more than one round only if pieces are left out.
     """
-    found: list[dict[int, tuple[int, int]]] = []
+    ranges: list[dict[int, tuple[int, int]]] = []
     for number, end in sorted(ends.items()):
-        begin, place = begins.get(number, 0), 0
+        begin, index = begins.get(number, 0), 0
         cuts = sorted((piece.begin, piece.end) for piece in pieces if piece.partition == number)
         for low, high in [*cuts, (end, end)]:
             if low > begin:
-                if place == len(found):
-                    found.append({})
-                found[place][number] = (begin, low)
-                place += 1
+                if index == len(ranges):
+                    ranges.append({})
+                ranges[index][number] = (begin, low)
+                index += 1
             begin = max(begin, high)
-    return found
+    return ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,9 +283,9 @@ class OffsetsSource:
         brokers = Brokers(self.bootstrap_servers, self.request_timeout_seconds, self.security)
         try:
             leaders: dict[int, list[TopicPartition]] = {}
-            for key, found in read_partitions(brokers.metadata([self.topic])["topics"]).items():
-                if found.leader is not None:
-                    leaders.setdefault(found.leader, []).append(key)
+            for key, partition in read_partitions(brokers.metadata([self.topic])["topics"]).items():
+                if partition.leader is not None:
+                    leaders.setdefault(partition.leader, []).append(key)
             answers = brokers.list_offsets(leaders, LATEST)
         finally:
             brokers.close()

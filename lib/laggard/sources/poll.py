@@ -126,7 +126,7 @@ class Poller:
             metadata_poll_id=self._metadata.poll_id,
             cluster_id=self._metadata.cluster_id,
             offsets_topic_id=next(
-                (found.topic_id for found in self._metadata.offsets_topic.values()), ""
+                (partition.topic_id for partition in self._metadata.offsets_topic.values()), ""
             ),
             window_start_ms=window_start_ms,
             positions=positions,
@@ -183,12 +183,12 @@ class Poller:
         before = metadata.everything
         metadata.refresh(poll_id, force=True)
         again = {key for key, _ in ends.failures()}
-        for key, found in metadata.everything.items():
-            if found != before.get(key):
+        for key, partition in metadata.everything.items():
+            if partition != before.get(key):
                 again.add(key)
-        watched = {key: found for key, found in metadata.partitions.items() if key in again}
+        watched = {key: partition for key, partition in metadata.partitions.items() if key in again}
         offsets_topic = {
-            key: found for key, found in metadata.offsets_topic.items() if key in again
+            key: partition for key, partition in metadata.offsets_topic.items() if key in again
         }
         return ends | self._ask_ends(watched, offsets_topic, new_window=new_window)
 
@@ -225,11 +225,11 @@ class Poller:
     ) -> Callable[[], Answers]:
         by_leader: dict[int, list[kafka.TopicPartition]] = {}
         without: dict[kafka.TopicPartition, kafka.Answer] = {}
-        for key, found in partitions.items():
-            if found.leader is None:
-                without[key] = kafka.Answer(None, found.error or NO_LEADER)
+        for key, partition in partitions.items():
+            if partition.leader is None:
+                without[key] = kafka.Answer(None, partition.error or NO_LEADER)
             else:
-                by_leader.setdefault(found.leader, []).append(key)
+                by_leader.setdefault(partition.leader, []).append(key)
         pending = self._brokers.start_list_offsets(by_leader, timestamp, isolation)
         return lambda: without | pending()
 

@@ -109,18 +109,18 @@ class PollFiles:
         # a later one is of a checkpoint that was here before
         needed = range(-1 if oldest is None else min(oldest, poll_id), poll_id + 1)
         for name in files.list_names(self.folder):
-            found = _NAME.fullmatch(name)
-            if (int(found[1]) if found else -1) not in needed:
+            match = _NAME.fullmatch(name)
+            if (int(match[1]) if match else -1) not in needed:
                 with suppress(OSError):  # tried again with the next large poll
                     files.remove(f"{self.folder}/{name}")
 
 
 def poll_id_of(wal_text: str) -> int | None:
     """Return the poll id in a batch text of Spark's write-ahead log; None if there is none."""
-    found = offset_in(wal_text).get("poll_id")
-    if found is None:
+    poll_id = offset_in(wal_text).get("poll_id")
+    if poll_id is None:
         return None
-    return int(found)
+    return int(poll_id)
 
 
 def offset_in(wal_text: str) -> dict[str, Any]:

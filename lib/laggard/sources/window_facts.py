@@ -62,9 +62,13 @@ class LogFacts:
         return shapes.table_of_rows(shapes.FACTS, rows)
 
     def _row(
-        self, key: TopicPartition, found: Partition, stable: Answer | None, newest: Answer | None
+        self,
+        key: TopicPartition,
+        partition: Partition,
+        stable: Answer | None,
+        newest: Answer | None,
     ) -> Sequence[Any]:
-        config = self._configs.get((key[0], found.topic_id), {})
+        config = self._configs.get((key[0], partition.topic_id), {})
         retention_ms = _limit(config, "retention.ms")
         stable_offset, newest_at, retention = None, None, None
         if stable is not None:
@@ -75,11 +79,11 @@ class LogFacts:
             retention = retention_ms / 1000
         return (
             key[0],
-            found.topic_id,
+            partition.topic_id,
             key[1],
             stable_offset,
             newest_at,
-            found.replicas_offline,
+            partition.replicas_offline,
             retention,
             _limit(config, "retention.bytes"),
             config.get("cleanup.policy"),
@@ -127,7 +131,11 @@ class LogFacts:
 
         A config that we may not see has no values.
         """
-        topics = {(key[0], each.topic_id) for key, each in partitions.items() if each.error is None}
+        topics = {
+            (key[0], partition.topic_id)
+            for key, partition in partitions.items()
+            if partition.error is None
+        }
         wanted = topics - set(self._configs)
         if time.monotonic() - self._configs_at >= CONFIG_SECONDS:
             wanted, self._configs_at = topics, time.monotonic()
@@ -145,7 +153,8 @@ class LogFacts:
 
     def _ask_offsets_retention(self, partitions: Partitions) -> int | None:
         leader = min(
-            (each.leader for each in partitions.values() if each.leader is not None), default=None
+            (partition.leader for partition in partitions.values() if partition.leader is not None),
+            default=None,
         )
         if leader is None:
             return None
@@ -164,9 +173,9 @@ def _by_leader(partitions: Partitions, ends: Answers) -> dict[int, list[TopicPar
     A leader that did not answer is not waited for again.
     """
     led: dict[int, list[TopicPartition]] = {}
-    for key, found in partitions.items():
-        if found.leader is not None and key in ends and ends[key].offset is not None:
-            led.setdefault(found.leader, []).append(key)
+    for key, partition in partitions.items():
+        if partition.leader is not None and key in ends and ends[key].offset is not None:
+            led.setdefault(partition.leader, []).append(key)
     return led
 
 

@@ -108,11 +108,11 @@ class Answers:
 
 def _with_blobs(group: Any) -> dict[str, Any]:
     """Return the group as a dict with its binary fields as bytes, which `to_dict` makes texts."""
-    found: dict[str, Any] = group.to_dict()
-    for member, given in zip(found["members"], group.members, strict=True):
+    described: dict[str, Any] = group.to_dict()
+    for member, given in zip(described["members"], group.members, strict=True):
         member["member_metadata"] = given.member_metadata
         member["member_assignment"] = given.member_assignment
-    return found
+    return described
 
 
 def offset_fetch(groups: Sequence[str]) -> OffsetFetchRequest:

@@ -128,13 +128,13 @@ class Coordinators:
         missing = sorted(missing, key=self._turn)[:LOOKS]
         if not missing:
             return listed
-        found = look_for(self._brokers, missing)
+        lookup = look_for(self._brokers, missing)
         for group in missing:
             self._known[group].turn = self._round
-        for group, (api, error) in found.errors.items():
+        for group, (api, error) in lookup.errors.items():
             answers.fail(api, [group], error)
-        answers.error_of |= dict.fromkeys(sorted(found.gone), GROUP_GONE)
-        return {**self._watched(found.listed), **listed}
+        answers.error_of |= dict.fromkeys(sorted(lookup.gone), GROUP_GONE)
+        return {**self._watched(lookup.listed), **listed}
 
     def _turn(self, group: str) -> tuple[int, str]:
         return self._known[group].turn, group

@@ -35,43 +35,43 @@ class Found:
 
 def look_for(brokers: Brokers, groups: Sequence[str]) -> Found:
     """Ask for these groups by name; each deleted one has one definite answer of its coordinator."""
-    found = Found()
+    lookup = Found()
     try:
         brokers.metadata([])  # the coordinator may be a broker that came a moment ago
     except LaggardError:
-        return found
+        return lookup
     request = FindCoordinatorRequest(
         key_type=0, coordinator_keys=list(groups), min_version=4, max_version=5
     )
     response = brokers.ask("find_coordinator", request)
     if isinstance(response, str):
-        found.errors = dict.fromkeys(groups, ("find_coordinator", response))
-        return found
+        lookup.errors = dict.fromkeys(groups, ("find_coordinator", response))
+        return lookup
     by_coordinator: dict[int, list[str]] = {}
-    for each in response.coordinators:
-        if error := error_name(each.error_code):
-            found.errors[each.key] = "find_coordinator", error
+    for coordinator in response.coordinators:
+        if error := error_name(coordinator.error_code):
+            lookup.errors[coordinator.key] = "find_coordinator", error
         else:
-            by_coordinator.setdefault(each.node_id, []).append(each.key)
-    unseen = _not_described(brokers, by_coordinator, found)
-    _keep_without_offsets(brokers, unseen, found)
-    return found
+            by_coordinator.setdefault(coordinator.node_id, []).append(coordinator.key)
+    unseen = _not_described(brokers, by_coordinator, lookup)
+    _keep_without_offsets(brokers, unseen, lookup)
+    return lookup
 
 
 def _not_described(
-    brokers: Brokers, by_coordinator: dict[int, list[str]], found: Found
+    brokers: Brokers, by_coordinator: dict[int, list[str]], lookup: Found
 ) -> dict[int, list[str]]:
     """Return groups that their coordinator knows neither as a classic group nor in its listing."""
     describe = brokers.start(
-        "describe_groups", {key: describe_groups(each) for key, each in by_coordinator.items()}
+        "describe_groups", {key: describe_groups(groups) for key, groups in by_coordinator.items()}
     )
     # after it, on the same connection: a coordinator that has loaded its groups lists them, of
     # every type
     listing = brokers.start_list_groups(list(by_coordinator))
-    described, (found.listed, unlisted) = describe(), listing()
-    seen = set(map(itemgetter("group_id"), found.listed))
+    described, (lookup.listed, unlisted) = describe(), listing()
+    seen = set(map(itemgetter("group_id"), lookup.listed))
     unseen: dict[int, list[str]] = {}
-    for broker, group, is_gone in _answered("describe_groups", described, by_coordinator, found):
+    for broker, group, is_gone in _answered("describe_groups", described, by_coordinator, lookup):
         if (
             (is_gone or group.group_state == DEAD)
             and group.group_id not in seen
@@ -81,7 +81,7 @@ def _not_described(
     return unseen
 
 
-def _keep_without_offsets(brokers: Brokers, unseen: dict[int, list[str]], found: Found) -> None:
+def _keep_without_offsets(brokers: Brokers, unseen: dict[int, list[str]], lookup: Found) -> None:
     """Note groups without offsets as gone.
 
     The answer also says that the coordinator has not changed meanwhile.
@@ -89,25 +89,25 @@ def _keep_without_offsets(brokers: Brokers, unseen: dict[int, list[str]], found:
     offsets = brokers.start(
         "offset_fetch", {key: offset_fetch(groups) for key, groups in unseen.items()}
     )()
-    for _, group, _ in _answered("offset_fetch", offsets, unseen, found):
+    for _, group, _ in _answered("offset_fetch", offsets, unseen, lookup):
         if not group.topics:
-            found.gone.add(group.group_id)
+            lookup.gone.add(group.group_id)
 
 
 def _answered(
-    api: str, responses: Mapping[int, Any], asked: Mapping[int, Sequence[str]], found: Found
+    api: str, responses: Mapping[int, Any], asked: Mapping[int, Sequence[str]], lookup: Found
 ) -> Iterator[tuple[int, Any, bool]]:
     """Yield broker, answer on a group, and True if the group is gone; others become errors."""
     for broker, response in responses.items():
         if isinstance(response, str):
-            found.errors |= dict.fromkeys(asked[broker], (api, response))
+            lookup.errors |= dict.fromkeys(asked[broker], (api, response))
             continue
         for group in response.groups:
             error = error_name(group.error_code)
             if error in (None, GROUP_GONE):
                 yield broker, group, error is not None
             else:
-                found.errors[group.group_id] = api, str(error)
+                lookup.errors[group.group_id] = api, str(error)
 
 
 class Reconcile:

@@ -205,11 +205,11 @@ def is_number(value: Any) -> TypeGuard[float]:
 
 def _json(raw: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(raw)
+        document = json.loads(raw)
     except (ValueError, RecursionError):
         return {}
-    if isinstance(found, dict):
-        return found
+    if isinstance(document, dict):
+        return document
     return {}
 
 

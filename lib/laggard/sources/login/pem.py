@@ -18,19 +18,19 @@ _ALGORITHM_AT = 40
 
 def entries(text: str) -> list[tuple[str, str]]:
     """Return the label and text of each PEM entry, with LF line ends, without text in between."""
-    return [(found[1], found[0].replace("\r\n", "\n") + "\n") for found in _ENTRY.finditer(text)]
+    return [(match[1], match[0].replace("\r\n", "\n") + "\n") for match in _ENTRY.finditer(text)]
 
 
 def certificates(text: str, path: str, key: str) -> str:
     """Return the certificates of a file."""
-    found = [
+    bundle = [
         entry for label, entry in entries(text) if label in ("CERTIFICATE", "X509 CERTIFICATE")
     ]
-    if not found:
+    if not bundle:
         raise _refused(
             path, f"{key}: it holds no certificate in PEM", "openssl x509 -in FILE -out FILE.pem"
         )
-    return "".join(found)
+    return "".join(bundle)
 
 
 def private_key(text: str, path: str, key: str, *, has_password: bool) -> str:
@@ -38,14 +38,14 @@ def private_key(text: str, path: str, key: str, *, has_password: bool) -> str:
 
     It reads PKCS #8, of RSA or an elliptic curve.
     """
-    found = [(label, entry) for label, entry in entries(text) if label.endswith("PRIVATE KEY")]
-    if len(found) != 1:
+    keys = [(label, entry) for label, entry in entries(text) if label.endswith("PRIVATE KEY")]
+    if len(keys) != 1:
         raise _refused(
             path,
-            f"{key}: it holds {len(found)} private keys in PEM",
+            f"{key}: it holds {len(keys)} private keys in PEM",
             "name a file with one private key",
         )
-    label, entry = found[0]
+    label, entry = keys[0]
     if label not in (_PLAIN, _ENCRYPTED):
         cause = f"{key}: it holds a {label}, and Spark's client reads PKCS #8 only"
         raise _refused(path, cause, f"openssl pkcs8 -topk8 -nocrypt -in {path} -out {path}.pkcs8")

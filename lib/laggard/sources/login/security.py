@@ -57,20 +57,20 @@ class Login:
         """Return arguments for kafka-python; raise a LaggardError that names a wrong file."""
         silence_client()
         security = self._security
-        found: dict[str, Any] = {"security_protocol": security.protocol}
+        arguments: dict[str, Any] = {"security_protocol": security.protocol}
         if security.has_tls:
-            found["ssl_context"] = _context(security)
+            arguments["ssl_context"] = _context(security)
         if security.has_sasl:
-            found["sasl_mechanism"] = security.mechanism
+            arguments["sasl_mechanism"] = security.mechanism
         if security.has_password:
-            found["sasl_plain_username"] = security.username
-            found["sasl_plain_password"] = read_password(
+            arguments["sasl_plain_username"] = security.username
+            arguments["sasl_plain_password"] = read_password(
                 security.password_file, f"{KEY}password_file"
             )
         if self._tokens is not None:
             self.renew()
-            found["sasl_oauth_token_provider"] = self._tokens
-        return found
+            arguments["sasl_oauth_token_provider"] = self._tokens
+        return arguments
 
 
 def silence_client() -> None:
@@ -140,19 +140,19 @@ def version_of(security: Security) -> str:
 
 def refusal(error: BaseException) -> LaggardError | None:
     """Return the failure if a broker refused us or we refused its certificate; else None."""
-    found = _TLS_REFUSAL.search(str(error))
-    if found is None and not isinstance(error, _SASL_REFUSALS):
+    match = _TLS_REFUSAL.search(str(error))
+    if match is None and not isinstance(error, _SASL_REFUSALS):
         return None
-    if found is None:
+    if match is None:
         what, said = (
             "a broker refuses the login",
             re.sub(r"^(\[Error \d+\] )?(\w+Error: )*", "", str(error)),
         )
         fix = f"check {KEY}mechanism, username and the secret's file"
-    elif found[1] == "CERTIFICATE_VERIFY_FAILED":
+    elif match[1] == "CERTIFICATE_VERIFY_FAILED":
         what, said = (
             "a broker's certificate is refused",
-            re.sub(r"\s*\(_ssl\.c:\d+\)", "", found[2]),
+            re.sub(r"\s*\(_ssl\.c:\d+\)", "", match[2]),
         )
         fix = (
             f"check {KEY}ca_file, the certificate's dates, and that it holds the name in "
@@ -161,7 +161,7 @@ def refusal(error: BaseException) -> LaggardError | None:
     else:
         what, said = (
             "a broker refuses the TLS connection",
-            re.sub(r"\s*\(_ssl\.c:\d+\)", "", found[2]) or found[1],
+            re.sub(r"\s*\(_ssl\.c:\d+\)", "", match[2]) or match[1],
         )
         fix = f"check {KEY}protocol, cert_file, key_file and min_tls"
     return LaggardError(what, cause=said[:300], fix=fix, exit_code=DENIED)

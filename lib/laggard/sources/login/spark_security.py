@@ -49,10 +49,10 @@ _IAM = "software.amazon.msk.auth.iam"  # of the jar aws-msk-iam-auth
 
 def jvm_properties(security: Security) -> dict[str, str]:
     """Return system properties of every JVM that reads from Kafka."""
-    found = {PROVIDERS_PROPERTY: PROVIDER}
+    properties = {PROVIDERS_PROPERTY: PROVIDER}
     if security.has_tokens:
-        found[URLS_PROPERTY] = security.oauth.token_url
-    return found
+        properties[URLS_PROPERTY] = security.oauth.token_url
+    return properties
 
 
 def spark_options(security: Security, *, is_local: bool) -> dict[str, str]:
@@ -63,16 +63,18 @@ def spark_options(security: Security, *, is_local: bool) -> dict[str, str]:
     if not (security.has_tls or security.has_sasl):
         return {}
     refer = _in_memory if is_local else _in_place
-    found = {"security.protocol": security.protocol}
+    properties = {"security.protocol": security.protocol}
     if security.has_tls:
-        found |= _tls(security, refer)
+        properties |= _tls(security, refer)
     if security.has_sasl:
-        found |= _sasl(security, is_local=is_local)
-    if folders := {each[1] for value in found.values() for each in _REFERENCE.finditer(value)}:
-        found["config.providers"] = "laggard"
-        found["config.providers.laggard.class"] = PROVIDER
-        found["config.providers.laggard.param.allowed.paths"] = ",".join(sorted(folders))
-    return {f"kafka.{name}": value for name, value in found.items()}
+        properties |= _sasl(security, is_local=is_local)
+    if folders := {
+        reference[1] for value in properties.values() for reference in _REFERENCE.finditer(value)
+    }:
+        properties["config.providers"] = "laggard"
+        properties["config.providers.laggard.class"] = PROVIDER
+        properties["config.providers.laggard.param.allowed.paths"] = ",".join(sorted(folders))
+    return {f"kafka.{name}": value for name, value in properties.items()}
 
 
 def check_executors(spark: SparkSession, security: Security) -> None:
@@ -114,35 +116,35 @@ def _check_nodes(spark: SparkSession, security: Security, _: str) -> None:
 
 def _tls(security: Security, refer: Refer) -> dict[str, str]:
     versions = {"1.2": "TLSv1.2,TLSv1.3", "1.3": "TLSv1.3"}
-    found = {
+    properties = {
         "ssl.enabled.protocols": versions[security.min_tls],
         "ssl.endpoint.identification.algorithm": "https" if security.verify_hostname else "",
     }
     if security.ca_file:
         # links stay: they are how files are exchanged
         location = os.path.abspath(security.ca_file)  # noqa: PTH100
-        found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": location}
+        properties |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": location}
     if security.cert_file:
         text, password = own_key(security)
         chain = pem.certificates(
             read_public(security.cert_file, f"{KEY}cert_file"), security.cert_file, "cert_file"
         )
-        found["ssl.keystore.type"] = "PEM"
-        found["ssl.keystore.key"] = refer("key_file", security.key_file, text)
-        found["ssl.keystore.certificate.chain"] = refer("cert_file", security.cert_file, chain)
+        properties["ssl.keystore.type"] = "PEM"
+        properties["ssl.keystore.key"] = refer("key_file", security.key_file, text)
+        properties["ssl.keystore.certificate.chain"] = refer("cert_file", security.cert_file, chain)
         if password:
-            found["ssl.key.password"] = refer(
+            properties["ssl.key.password"] = refer(
                 "key_password_file", security.key_password_file, password
             )
-    return found
+    return properties
 
 
 def _sasl(security: Security, *, is_local: bool) -> dict[str, str]:
-    found = {"sasl.mechanism": security.mechanism}
+    properties = {"sasl.mechanism": security.mechanism}
     if security.has_password:
         secret = read_password(security.password_file, f"{KEY}password_file")
         options = {"username": security.username, "password": secret}
-        found["sasl.jaas.config"] = _jaas(
+        properties["sasl.jaas.config"] = _jaas(
             _LOGINS[security.mechanism],
             options,
             "password",
@@ -159,17 +161,17 @@ def _sasl(security: Security, *, is_local: bool) -> dict[str, str]:
             # as above
             location = os.path.abspath(oauth.ca_file)  # noqa: PTH100
             options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": location}
-        found["sasl.login.callback.handler.class"] = _OAUTH_HANDLER
-        found["sasl.oauthbearer.token.endpoint.url"] = oauth.token_url
-        found["sasl.jaas.config"] = _jaas(
+        properties["sasl.login.callback.handler.class"] = _OAUTH_HANDLER
+        properties["sasl.oauthbearer.token.endpoint.url"] = oauth.token_url
+        properties["sasl.jaas.config"] = _jaas(
             _OAUTH_LOGIN, options, "clientSecret", oauth.client_secret_file, is_local=is_local
         )
     elif security.mechanism == "AWS_MSK_IAM":
-        found["sasl.jaas.config"] = f"{_IAM}.IAMLoginModule required;"
-        found["sasl.client.callback.handler.class"] = f"{_IAM}.IAMClientCallbackHandler"
+        properties["sasl.jaas.config"] = f"{_IAM}.IAMLoginModule required;"
+        properties["sasl.client.callback.handler.class"] = f"{_IAM}.IAMClientCallbackHandler"
     elif security.mechanism == "GSSAPI":
-        found["sasl.kerberos.service.name"] = "kafka"  # kafka-python's default, too
-    return found
+        properties["sasl.kerberos.service.name"] = "kafka"  # kafka-python's default, too
+    return properties
 
 
 def _jaas(
