@@ -82,8 +82,8 @@ def sum_saturating(values: Ints, starts: Ints) -> Ints:
         return np.zeros(0, np.int64)
     totals = np.add.reduceat(values, starts)  # wraps around
     is_beyond = (np.add.reduceat(values.astype(np.float64), starts) >= MAX_LONG) | (totals < 0)
-    found: Ints = np.where(is_beyond, MAX_LONG, totals)
-    return found
+    sums: Ints = np.where(is_beyond, MAX_LONG, totals)
+    return sums
 
 
 def sum_groups(rows: pa.Table, keys: Sequence[str], names: Sequence[str]) -> pa.Table:
@@ -95,10 +95,10 @@ def sum_groups(rows: pa.Table, keys: Sequence[str], names: Sequence[str]) -> pa.
         doubles = rows.select(keys).append_column(name, as_double(rows[name]))
         # groups in the same order
         nearest = doubles.group_by(list(keys)).aggregate([(name, "sum")])[f"{name}_sum"]
-        place, found = sums.schema.get_field_index(f"{name}_sum"), sums[f"{name}_sum"]
-        is_beyond = pc.or_(pc.greater_equal(nearest, float(MAX_LONG)), pc.less(found, 0))
+        index, wrapped = sums.schema.get_field_index(f"{name}_sum"), sums[f"{name}_sum"]
+        is_beyond = pc.or_(pc.greater_equal(nearest, float(MAX_LONG)), pc.less(wrapped, 0))
         sums = sums.set_column(
-            place, f"{name}_sum", when(is_beyond, pa.scalar(MAX_LONG, pa.int64()), found)
+            index, f"{name}_sum", when(is_beyond, pa.scalar(MAX_LONG, pa.int64()), wrapped)
         )
     return sums
 
@@ -129,8 +129,8 @@ def match(wanted: Ints, among: Ints) -> Ints:
     if not len(among):
         return np.full(len(wanted), -1, np.int64)
     order = np.argsort(among, kind="stable")
-    place = np.minimum(np.searchsorted(among[order], wanted), len(among) - 1)
-    return np.where(among[order][place] == wanted, order[place], -1)
+    index = np.minimum(np.searchsorted(among[order], wanted), len(among) - 1)
+    return np.where(among[order][index] == wanted, order[index], -1)
 
 
 def take(table: pa.Table, places: Ints) -> pa.Table:
@@ -190,12 +190,12 @@ def numbers(column: Any) -> tuple[Ints, Any]:
 
 def doubles(column: Any) -> Doubles:
     """Return values with NaN if unknown."""
-    found: Doubles = (
+    values: Doubles = (
         pc.fill_null(as_double(column), float("nan"))
         .to_numpy(zero_copy_only=False)
         .astype(np.float64)
     )
-    return found
+    return values
 
 
 def to_moment(timestamp_ms: int | None) -> datetime | None:
@@ -207,10 +207,10 @@ def to_moment(timestamp_ms: int | None) -> datetime | None:
 
 def milliseconds(times: Any) -> Ints:
     """Return times in ms, -1 if unknown."""
-    found: Ints = (
+    values: Ints = (
         pc.fill_null(pc.cast(times, pa.int64()), -1000).to_numpy().astype(np.int64) // 1000
     )
-    return found
+    return values
 
 
 def flags(column: Any) -> Any:

@@ -56,10 +56,10 @@ def add_gaps(column: Any, intervals: Any, new: NewCommits) -> tuple[pa.Array, pa
     old = before.take(pa.array(rows))
     gaps = _append(old, np.where(has_border, border, -1)[rows], inner[rows], mean[rows])
     # where nothing came the old list stands: one look-up over both
-    place = np.arange(len(before))
-    place[rows] = len(before) + np.arange(len(rows))
-    lists = pa.concat_arrays([before, gaps]).take(pa.array(place))
-    medians = pa.concat_arrays([one_chunk(intervals), _lower_median(gaps)]).take(pa.array(place))
+    index = np.arange(len(before))
+    index[rows] = len(before) + np.arange(len(rows))
+    lists = pa.concat_arrays([before, gaps]).take(pa.array(index))
+    medians = pa.concat_arrays([one_chunk(intervals), _lower_median(gaps)]).take(pa.array(index))
     return lists, medians
 
 
@@ -88,11 +88,11 @@ def add_to_groups(prior: pa.Table, groups: Any, rows: pa.Table) -> dict[str, Any
     The columns are parallel to `prior`.
     """
     sums = sum_groups(rows, ["group"], SUMS)
-    place = one_chunk(pc.index_in(groups, value_set=one_chunk(sums["group"])))
+    index = one_chunk(pc.index_in(groups, value_set=one_chunk(sums["group"])))
     return {
         f"{name}_total": add_saturating(
             pc.fill_null(prior[f"{name}_total"], 0),
-            pc.fill_null(one_chunk(sums[f"{name}_sum"]).take(place), 0),
+            pc.fill_null(one_chunk(sums[f"{name}_sum"]).take(index), 0),
         )
         for name in SUMS
     }
@@ -106,17 +106,19 @@ def _append(old: pa.Array, border: Ints, inner: Ints, mean: Ints) -> pa.Array:
     inner = np.minimum(inner, MAX_GAPS)
     has_border = (border >= 0) & (inner < MAX_GAPS)
     held = old.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-    kept = np.minimum(held, MAX_GAPS - inner - has_border)
+    kept_counts = np.minimum(held, MAX_GAPS - inner - has_border)
     ends = np.cumsum(held)
-    starts = np.r_[0, np.cumsum(kept + has_border + inner)]
+    starts = np.r_[0, np.cumsum(kept_counts + has_border + inner)]
     # the inner ones; the others are put in their places
-    values = np.repeat(mean, kept + has_border + inner)
+    values = np.repeat(mean, kept_counts + has_border + inner)
     flat = old.flatten().to_numpy(zero_copy_only=False)
-    offset_in_row = np.arange(kept.sum()) - np.repeat(np.cumsum(kept) - kept, kept)
-    values[np.repeat(starts[:-1], kept) + offset_in_row] = flat[
-        np.repeat(ends - kept, kept) + offset_in_row
+    offset_in_row = np.arange(kept_counts.sum()) - np.repeat(
+        np.cumsum(kept_counts) - kept_counts, kept_counts
+    )
+    values[np.repeat(starts[:-1], kept_counts) + offset_in_row] = flat[
+        np.repeat(ends - kept_counts, kept_counts) + offset_in_row
     ]
-    values[(starts[:-1] + kept)[has_border]] = border[has_border]
+    values[(starts[:-1] + kept_counts)[has_border]] = border[has_border]
     return pa.ListArray.from_arrays(
         pa.array(starts, pa.int32()), pa.array(values, pa.int32())
     ).cast(GAPS)

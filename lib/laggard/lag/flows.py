@@ -123,10 +123,10 @@ def add_flows(
         risen[name] = where(pa.array(is_known), new[name])
     new = pa.table(risen)
     sums = sum_groups(pa.concat_tables([old, new]), _PAIR, counts)
-    place = pc.index_in(sums["group"], value_set=groups)
+    group_index = pc.index_in(sums["group"], value_set=groups)
     sums = (
-        sums.append_column("place", place)
-        .filter(pc.is_valid(place))
+        sums.append_column("place", group_index)
+        .filter(pc.is_valid(group_index))
         .sort_by([("place", "ascending"), ("topic", "ascending")])
     )
     lengths = np.bincount(sums["place"].to_numpy(), minlength=len(groups))

@@ -51,9 +51,9 @@ def find_probes(keys: pa.Table, slo_seconds: Mapping[str, float], probes: pa.Tab
     wanted = pa.table(
         {"slo_seconds": levels, "topic": keys["topic"], "partition": keys["partition"]}
     )
-    row, place = key_codes([wanted, probes], _KEY)
-    found = take(probes, match(row, place))
-    return Probed(levels, found["offset"], found["topic_id"])
+    row_codes, probe_codes = key_codes([wanted, probes], _KEY)
+    probed = take(probes, match(row_codes, probe_codes))
+    return Probed(levels, probed["offset"], probed["topic_id"])
 
 
 def count_late(

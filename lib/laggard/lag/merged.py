@@ -92,7 +92,7 @@ def merge(
     keys = pa.concat_tables(
         [before.select(KEY), commits.select(KEY).take(fresh), expected.select(KEY).take(missing)]
     )
-    row, place = key_codes([keys, positions], KEY[1:])
+    row_codes, position_codes = key_codes([keys, positions], KEY[1:])
     prior, commit = take(before, before_at), take(commits, commit_at)
     # a record read twice (the offsets topic was re-read) must not count twice, nor one of the
     # partition that a group was in before the offsets topic got more
@@ -125,8 +125,8 @@ def merge(
     ]
     is_retired = pc.or_(pc.and_(is_deleted, pa.array(is_not_there)), is_gone)
     answers, counts = (
-        take(positions, match(row, place)),
-        {each["values"]: each["counts"] for each in refused},
+        take(positions, match(row_codes, position_codes)),
+        {refusal["values"]: refusal["counts"] for refusal in refused},
     )
     return Merged(keys, prior, commit, answers, is_new, is_deleted, is_retired, counts)
 
@@ -139,13 +139,13 @@ def forget_truncated(rows: pa.Table, tick: Tick) -> pa.Table:
     After an unclean election its log may be shorter than what was read. The broker's view wins:
     the next commit counts, though its source offset is lower, and until then the row is stale.
     """
-    place = rows.schema.get_field_index("commit_source_offset")
+    index = rows.schema.get_field_index("commit_source_offset")
     for partition, log_end in tick.truncated_partitions:
-        found = rows["commit_source_offset"]
+        offsets = rows["commit_source_offset"]
         is_lost = both(
-            pc.equal(rows["commit_source_partition"], partition), pc.greater_equal(found, log_end)
+            pc.equal(rows["commit_source_partition"], partition), pc.greater_equal(offsets, log_end)
         )
-        rows = rows.set_column(place, rows.schema.field(place), unless(is_lost, found))
+        rows = rows.set_column(index, rows.schema.field(index), unless(is_lost, offsets))
     return rows
 
 
@@ -182,8 +182,8 @@ def on_the_clock(rows: pa.Table, shift: timedelta | None) -> pa.Table:
         "end_points": _points(rows, shift)
     }
     for name, column in columns.items():
-        place = rows.schema.get_field_index(name)
-        rows = rows.set_column(place, rows.schema.field(place), column)
+        index = rows.schema.get_field_index(name)
+        rows = rows.set_column(index, rows.schema.field(index), column)
     return rows
 
 

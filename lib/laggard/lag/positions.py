@@ -205,7 +205,7 @@ def _answered_at(
     has_answered = pc.is_in(merged.keys["group"], value_set=whole)
     if withheld:
         has_answered = pc.and_(
-            has_answered, pa.array([place not in withheld for place in _places(merged.keys)])
+            has_answered, pa.array([key not in withheld for key in _places(merged.keys)])
         )
     return when(has_answered, repeat(tick.now, TIMESTAMP, rows), merged.before["answered_at"])
 
@@ -230,11 +230,11 @@ def _unanswered(
     oldest = repeat(tick.now - STALE_WINDOWS * tick.window, TIMESTAMP, rows)
     is_old = pc.fill_null(pc.less(columns["answered_at"], oldest), True)
     failed = {group: error for group, error in answers.items() if error is not None}
-    place = pc.index_in(columns["group"], value_set=pa.array(list(failed), pa.string()))
-    errors = pc.take(pa.array(list(failed.values()), _STRING), place)
+    index = pc.index_in(columns["group"], value_set=pa.array(list(failed), pa.string()))
+    errors = pc.take(pa.array(list(failed.values()), _STRING), index)
     if withheld:
         errors = pc.coalesce(
-            pa.array([withheld.get(each) for each in _places(columns)], _STRING), errors
+            pa.array([withheld.get(key) for key in _places(columns)], _STRING), errors
         )
     return is_old, where(is_old, errors)
 

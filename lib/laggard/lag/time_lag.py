@@ -81,16 +81,16 @@ def add_point(
         & (_at(points.log_ends, safe) == log_end)
         & (_at(points.log_ends, np.maximum(last - 1, 0)) == log_end)
     )
-    kept = keep_row[points.rows].copy()
-    kept[last[is_flat]] = False
-    kept_lengths = np.bincount(points.rows[kept], minlength=len(lengths))
+    is_kept = keep_row[points.rows].copy()
+    is_kept[last[is_flat]] = False
+    kept_lengths = np.bincount(points.rows[is_kept], minlength=len(lengths))
     new_lengths = kept_lengths + is_known
     starts = np.r_[0, np.cumsum(new_lengths)].astype(np.int64)
     ends, times = np.empty(starts[-1], np.int64), np.empty(starts[-1], np.int64)
     is_new = np.zeros(starts[-1], bool)
     is_new[starts[1:][is_known] - 1] = True
     ends[is_new], times[is_new] = log_end[is_known], now_us
-    ends[~is_new], times[~is_new] = points.log_ends[kept], points.times[kept]
+    ends[~is_new], times[~is_new] = points.log_ends[is_kept], points.times[is_kept]
     return EndPoints(starts, ends, times)
 
 
@@ -102,8 +102,8 @@ def drop_passed(points: EndPoints, committed: Ints, has_commit: Bools) -> EndPoi
     rows, lengths = points.rows, points.lengths
     passed = np.bincount(rows[points.log_ends <= committed[rows]], minlength=len(lengths))
     drop = np.where(has_commit, np.maximum(passed - 1, 0), np.maximum(lengths - 1, 0))
-    place = np.arange(len(rows)) - points.starts[:-1][rows]
-    return _select(points, place >= drop[rows])
+    index_in_row = np.arange(len(rows)) - points.starts[:-1][rows]
+    return _select(points, index_in_row >= drop[rows])
 
 
 def thin(points: EndPoints) -> EndPoints:
@@ -114,16 +114,16 @@ def thin(points: EndPoints) -> EndPoints:
     full = np.flatnonzero(points.lengths > MAX_END_POINTS)
     if not len(full):
         return points
-    kept = np.ones(len(points.log_ends), bool)
+    is_kept = np.ones(len(points.log_ends), bool)
     # one pair comes a tick, so a row has one too many; a row that has more gets there tick by tick
     for row in full if np.ptp(points.lengths[full]) else ():
         times = points.times[points.starts[row] : points.starts[row + 1]]
-        kept[points.starts[row] + 1 + np.argmin(times[2:] - times[:-2])] = False
+        is_kept[points.starts[row] + 1 + np.argmin(times[2:] - times[:-2])] = False
     if not np.ptp(points.lengths[full]):
         width = int(points.lengths[full[0]])
         times = points.times[points.starts[full][:, None] + np.arange(width)]
-        kept[points.starts[full] + 1 + np.argmin(times[:, 2:] - times[:, :-2], axis=1)] = False
-    return _select(points, kept)
+        is_kept[points.starts[full] + 1 + np.argmin(times[:, 2:] - times[:, :-2], axis=1)] = False
+    return _select(points, is_kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +185,10 @@ def _at(values: Ints, places: Ints) -> Ints:
     return np.zeros(len(places), np.int64)
 
 
-def _select(points: EndPoints, kept: Bools) -> EndPoints:
-    lengths = np.bincount(points.rows[kept], minlength=len(points.lengths))
+def _select(points: EndPoints, is_kept: Bools) -> EndPoints:
+    lengths = np.bincount(points.rows[is_kept], minlength=len(points.lengths))
     return EndPoints(
-        np.r_[0, np.cumsum(lengths)].astype(np.int64), points.log_ends[kept], points.times[kept]
+        np.r_[0, np.cumsum(lengths)].astype(np.int64),
+        points.log_ends[is_kept],
+        points.times[is_kept],
     )

@@ -98,19 +98,19 @@ def find_overtaken(
     """Store this tick's jump; settle the ended window's jump if this tick polled log starts."""
     before = merged.before
     is_live = both(is_comparable, was_followed(before, tick), pa.scalar(tick.is_caught_up))
-    kept = read_pace(before, is_comparable)
+    old_pace = read_pace(before, is_comparable)
     step = _step(merged, now, both(is_live, pc.equal(rewound_records, 0)), is_comparable, tick)
     arrival = np.nan_to_num(doubles(now["arrival_rate"]))
     is_overtakable = ~_deletes_itself(merged.keys)
-    new = _jumps(step, before, kept.rate, arrival, is_overtakable)
-    rate = _shown_rate(step, before, kept.rate, new)
+    new = _jumps(step, before, old_pace.rate, arrival, is_overtakable)
+    rate = _shown_rate(step, before, old_pace.rate, new)
     start, _ = numbers(now["log_start_offset"])
     is_polled = flags(pc.is_valid(merged.positions["log_start_offset"])) & tick.opens_window
-    settled = _settle(kept.jumps, start, is_polled)
+    settled = _settle(old_pace.jumps, start, is_polled)
     # surely read: what was not deleted; by one that was not busy this says nothing of how fast it
     # can be
-    is_slower = np.isnan(kept.rate) | (settled.read <= 0)
-    rate = np.where(is_slower, rate, np.fmax(rate, settled.read / kept.jumps.seconds))
+    is_slower = np.isnan(old_pace.rate) | (settled.read <= 0)
+    rate = np.where(is_slower, rate, np.fmax(rate, settled.read / old_pace.jumps.seconds))
     passed = is_polled & _passed(before, is_comparable, start, step.at) & is_overtakable
     # at a commit of the window no more was left than is read until the next one: it had read all
     # there was
@@ -120,16 +120,16 @@ def find_overtaken(
     behind = np.where(
         flags(pc.fill_null(is_live, False)), _lost_behind(before, now, rate, step.moved), 0
     )
-    net = step.records - step.counted - settled.lost - kept.owed
+    net = step.records - step.counted - settled.lost - old_pace.owed
     in_window = behind
     if not tick.opens_window:
-        in_window = kept.lost + behind
-    pace = Pace(rate, larger(kept.jumps, new, is_polled), np.maximum(-net, 0), in_window)
+        in_window = old_pace.lost + behind
+    pace = Pace(rate, larger(old_pace.jumps, new, is_polled), np.maximum(-net, 0), in_window)
     return Overtaken(
         to_column(pace),
         lost=pa.array(settled.lost + behind),
         consumed=pa.array(np.maximum(net, 0)),
-        window_lost=pa.array(kept.lost + settled.lost),
+        window_lost=pa.array(old_pace.lost + settled.lost),
         may_skip=pa.array(is_open | (settled.deleted > 0)),
         is_open=pa.array(is_open),
     )
@@ -191,8 +191,8 @@ def _is_busy(step: _Step, before: Any) -> Flags:
 
     Only such a step shows how fast a reader can be.
     """
-    found: Flags = step.at < numbers(before["log_end_offset"])[0]
-    return found
+    is_busy: Flags = step.at < numbers(before["log_end_offset"])[0]
+    return is_busy
 
 
 def _settle(jumps: Jumps, start: Ints, is_polled: Flags) -> _Settled:
@@ -231,16 +231,16 @@ def _lost_behind(before: Any, now: dict[str, Any], rate: Doubles, moved: Any) ->
     return np.maximum(numbers(pc.subtract(start, known))[0], 0)
 
 
-def at_window_end(rows: pa.Table, found: Overtaken) -> pa.Table:
+def at_window_end(rows: pa.Table, overtaken: Overtaken) -> pa.Table:
     """Return status rows of the previous tick, with results on their jumps, for closing windows.
 
     A window that may hold a jump over deleted records does not say how much was consumed: it has
     no base.
     """
     size = rows.num_rows  # those that were known before come first
-    lost, may_skip = found.window_lost.slice(0, size), found.may_skip.slice(0, size)
-    is_open = found.is_open.slice(0, size)
-    place = rows.schema.get_field_index("lost_records")
+    lost, may_skip = overtaken.window_lost.slice(0, size), overtaken.may_skip.slice(0, size)
+    is_open = overtaken.is_open.slice(0, size)
+    index = rows.schema.get_field_index("lost_records")
     base = rows.schema.get_field_index("base_committed_offset")
     known = where(
         pc.or_(pc.invert(is_open), pc.greater(lost, 0)),
@@ -249,7 +249,7 @@ def at_window_end(rows: pa.Table, found: Overtaken) -> pa.Table:
     state = pc.if_else(
         pc.fill_null(pc.greater(rows["lost_records"], 0), False), rows["lost_records"], known
     )
-    rows = rows.set_column(place, rows.schema.field(place), state)
+    rows = rows.set_column(index, rows.schema.field(index), state)
     return rows.set_column(
         base, rows.schema.field(base), where(pc.invert(may_skip), rows["base_committed_offset"])
     )
@@ -284,5 +284,5 @@ def _deletes_itself(keys: pa.Table) -> Any:
     named = keys.select(_TOPIC).filter(pa.array(is_named)).group_by(_TOPIC).aggregate([])
     is_own = [topic.startswith(f"{group}-") for group, topic in tuples(named, _TOPIC)]
     own = named.filter(pa.array(is_own, pa.bool_()))
-    rows, found = key_codes([keys, own], _TOPIC)
-    return np.isin(rows, found)
+    codes, own_codes = key_codes([keys, own], _TOPIC)
+    return np.isin(codes, own_codes)
