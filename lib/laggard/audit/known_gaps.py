@@ -43,7 +43,7 @@ class KnownGaps:
                 held[-1] = held[-1][0], event["event_at"]
             elif event["kind"] in ENDS:
                 self._ends[event["group"]].append(event)
-        self._spans = {key: merge_spans(each) for key, each in spans.items()}
+        self._spans = {key: merge_spans(recorded) for key, recorded in spans.items()}
 
     def gaps(self, row: Row, begin: datetime, end: datetime) -> list[Span]:
         """Return spans without watch of the row's offsets partition between two moments.
@@ -116,10 +116,10 @@ def _dark_spans(gaps: Collection[Row]) -> list[Span]:
 
 def merge_spans(spans: Iterable[Span]) -> list[Span]:
     """Put spans in order, those that overlap joined into one."""
-    found: list[Span] = []
+    merged: list[Span] = []
     for begin, end in sorted(spans):
-        if found and begin <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], end)
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
         else:
-            found.append((begin, end))
-    return found
+            merged.append((begin, end))
+    return merged

@@ -77,13 +77,15 @@ def _rows(reader: Reader, answered_since: datetime = FIRST) -> dict[Place, tuple
 
     `answered_since`: of rows that a coordinator's answer gave only those answered then or later.
     """
-    kept = column("committed_offset").is_valid() & column("status").isin(("ok", "below_log_start"))
-    kept &= column("answered_at").is_null() | (
+    condition = column("committed_offset").is_valid() & column("status").isin(
+        ("ok", "below_log_start")
+    )
+    condition &= column("answered_at").is_null() | (
         column("answered_at") >= pa.scalar(answered_since, TIMESTAMP)
     )
     rows = (
         reader.whole(PARTITION_STATUS, (*_COLUMNS, "status", "answered_at"))
-        .filter(kept)
+        .filter(condition)
         .to_pylist()
     )
     key, values = itemgetter(*_KEY), itemgetter(*_COLUMNS[len(_KEY) :])
@@ -95,13 +97,13 @@ def _ask(
 ) -> tuple[dict[Place, int | None], dict[str, str]]:
     """Return the coordinators' offsets, None for an error, and the errors of whole groups."""
     brokers.begin()
-    ids = [each["node_id"] for each in brokers.metadata([])["brokers"]]
+    ids = [broker["node_id"] for broker in brokers.metadata([])["brokers"]]
     names = NameFilter(tuple(glob.escape(group) for group in groups), topics_ignore=())
-    found = Coordinators(brokers, names, seconds, groups).ask(ids)
-    errors = {row["group"]: row["error"] for row in found.answers.to_pylist() if row["is_asked"]}
+    answer = Coordinators(brokers, names, seconds, groups).ask(ids)
+    errors = {row["group"]: row["error"] for row in answer.answers.to_pylist() if row["is_asked"]}
     failed = {group: errors.get(group, "no answer in time") for group in groups}
     offsets: dict[Place, int | None] = {}
-    for row in found.committed.to_pylist():
+    for row in answer.committed.to_pylist():
         key = row["group"], row["topic"], row["partition"]
         offsets[key] = None if row["error"] is not None else row["committed_offset"]
     return offsets, {group: error for group, error in failed.items() if error is not None}
@@ -131,12 +133,14 @@ def _compare(
     describe: where it gave none of a topic, it is not known which.
     """
     topics = {(group, topic) for group, topic, _ in asked}
-    for place, values in before.items():
-        is_answered = asked[place] is not None if place in asked else place[:2] in topics
-        if place[0] in groups and is_answered and after.get(place) == values:  # it rests
+    for partition, values in before.items():
+        is_answered = (
+            asked[partition] is not None if partition in asked else partition[:2] in topics
+        )
+        if partition[0] in groups and is_answered and after.get(partition) == values:  # it rests
             tally.checked += 1
-            if asked.get(place) != values[1]:
-                key = dict(zip(_KEY, place, strict=True))
+            if asked.get(partition) != values[1]:
+                key = dict(zip(_KEY, partition, strict=True))
                 tally.refute(
-                    PARTITION_STATUS.name, key, "committed_offset", asked.get(place), values[1]
+                    PARTITION_STATUS.name, key, "committed_offset", asked.get(partition), values[1]
                 )

@@ -50,10 +50,10 @@ class Reader:
         self, table: Table, columns: Sequence[str], begin: datetime, end: datetime
     ) -> pa.Table:
         """Return rows from `begin` to before `end`; none if the table is missing."""
-        found = self.scan(table, columns, (max(begin, self.begin), min(end, self.end)))
-        if found is None:
+        scan = self.scan(table, columns, (max(begin, self.begin), min(end, self.end)))
+        if scan is None:
             return _empty(table, columns)
-        rows = pa.Table.from_batches(found.to_batches(), found.schema)
+        rows = pa.Table.from_batches(scan.to_batches(), scan.schema)
         for name in {*columns} - {*rows.column_names}:  # a column that an older job did not write
             rows = rows.append_column(name, pa.nulls(rows.num_rows, _type(table, name)))
         return rows.select(list(columns))
@@ -81,14 +81,14 @@ class Reader:
         An overwritten table has one empty date.
         """
         delta = self._open(table)
-        found = pa.table(delta.get_add_actions(flatten=True)) if delta else pa.table({})
-        if not found.num_rows:
+        actions = pa.table(delta.get_add_actions(flatten=True)) if delta else pa.table({})
+        if not actions.num_rows:
             return {}
-        dates: Iterable[str] = [""] * found.num_rows
+        dates: Iterable[str] = [""] * actions.num_rows
         if not table.overwritten:
-            dates = map(str, found["partition.date"].to_pylist())
+            dates = map(str, actions["partition.date"].to_pylist())
         counts: Counter[str] = Counter()
-        for day, rows in zip(dates, found["num_records"].to_pylist(), strict=True):
+        for day, rows in zip(dates, actions["num_records"].to_pylist(), strict=True):
             counts[day] += rows or 0
         return counts
 
@@ -99,15 +99,15 @@ class Reader:
 
         All rows of a window have the same time, so none is cut.
         """
-        found = []
+        spans = []
         for name, rows in sorted(self.counts(table).items()):
             day = datetime.combine(date.fromisoformat(name), time(), timezone.utc)
             parts = min(-(-rows // ROWS) or 1, MINUTES)
             edges = [day + DAY * part / parts for part in range(parts + 1)]
-            found += [
-                each for each in pairwise(edges) if each[1] > self.begin and each[0] < self.end
+            spans += [
+                span for span in pairwise(edges) if span[1] > self.begin and span[0] < self.end
             ]
-        return found
+        return spans
 
     def whole(self, table: Table, columns: Sequence[str], version: int | None = None) -> pa.Table:
         """Return all rows of any time, at this batch's version or a given one.
@@ -138,4 +138,4 @@ def _empty(table: Table, columns: Sequence[str]) -> pa.Table:
 
 
 def _type(table: Table, name: str) -> pa.DataType:
-    return arrow_type(next(each.type for each in table.columns if each.name == name))
+    return arrow_type(next(declared.type for declared in table.columns if declared.name == name))

@@ -60,11 +60,11 @@ class Tally:
         key: Sequence[str],
         what: str,
         expected: Any,
-        found: Any,
+        actual: Any,
     ) -> None:
         """Count the rows where `bad` is true and keep the first of them; null is not bad.
 
-        `expected` and `found` are columns parallel to the rows, or one value for all.
+        `expected` and `actual` are columns parallel to the rows, or one value for all.
         """
         mask = pc.fill_null(bad, False)
         violations = int(pc.sum(mask).as_py() or 0)
@@ -74,21 +74,21 @@ class Tally:
         shown = pc.indices_nonzero(mask)[: SAMPLES - len(self.samples)]
         keys = rows.select(list(key)).take(shown).to_pylist()
         sides = [
-            each.take(shown).to_pylist()
-            if isinstance(each, (pa.Array, pa.ChunkedArray))
-            else [each] * len(keys)
-            for each in (expected, found)
+            side.take(shown).to_pylist()
+            if isinstance(side, (pa.Array, pa.ChunkedArray))
+            else [side] * len(keys)
+            for side in (expected, actual)
         ]
         for named, *values in zip(keys, *sides, strict=True):
             self.samples.append(Violation(table, named, what, *values))
 
     def refute(
-        self, table: str, key: Mapping[str, Any], what: str, expected: Any, found: Any
+        self, table: str, key: Mapping[str, Any], what: str, expected: Any, actual: Any
     ) -> None:
         """Count one violation."""
         self.violations += 1
         if len(self.samples) < SAMPLES:
-            self.samples.append(Violation(table, key, what, expected, found))
+            self.samples.append(Violation(table, key, what, expected, actual))
 
 
 @dataclass(slots=True)
@@ -136,10 +136,10 @@ def new_tallies() -> dict[str, Tally]:
     return {code: Tally(code, rule) for code, rule in INVARIANTS.items()}
 
 
-def differ(one: Any, other: Any) -> Any:
+def differ(left: Any, right: Any) -> Any:
     """Return a mask of rows in which two columns differ.
 
     Null equals null, and differs from every value.
     """
-    is_one_null = pc.xor(pc.is_null(one), pc.is_null(other))
-    return pc.or_(is_one_null, pc.fill_null(pc.not_equal(one, other), False))
+    is_one_null = pc.xor(pc.is_null(left), pc.is_null(right))
+    return pc.or_(is_one_null, pc.fill_null(pc.not_equal(left, right), False))

@@ -37,8 +37,8 @@ def check_exporter(ask: Ask, reader: Reader, tally: Tally) -> None:
         raise LaggardError(
             "the exporter serves no metrics", cause=f"it answers {status}", exit_code=UNREACHABLE
         )
-    found, cluster = _read(body), escape_label(reader.batch.cluster)
-    named = found[fam.BATCH_ID.name].get((cluster,))
+    served, cluster = _read(body), escape_label(reader.batch.cluster)
+    named = served[fam.BATCH_ID.name].get((cluster,))
     if named is None:
         tally.unchecked = (
             f"the exporter serves no data of cluster {cluster}; laggard doctor --url says why"
@@ -60,19 +60,19 @@ def check_exporter(ask: Ask, reader: Reader, tally: Tally) -> None:
     groups = reader.whole(GROUP_STATUS, ("group", "shed_keys"), versions[GROUP_STATUS.name])
     # some of its partitions have no row
     shed = groups.filter(pc.greater(groups["shed_keys"], 0))["group"]
-    withheld = {level for (level,), number in found[fam.SERIES_WITHHELD.name].items() if number}
+    withheld = {level for (level,), number in served[fam.SERIES_WITHHELD.name].items() if number}
     # the last level leaves out whole groups
     is_whole = not withheld & {fam.GROUP_LAG.level, "groups"}
     _compare(
         _sums(rows, shed, cluster),
-        found[fam.GROUP_LAG.name],
+        served[fam.GROUP_LAG.name],
         fam.GROUP_LAG,
         tally,
         is_whole=is_whole,
     )
     _compare(
         _lags(rows, cluster),
-        found[fam.PARTITION_LAG.name],
+        served[fam.PARTITION_LAG.name],
         fam.PARTITION_LAG,
         tally,
         is_whole=False,
@@ -85,25 +85,25 @@ def _read(body: bytes) -> dict[str, Served]:
     lines = [
         line for line in body.decode("utf-8", "replace").splitlines() if line.startswith(names)
     ]
-    found: dict[str, Served] = {name: {} for name in names}
+    served: dict[str, Served] = {name: {} for name in names}
     labels = {family.name: family.labels for family in _READ}
     for family in text_string_to_metric_families("\n".join([*lines, ""])):
         for sample in family.samples:
-            if sample.name in found:
+            if sample.name in served:
                 key = tuple(sample.labels.get(name, "") for name in labels[sample.name])
-                found[sample.name][key] = sample.value
-    return found
+                served[sample.name][key] = sample.value
+    return served
 
 
 def _versions(reader: Reader, batch: int) -> dict[str, int] | None:
     """Return the versions of the tables that a batch names; None if the batch is not there."""
     rows = reader.whole(BATCHES, ("batch_id", "table_versions"))
-    kept = rows.filter(
+    batches = rows.filter(
         pc.and_(pc.equal(rows["batch_id"], batch), pc.is_valid(rows["table_versions"]))
     )
-    if not kept.num_rows:
+    if not batches.num_rows:
         return None
-    return dict(kept["table_versions"][0].as_py())
+    return dict(batches["table_versions"][0].as_py())
 
 
 def _sums(
@@ -116,9 +116,9 @@ def _sums(
     is_whole = pc.invert(pc.is_in(rows["group"], shed.combine_chunks()))
     is_known = pc.and_(is_whole, pc.is_in(rows["status"], pa.array(KNOWN_STATUSES)))
     known = rows.append_column("is_known", is_known)
-    found = known.group_by(["group", "topic"]).aggregate([("lag", "sum"), ("is_known", "min")])
-    names = zip(found["group"].to_pylist(), found["topic"].to_pylist(), strict=True)
-    values = zip(found["lag_sum"].to_pylist(), found["is_known_min"].to_pylist(), strict=True)
+    sums = known.group_by(["group", "topic"]).aggregate([("lag", "sum"), ("is_known", "min")])
+    names = zip(sums["group"].to_pylist(), sums["topic"].to_pylist(), strict=True)
+    values = zip(sums["lag_sum"].to_pylist(), sums["is_known_min"].to_pylist(), strict=True)
     expected: dict[tuple[str, ...], float | None] = {}
     for (group, topic), (lag, is_known) in zip(names, values, strict=True):
         key = cluster, escape_label(group), escape_label(topic)

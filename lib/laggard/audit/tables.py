@@ -86,9 +86,9 @@ def audit_tables(reader: Reader, tables: Sequence[Table]) -> Iterator[Audit]:
         if table not in (LAG_WINDOWS, TOPIC_WINDOWS):
             _check_keys(reader, table, audit.tallies["I1"])
         yield audit
-    for each in comparisons:
-        if not any(table in missing for table in each.needs):
-            yield from each.check(reader, audit)
+    for comparison in comparisons:
+        if not any(table in missing for table in comparison.needs):
+            yield from comparison.check(reader, audit)
 
 
 def count_steps(reader: Reader, tables: Sequence[Table]) -> int:
@@ -117,28 +117,28 @@ def _check_keys(reader: Reader, table: Table, tally: Tally) -> None:
         return
     parts = 1 + sum(reader.counts(table).values()) // HASHES
     for part in range(parts):
-        found = [each[each % parts == part] for each in map(_hash_rows, scan.to_batches())]
-        hashes = np.concatenate([np.zeros(0, np.uint64), *found])
+        chosen = [codes[codes % parts == part] for codes in map(_hash_rows, scan.to_batches())]
+        hashes = np.concatenate([np.zeros(0, np.uint64), *chosen])
         tally.checked += len(hashes)
         hashes.sort()
         doubled = hashes[1:][hashes[1:] == hashes[:-1]]
         if len(doubled):
             rows = scan.to_batches()
-            kept = [part.filter(pa.array(np.isin(_hash_rows(part), doubled))) for part in rows]
-            _check_unique(pa.Table.from_batches(kept), table, tally)
+            doubles = [part.filter(pa.array(np.isin(_hash_rows(part), doubled))) for part in rows]
+            _check_unique(pa.Table.from_batches(doubles), table, tally)
 
 
 def _hash_rows(rows: pa.RecordBatch) -> npt.NDArray[np.uint64]:
     """Return a hash of each row; equal rows have equal hashes."""
-    found = np.zeros(rows.num_rows, np.uint64)
+    row_hashes = np.zeros(rows.num_rows, np.uint64)
     for values in rows.columns:
         codes = values.dictionary_encode("encode")
         plain = codes.dictionary  # bytes and numbers: Python cannot hold each text and time
         if pa.types.is_string(plain.type) or pa.types.is_timestamp(plain.type):
             plain = plain.cast(pa.binary() if pa.types.is_string(plain.type) else pa.int64())
-        hashes = np.array([hash(each) for each in plain.to_pylist()], np.int64).view(np.uint64)
-        found = (found ^ hashes[codes.indices.to_numpy()]) * _MIX
-    return found
+        hashes = np.array([hash(value) for value in plain.to_pylist()], np.int64).view(np.uint64)
+        row_hashes = (row_hashes ^ hashes[codes.indices.to_numpy()]) * _MIX
+    return row_hashes
 
 
 def _check_unique(rows: pa.Table, table: Table, tally: Tally) -> None:
@@ -260,8 +260,8 @@ def _check_windows(reader: Reader, audit: Audit) -> Iterator[Audit]:
             stored = reader.rows(table, (*table.key, *columns), begin, end)
             by = (*table.key, *({"sampled_at"} & {*columns}))
             windows.check_sums(rows, stored, by, table, tallies["I6"])
-        for each in pc.value_counts(rows["status"]).to_pylist():
-            audit.totals.statuses[each["values"]] += each["counts"]
+        for entry in pc.value_counts(rows["status"]).to_pylist():
+            audit.totals.statuses[entry["values"]] += entry["counts"]
         audit.totals.ahead += int(pc.sum(pc.greater(rows["ahead_records"], 0)).as_py() or 0)
         yield audit
     if before is not None and (closed_to := reader.batch.values["windows_closed_to"]) is not None:
@@ -273,7 +273,7 @@ def _known_gaps(reader: Reader, totals: Totals) -> KnownGaps:
     columns = ("kind", "polled_at", "gap_scope", "gap_from", "gap_to", "gap_reason")
     rows = reader.whole(BATCHES, columns)
     oldest = pc.min(rows["polled_at"]).as_py() or reader.begin
-    kept = rows.filter(
+    gaps = rows.filter(
         (column("kind") == GAP) & column("gap_from").is_valid() & column("gap_to").is_valid()
     )
     if (spans := reader.spans(LAG_WINDOWS)) and spans[0][0].date() < oldest.date():
@@ -281,7 +281,7 @@ def _known_gaps(reader: Reader, totals: Totals) -> KnownGaps:
     events = reader.whole(GROUP_EVENTS, ("group", "kind", "event_at", "topic", "partition"))
     kinds = (*ENDS, QUARANTINED, RECOVERED)
     return KnownGaps(
-        kept.to_pylist(), events.filter(column("kind").isin(kinds)).to_pylist(), oldest
+        gaps.to_pylist(), events.filter(column("kind").isin(kinds)).to_pylist(), oldest
     )
 
 
@@ -292,11 +292,11 @@ def _read_to(
 
     A window is written by the first batch after it.
     """
-    kept = reader.rows(BATCHES, ("batch_id", "kind", "source_to"), begin, end + DAY).filter(
+    batches = reader.rows(BATCHES, ("batch_id", "kind", "source_to"), begin, end + DAY).filter(
         (column("kind") != GAP) & column("batch_id").isin(pc.unique(rows["batch_id"]))
     )
-    found = {row["batch_id"]: dict(row["source_to"] or ()) for row in kept.to_pylist()}
-    return lambda batch, partition: found.get(batch, {}).get(partition)
+    positions = {row["batch_id"]: dict(row["source_to"] or ()) for row in batches.to_pylist()}
+    return lambda batch, partition: positions.get(batch, {}).get(partition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +327,11 @@ _COMPARISONS = (
 
 def _comparisons(tables: Sequence[Table]) -> list[_Comparison]:
     """Return comparisons for which one of these tables is asked."""
-    return [each for each in _COMPARISONS if any(table in tables for table in each.asked)]
+    return [
+        comparison
+        for comparison in _COMPARISONS
+        if any(table in tables for table in comparison.asked)
+    ]
 
 
 def chosen_tables(names: Sequence[str]) -> list[Table]:

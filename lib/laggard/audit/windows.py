@@ -45,9 +45,15 @@ SourceTo = Callable[[int, int], "int | None"]
 def check_rows(rows: pa.Table, table: Table, tallies: Tallies) -> None:
     """Check I5 and I8: compare columns within each row of `lag_windows` or `partition_status`."""
 
-    def unequal(tally: Tally, what: str, expected: Any) -> None:
+    def unequal(tally: Tally, column: str, expected: Any) -> None:
         tally.add(
-            rows, differ(rows[what], expected), table.name, table.key, what, expected, rows[what]
+            rows,
+            differ(rows[column], expected),
+            table.name,
+            table.key,
+            column,
+            expected,
+            rows[column],
         )
 
     is_ok = pc.equal(rows["status"], "ok")
@@ -94,25 +100,25 @@ def check_neighbours(
     parallel tables.
     """
     names = (*table.key, "window_end", *_COMMIT, *np.ravel(_MOVES))
-    kept = rows.select([name for name in names if name in rows.column_names])
+    compared = rows.select([name for name in names if name in rows.column_names])
     if before is not None:
-        kept = pa.concat_tables([before, kept])
-    last, earlier, later = _pairs(kept, table)
+        compared = pa.concat_tables([before, compared])
+    last, earlier, later = _pairs(compared, table)
     tallies["I1"].checked += later.num_rows
     is_double = pc.equal(later["window_start"], earlier["window_start"])
     tallies["I1"].add(later, is_double, table.name, table.key, "rows", 1, "2 or more")
     follows = pc.equal(later["window_start"], earlier["window_end"])
     # a row without an offset ends with the subscription, and may return
-    if "committed_offset" in kept.column_names:
+    if "committed_offset" in compared.column_names:
         follows = pc.and_(follows, pc.is_valid(earlier["committed_offset"]))
     for column, offset in _MOVES:
-        if column in kept.column_names:
+        if column in compared.column_names:
             moved = pc.subtract(later[offset], earlier[offset])
             is_equal = pc.equal(later[column], moved)
             tallies["I3"].checked += _count(pc.and_(follows, pc.is_valid(is_equal)))
             bad = pc.fill_null(pc.and_(follows, pc.invert(is_equal)), False).to_numpy().copy()
-            for place in np.flatnonzero(bad).tolist():
-                bad[place] = not known_gaps.cut_short(_row(earlier, place))
+            for index in np.flatnonzero(bad).tolist():
+                bad[index] = not known_gaps.cut_short(_row(earlier, index))
             tallies["I3"].add(
                 later, pa.array(bad), table.name, table.key, column, moved, later[column]
             )
@@ -162,11 +168,11 @@ def check_order(
         pc.equal(later["commit_source_partition"], earlier["commit_source_partition"]),
     )
     tallies["I4"].checked += _count(pc.is_valid(falls))
-    for place in pc.indices_nonzero(pc.fill_null(falls, False)).to_pylist():
-        row, end = _row(earlier, place), later["window_end"][place].as_py()
+    for index in pc.indices_nonzero(pc.fill_null(falls, False)).to_pylist():
+        row, end = _row(earlier, index), later["window_end"][index].as_py()
         if not known_gaps.gaps(row, row["window_start"], end):
-            named = {name: later[name][place].as_py() for name in LAG_WINDOWS.key}
-            sides = (each["commit_source_offset"][place].as_py() for each in (earlier, later))
+            named = {name: later[name][index].as_py() for name in LAG_WINDOWS.key}
+            sides = (rows["commit_source_offset"][index].as_py() for rows in (earlier, later))
             tallies["I4"].refute(LAG_WINDOWS.name, named, "commit_source_offset, at least", *sides)
 
 
@@ -181,10 +187,13 @@ def check_newest(
     order = np.lexsort((pc.cast(last["window_start"], pa.int64()).to_numpy(), codes))
     # of two topics of one name the one of now
     is_last = np.append(codes[order][1:] != codes[order][:-1], True)
-    kept = last.take(pa.array(order[is_last & np.isin(codes[order], alive)]))
-    lengths = pc.subtract(kept["window_end"], kept["window_start"])
+    newest = last.take(pa.array(order[is_last & np.isin(codes[order], alive)]))
+    lengths = pc.subtract(newest["window_end"], newest["window_start"])
     check_holes(
-        kept, pc.add(pa.scalar(closed_to, kept["window_start"].type), lengths), tally, known_gaps
+        newest,
+        pc.add(pa.scalar(closed_to, newest["window_start"].type), lengths),
+        tally,
+        known_gaps,
     )
 
 
@@ -196,8 +205,8 @@ def check_holes(rows: pa.Table, ends: Any, tally: Tally, known_gaps: KnownGaps) 
     tally.checked += rows.num_rows
     # a row without an offset lasts as long as the partition is assigned or subscribed
     is_hole = pc.and_(pc.greater(ends, rows["window_end"]), pc.is_valid(rows["committed_offset"]))
-    for place in pc.indices_nonzero(is_hole).to_pylist():
-        row, end = _row(rows, place), ends[place].as_py()
+    for index in pc.indices_nonzero(is_hole).to_pylist():
+        row, end = _row(rows, index), ends[index].as_py()
         if not known_gaps.covers(row, end):
             named = {name: row[name] for name in LAG_WINDOWS.key}
             named["window_start"] = row["window_end"]
@@ -219,13 +228,13 @@ def check_source(rows: pa.Table, tally: Tally, read_to: SourceTo) -> None:
         [("commit_source_offset", "max")]
     )
     for row in newest.to_pylist():
-        end, found = (
+        end, offset = (
             read_to(row["batch_id"], row["commit_source_partition"]),
             row["commit_source_offset_max"],
         )
-        if end is not None and found is not None and found >= end:
+        if end is not None and offset is not None and offset >= end:
             key = {name: row[name] for name in ("batch_id", "commit_source_partition")}
-            tally.refute(LAG_WINDOWS.name, key, "commit_source_offset, below", end, found)
+            tally.refute(LAG_WINDOWS.name, key, "commit_source_offset, below", end, offset)
 
 
 def check_sums(
@@ -284,19 +293,19 @@ def _folded(rows: pa.Table, by: Sequence[str]) -> pa.Table:
     ids = rows["topic_id"] if "topic" in by else pa.array([""] * rows.num_rows)
     table = pa.table(
         {name: rows[name] for name in by}
-        | {name: each for name, (each, _) in columns.items()}
+        | {name: values for name, (values, _) in columns.items()}
         | {"ids": ids}
     )
-    found = table.group_by(list(by)).aggregate(
+    sums = table.group_by(list(by)).aggregate(
         [(name, how) for name, (_, how) in columns.items()] + [("ids", "count_distinct")]
     )
-    return found.select(
+    return sums.select(
         [*by, *(f"{name}_{how}" for name, (_, how) in columns.items()), "ids_count_distinct"]
     ).rename_columns([*by, *columns, "ids"])
 
 
-def _row(rows: pa.Table, place: int) -> dict[str, Any]:
-    row: dict[str, Any] = rows.slice(place, 1).to_pylist()[0]
+def _row(rows: pa.Table, index: int) -> dict[str, Any]:
+    row: dict[str, Any] = rows.slice(index, 1).to_pylist()[0]
     return row
 
 
