@@ -125,9 +125,9 @@ class EvaluatedReader:
             begin = pc.max(rows["window_start"]).as_py()
             end = begin + self._window
             self._follow_findings(end, skipped)
-            found = self._read(GROUP_WINDOWS.name, _WINDOW_COLUMNS, "window_start", begin, begin)
+            stored = self._read(GROUP_WINDOWS.name, _WINDOW_COLUMNS, "window_start", begin, begin)
             windows = evaluated_rows(
-                found, GROUP_WINDOWS.name, skipped, unique=_KEYS[GROUP_WINDOWS.name]
+                stored, GROUP_WINDOWS.name, skipped, unique=_KEYS[GROUP_WINDOWS.name]
             )
             self.newest = Evaluated(
                 end.timestamp(),
@@ -182,16 +182,16 @@ class EvaluatedReader:
             until = begin - self._window
             rows = self._read(GROUP_WINDOWS.name, _SIZING_COLUMNS, "window_start", since, until)
             self._keep(evaluated_rows(rows, GROUP_WINDOWS.name, Skipped()))
-        found: dict[str, list[list[Row]]] = {}
+        by_group: dict[str, list[list[Row]]] = {}
         start = begin - self._window
         while self._sizing.get(start):
             number = round((begin - start) / self._window)
             for group, sizes in self._sizing[start].items():
-                if len(found.setdefault(group, [])) == number - 1:
-                    found[group].append(sizes)
+                if len(by_group.setdefault(group, [])) == number - 1:
+                    by_group[group].append(sizes)
             start -= self._window
         self._keep(windows)
-        return found
+        return by_group
 
     def _keep(self, windows: Sequence[Row]) -> None:
         for row in sorted(windows, key=lambda row: str(row["topic"])):
@@ -208,17 +208,15 @@ class EvaluatedReader:
         )
         is_idle: dict[tuple[str, datetime], bool] = {}
         for row in evaluated_rows(rows, GROUP_WINDOWS.name, Skipped()):
-            place = row["group"], row["window_start"]
-            is_idle[place] = (
-                is_idle.get(place, True) and row["lag"] == 0 and row["arrival_rate"] == 0
-            )
-        found = {}
+            key = row["group"], row["window_start"]
+            is_idle[key] = is_idle.get(key, True) and row["lag"] == 0 and row["arrival_rate"] == 0
+        seconds = {}
         for group in {group for group, _ in is_idle}:
             since = begin + self._window
             while is_idle.get((group, since - self._window)):
                 since -= self._window
-            found[group] = (begin + self._window - since).total_seconds()
-        return found
+            seconds[group] = (begin + self._window - since).total_seconds()
+        return seconds
 
     def _read(
         self, name: str, columns: Sequence[str], time: str, since: datetime, until: datetime

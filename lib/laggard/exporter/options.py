@@ -45,7 +45,7 @@ class Selection:
     @classmethod
     def of(cls, metrics: Metrics) -> Selection:
         """Return the selection that a configuration declares."""
-        return cls(**{each.name: getattr(metrics, each.name) for each in fields(cls)})
+        return cls(**{option.name: getattr(metrics, option.name) for option in fields(cls)})
 
 
 @dataclass(frozen=True, slots=True)

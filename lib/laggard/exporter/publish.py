@@ -90,7 +90,7 @@ class Publisher:
     def refuse_twice(self) -> None:
         """Raise where two roots are of one cluster."""
         if self._twins:
-            roots = ", ".join(self.refreshers[place].root for place in sorted(self._twins))
+            roots = ", ".join(self.refreshers[index].root for index in sorted(self._twins))
             raise LaggardError(
                 "two table roots are of one cluster, whose series would come twice",
                 cause=f"another root before it has the cluster of {roots}",
@@ -141,15 +141,15 @@ class Publisher:
         """
         taken: set[str] = set()
         twins: set[int] = set()
-        found: list[_Root] = []
-        for place, refresher in enumerate(self.refreshers):
+        roots: list[_Root] = []
+        for index, refresher in enumerate(self.refreshers):
             snapshot, data, reason = refresher.known
             cluster = snapshot.cluster if snapshot else self._configured
             if snapshot and escape_label(cluster) in taken:
-                twins.add(place)
+                twins.add(index)
                 snapshot, data, reason = None, None, TWICE
             if snapshot is None and len(self.refreshers) > 1:
-                cluster = f"tables {place + 1}"  # and no path, since /-/ready asks for no password
+                cluster = f"tables {index + 1}"  # and no path, since /-/ready asks for no password
                 while escape_label(cluster) in taken:
                     cluster += "'"
             taken.add(escape_label(cluster))
@@ -160,11 +160,11 @@ class Publisher:
                 shown = replace(
                     shown, batch_id=snapshot.batch.batch_id, polled_at=snapshot.polled_at
                 )
-            found.append(
+            roots.append(
                 _Root(self._sound(View(cluster, reason, snapshot, refresher.stats)), data, shown)
             )
         self._note_twins(twins)
-        return found
+        return roots
 
     def _sound(self, view: View) -> View:
         """Return the view; of several, a view with an odd `batches` row has no snapshot.
@@ -181,8 +181,8 @@ class Publisher:
         return view
 
     def _note_twins(self, twins: set[int]) -> None:
-        for place in twins - self._twins:
-            refresher = self.refreshers[place]
+        for index in twins - self._twins:
+            refresher = self.refreshers[index]
             refresher.stats.refresh_errors[TWICE] += 1
             log.error(
                 "%s is not served: an earlier table root is of the same cluster", refresher.root

@@ -212,7 +212,7 @@ def _exported(
 
 def _drop_odd_counters(row: Row, skipped: Skipped) -> None:
     for column in ("topic_counters", "outcome_counters"):
-        topics = [each and each["topic"] for each in row[column] or ()]
+        topics = [counter and counter["topic"] for counter in row[column] or ()]
         if None in topics or len({*topics}) < len(topics):
             row[column] = None
             wrong = f"of group {row['group']!r}: {column} has a topic twice or one without a name"

@@ -45,9 +45,9 @@ class GroupTopics:
 
     def of_groups(self, names: Collection[str | None]) -> GroupTopics:
         """Return the entries of these groups."""
-        kept = [group in names for group in self.group]
-        columns = {name: list(compress(values, kept)) for name, values in self.columns.items()}
-        group, topic = compress(self.group, kept), compress(self.topic, kept)
+        is_wanted = [group in names for group in self.group]
+        columns = {name: list(compress(values, is_wanted)) for name, values in self.columns.items()}
+        group, topic = compress(self.group, is_wanted), compress(self.topic, is_wanted)
         return GroupTopics(list(group), list(topic), columns)
 
     def partial_in(self, names: Collection[str | None]) -> GroupTopics:
@@ -63,10 +63,10 @@ class GroupTopics:
 
     def commits_by_group(self) -> dict[str, int]:
         """Return the number of partitions with a commit, by group."""
-        found: dict[str, int] = {}
+        commits: dict[str, int] = {}
         for group, count in zip(self.group, self.columns.get("committed", ()), strict=True):
-            found[group] = found.get(group, 0) + count
-        return found
+            commits[group] = commits.get(group, 0) + count
+        return commits
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the entries as one dict per group–topic."""

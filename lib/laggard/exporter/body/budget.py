@@ -89,14 +89,14 @@ def fit(
     levels = shedding.settle(
         stages.levels_until(max_series), stages.levels_until(_CALM_SHARE * max_series)
     )
-    kept, counts = stages.after(levels), stages.counts
+    fitting, counts = stages.after(levels), stages.counts
     withheld: Counter[str] = Counter()
     for number, level in enumerate(LEVELS[:levels]):
         withheld[level] = counts[number] - counts[number + 1]
     if counts[levels] > max_series:
-        kept = _shed_least_lag(kept, snapshot, max_series)
-        withheld["groups"] += counts[levels] - count_series(kept)
-    return Budgeted(kept, dict(+withheld))
+        fitting = _shed_least_lag(fitting, snapshot, max_series)
+        withheld["groups"] += counts[levels] - count_series(fitting)
+    return Budgeted(fitting, dict(+withheld))
 
 
 class _Stages:
@@ -126,12 +126,12 @@ class _Stages:
 
 
 def _shed(families: Sequence[Metric], level: str, snapshot: Snapshot) -> list[Metric]:
-    found = _severities(snapshot)
+    severities = _severities(snapshot)
     if level == "topics":
-        quiet = {pair for pair in _quiet_topics(snapshot) if pair[0] not in found}
+        quiet = {pair for pair in _quiet_topics(snapshot) if pair[0] not in severities}
         return [_without_topics(metric, quiet) for metric in families]
     if level == "groups":
-        quiet_groups = _quiet_groups(snapshot) - found.keys()
+        quiet_groups = _quiet_groups(snapshot) - severities.keys()
         return [_without_groups(metric, quiet_groups) for metric in families]
     return [metric for metric in families if _LEVEL_OF.get(metric.name) != level]
 
@@ -141,10 +141,10 @@ def _severities(snapshot: Snapshot) -> dict[str, int]:
     worst: dict[str, int] = {}
     for row in snapshot.evaluated.shown_findings():
         name = escape_label(row["group"] or "")
-        place = 0
+        rank = 0
         if row["severity"] in SEVERITIES:
-            place = SEVERITIES.index(row["severity"])
-        worst[name] = max(worst.get(name, 0), place)
+            rank = SEVERITIES.index(row["severity"])
+        worst[name] = max(worst.get(name, 0), rank)
     return worst
 
 
@@ -196,14 +196,14 @@ def _shed_least_lag(
 
 def _least_lag_first(snapshot: Snapshot) -> list[str]:
     """Return group labels, least first: by finding severity, known time lag, known lag, name."""
-    found = _severities(snapshot)
+    severities = _severities(snapshot)
     names = (escape_label(row["group"]) for row in snapshot.groups)
     rank: dict[str, tuple[float, int]] = dict.fromkeys(names, (-1.0, -1))
     for row in snapshot.group_topics.rows():
         name = escape_label(row["group"])
         known = (row["time_lag_known"] or 0.0, row["lag_known"] or 0)
         rank[name] = max(rank.get(name, known), known)
-    return sorted(rank, key=lambda name: (found.get(name, -1), rank[name], name))
+    return sorted(rank, key=lambda name: (severities.get(name, -1), rank[name], name))
 
 
 def _without_topics(metric: Metric, pairs: Collection[tuple[str, str]]) -> Metric:

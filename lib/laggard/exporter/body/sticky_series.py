@@ -33,10 +33,10 @@ class Held:
             pc.cast(partitions["partition"], pa.string()),
             "\0",
         ).combine_chunks()
-        place = pc.index_in(keys, value_set=self._keys)
-        is_known = np.asarray(pc.is_valid(place))
+        index = pc.index_in(keys, value_set=self._keys)
+        is_known = np.asarray(pc.is_valid(index))
         near_at = np.full(len(rank), -np.inf)
-        near_at[is_known] = self._near_at[np.asarray(pc.drop_null(place))]
+        near_at[is_known] = self._near_at[np.asarray(pc.drop_null(index))]
         near_at[(rank < top_k) | (is_known & (rank < _NEAR * top_k))] = at
         is_worst = rank < top_k
         is_late = ~is_worst & (near_at > at - HELD_SECONDS)

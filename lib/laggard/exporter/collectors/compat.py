@@ -108,7 +108,7 @@ class CompatCollector(SnapshotCollector):
             (fam.LAG_EXPORTER_SECONDS, "time_lag_seconds"),
         ):
             placed = zip(self._of_partitions(column), self._members, strict=True)
-            yield family, (((*place, *member), value) for (place, value), member in placed)
+            yield family, (((*labels, *member), value) for (labels, value), member in placed)
         yield fam.LAG_EXPORTER_MAX, self._maxima("lag", "max_lag")
         yield fam.LAG_EXPORTER_MAX_SECONDS, self._maxima("time_lag", "time_lag")
         yield fam.LAG_EXPORTER_SUM, self._of_groups("lag")
@@ -142,8 +142,8 @@ class CompatCollector(SnapshotCollector):
         yield fam.KMINION_HIGH_SUM, self._log_sums("log_end_offset")
 
     def _column(self, name: str) -> list[Any]:
-        found: list[Any] = self._rows[name].to_pylist()
-        return found
+        values: list[Any] = self._rows[name].to_pylist()
+        return values
 
     @cached_property
     def _places(self) -> list[tuple[str, str, str]]:
@@ -160,8 +160,10 @@ class CompatCollector(SnapshotCollector):
         """Return one value per topic-partition, as `newest_per_log` does."""
         polls = map(int, pc.fill_null(self._rows["poll_id"], 0).to_pylist())
         newest: dict[tuple[str, str], tuple[int, Value]] = {}
-        for (_, *place), poll, value in zip(self._places, polls, self._column(column), strict=True):
-            log = (place[0], place[1])
+        for (_, *labels), poll, value in zip(
+            self._places, polls, self._column(column), strict=True
+        ):
+            log = (labels[0], labels[1])
             if value is not None and (log not in newest or (poll, value) > newest[log]):
                 newest[log] = (poll, value)
         return ((log, value) for log, (_, value) in newest.items())
@@ -191,11 +193,11 @@ class CompatCollector(SnapshotCollector):
     def _maxima(self, whole: str, column: str) -> Valued:
         """Yield the largest value of a group's topics; None if one of them is not wholly known."""
         types = {row["group"]: row["group_type"] for row in self._snapshot.groups}
-        found: dict[str, list[Any]] = {}
+        by_group: dict[str, list[Any]] = {}
         for row in self._snapshot.group_topics.rows():
             value = None if row[whole] is None else row[column]
-            found.setdefault(row["group"], []).append(value)
-        for group, values in found.items():
+            by_group.setdefault(row["group"], []).append(value)
+        for group, values in by_group.items():
             greatest = None if None in values else max(values)
             yield (escape_label(group), _is_simple(types.get(group))), greatest
 
@@ -213,11 +215,11 @@ class CompatCollector(SnapshotCollector):
 
     def _log_sums(self, column: str) -> Valued:
         """Yield sums per topic over its partitions; no sum if a partition has no value or row."""
-        found: dict[str, list[Any]] = {}
+        by_topic: dict[str, list[Any]] = {}
         for (topic, _), value in self._of_logs(column):
-            found.setdefault(topic, []).append(value)
+            by_topic.setdefault(topic, []).append(value)
         for row in self._snapshot.topics:
-            values = found.get(topic := escape_label(row["topic"]), [])
+            values = by_topic.get(topic := escape_label(row["topic"]), [])
             if len(values) == row["partitions"]:
                 yield (topic,), _sum(values)
 

@@ -55,8 +55,8 @@ def sizes(snapshot: Snapshot) -> Iterator[tuple[str, Row, int | None]]:
     """Yield each group with the first row of its window, and its desired number of consumers."""
     evaluated = snapshot.evaluated
     restless = {row["group"] for row in evaluated.findings if row["code"] in BLOCKS_SCALING}
-    for group, found in groupby(evaluated.windows, key=itemgetter("group")):
-        rows = list(found)
+    for group, windows in groupby(evaluated.windows, key=itemgetter("group")):
+        rows = list(windows)
         wanted = desired_consumers(
             rows,
             snapshot.policies.get(group, Policy()),
@@ -149,7 +149,9 @@ def _lasting(
         return int(max(members, min(desired, earlier)))
     hour = list(chain([rows], before))[: SCALE_IN_SECONDS // window_seconds]
     is_whole = len(hour) * window_seconds >= SCALE_IN_SECONDS
-    fewer_do = is_whole and not is_restless and all(_fewer_would_do(each, members) for each in hour)
+    fewer_do = (
+        is_whole and not is_restless and all(_fewer_would_do(window, members) for window in hour)
+    )
     return int(members - 1 if fewer_do else desired)
 
 

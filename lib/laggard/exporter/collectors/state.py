@@ -112,13 +112,13 @@ def first_commits(folded: GroupTopics) -> dict[str, dict[str, float]]:
 
     A topic without a commit is left out.
     """
-    found: dict[str, dict[str, float]] = {}
+    oldest: dict[str, dict[str, float]] = {}
     for group, topic, at in zip(
         folded.group, folded.topic, folded.columns.get("first_commit", ()), strict=True
     ):
         if at is not None:
-            found.setdefault(group, {})[topic] = at
-    return found
+            oldest.setdefault(group, {})[topic] = at
+    return oldest
 
 
 def offsets_expiry(

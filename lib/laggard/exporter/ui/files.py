@@ -34,25 +34,25 @@ class File:
 @cache
 def ui_files(runbook_base: str = "") -> dict[str, File]:
     """Return every UI file by its path; the page gets the prefix for runbook paths."""
-    found = {}
-    for each in files(__package__).iterdir():
-        kind = _TYPES.get(each.name.rpartition(".")[2])
+    by_path = {}
+    for resource in files(__package__).iterdir():
+        kind = _TYPES.get(resource.name.rpartition(".")[2])
         if kind:
-            is_page = each.name == "index.html"
-            content = each.read_bytes()
+            is_page = resource.name == "index.html"
+            content = resource.read_bytes()
             if is_page:
                 content = content.replace(
                     _NO_BASE, _NO_BASE.replace(b'""', f'"{escape(runbook_base)}"'.encode())
                 )
-            found[UI if is_page else UI_PREFIX + each.name] = _file(kind, content)
-    return found
+            by_path[UI if is_page else UI_PREFIX + resource.name] = _file(kind, content)
+    return by_path
 
 
 def offline_page(documents: bytes, runbook_base: str = "") -> str:
     """Return the page as one file that shows these documents and asks nobody."""
-    kept = ui_files(runbook_base)
-    style = kept[f"{UI_PREFIX}style.css"].plain.decode()
-    script = "\n".join(_module(name, kept[f"{UI_PREFIX}{name}.js"]) for name in _MODULES)
+    by_path = ui_files(runbook_base)
+    style = by_path[f"{UI_PREFIX}style.css"].plain.decode()
+    script = "\n".join(_module(name, by_path[f"{UI_PREFIX}{name}.js"]) for name in _MODULES)
     digest = base64.b64encode(sha256(script.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
@@ -66,7 +66,7 @@ def offline_page(documents: bytes, runbook_base: str = "") -> str:
         f"{documents.decode().rstrip().replace('<', chr(92) + 'u003c')}</script>\n"
         f'<script type="module">{script}</script>'
     )
-    return _LINKS.sub(lambda _: inlined, kept[UI].plain.decode(), count=1)
+    return _LINKS.sub(lambda _: inlined, by_path[UI].plain.decode(), count=1)
 
 
 def _module(name: str, file: File) -> str:

@@ -117,8 +117,8 @@ def parse_web_config(root: Node, read: Read) -> WebConfig:
 
 
 def _refuse(problems: Iterable[tuple[int, str, str]]) -> None:
-    if found := sorted(problems):
-        raise Refused([f"{line}: {key}: {sentence}" for line, key, sentence in found])
+    if ordered := sorted(problems):
+        raise Refused([f"{line}: {key}: {sentence}" for line, key, sentence in ordered])
 
 
 def _of_tls(given: Mapping[str, Any]) -> dict[str, Any]:

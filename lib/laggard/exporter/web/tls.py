@@ -89,10 +89,10 @@ def _in_memory(content: bytes) -> Iterator[str]:
 
 def names_of(certificate: Mapping[str, Any]) -> set[str]:
     """Return all subject alternative names of a verified certificate, addresses in short form."""
-    found: set[str] = set()
+    names: set[str] = set()
     for kind, name in certificate.get("subjectAltName", ()):
         if kind == "IP Address":
-            found.add(str(ip_address(name.strip())))
+            names.add(str(ip_address(name.strip())))
         elif kind in ("DNS", "email", "URI"):
-            found.add(name)
-    return found
+            names.add(name)
+    return names

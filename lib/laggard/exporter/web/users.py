@@ -31,8 +31,8 @@ class Users:
     """The users of one web-config file, and which of their passwords were right before."""
 
     def __init__(self, hashes: Mapping[str, bytes]) -> None:
-        self.hashes = {name.encode(): each for name, each in hashes.items()}
-        costs = [int(each[4:6]) for each in self.hashes.values()]
+        self.hashes = {name.encode(): hashed for name, hashed in hashes.items()}
+        costs = [int(hashed[4:6]) for hashed in self.hashes.values()]
         # for an unknown user, and for what a cheap hash lacks: each wrong answer takes the time of
         # the dearest hash
         self._stand_ins = {
@@ -40,8 +40,8 @@ class Users:
             for cost in range(min(costs), max(costs) + 1)
         }
         self._stand_ins = {
-            cost: each.replace(b"$04$", b"$%02d$" % cost, 1)
-            for cost, each in self._stand_ins.items()
+            cost: stand_in.replace(b"$04$", b"$%02d$" % cost, 1)
+            for cost, stand_in in self._stand_ins.items()
         }
         self._key = secrets.token_bytes(32)
         self._known: set[bytes] = set()

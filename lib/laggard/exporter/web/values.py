@@ -74,7 +74,7 @@ def read_table(node: Node) -> dict[str, str]:
     """Read a table of texts."""
     if not isinstance(node.value, dict):
         raise ValueError("expected a table")
-    return {name: read_text(each) for name, each in node.value.items()}
+    return {name: read_text(entry) for name, entry in node.value.items()}
 
 
 def read_switch(node: Node) -> bool:

@@ -57,13 +57,13 @@ def read_yaml(content: bytes) -> Node:
 
 
 def _document(events: Iterator[Any]) -> Node:
-    found: Node | None = None
+    document: Node | None = None
     for event in events:
         if isinstance(event, yaml.DocumentStartEvent):
-            if found is not None:
+            if document is not None:
                 raise BadYaml(_line(event), "a second document")
-            found = _node(next(events), events, MAX_DEPTH)
-    return found or Node(1, None)
+            document = _node(next(events), events, MAX_DEPTH)
+    return document or Node(1, None)
 
 
 def _node(event: Any, events: Iterator[Any], depth: int) -> Node:
