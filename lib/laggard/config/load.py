@@ -55,7 +55,7 @@ def load_config(path: str | None, sets: Sequence[str], environ: Mapping[str, str
     values: dict[str, Any] = {}
     winners: dict[str, Given] = {}
     problems: list[tuple[tuple[int, int], str]] = []
-    for given in sorted(givens, key=lambda each: each.order):
+    for given in sorted(givens, key=lambda setting: setting.order):
         try:
             values[given.key] = _checked(given)
             winners[given.key] = given
@@ -77,19 +77,19 @@ def _policy_rules(
     """Return the rules of the main file, then those of policy.d beside it, and their problems."""
     if main is None:
         return (), []
-    found = PolicyFile(main)
-    rules, problems = found.rules, [((FILE, line), text) for line, text in found.problems]
+    policies = PolicyFile(main)
+    rules, problems = policies.rules, [((FILE, line), text) for line, text in policies.problems]
     for path in policy_files(main.path):
         file = read_toml(path)
-        found = PolicyFile(file)
-        rules += found.rules
+        policies = PolicyFile(file)
+        rules += policies.rules
         others = [
             (0, f"{path}: {key}: only [[policy]] may stand here")
             for key in file.tree
             if key != "policy"
         ]
         problems += [
-            ((POLICY_FILE, len(problems)), text) for _, text in sorted(others + found.problems)
+            ((POLICY_FILE, len(problems)), text) for _, text in sorted(others + policies.problems)
         ]
     return tuple(rules), problems
 
@@ -140,13 +140,13 @@ def _across(config: Config, winners: Mapping[str, Given]) -> Iterator[tuple[tupl
     for name, problem in mistakes(config.cluster.security):
         key = f"{SECURITY}{name}"
         # a key that is missing is missing for the protocol's sake
-        found = (
+        culprit = (
             winners.get(key)
             or winners.get("cluster.security.mechanism")
             or winners.get("cluster.security.protocol")
         )
-        if found is not None:
-            yield found.order, found.says(problem if found.key == key else f"{key} {problem}")
+        if culprit is not None:
+            yield culprit.order, culprit.says(problem if culprit.key == key else f"{key} {problem}")
     if config.job.checkpoint.partition(":")[0].lower() in SCHEMES:
         given = winners["job.checkpoint"]
         yield (
@@ -163,10 +163,10 @@ def _only_for_s3(
     scheme = config.job.tables.partition("://")[0].lower()
     if scheme in set(SCHEMES) - set(S3):
         for key in ("storage.endpoint", "storage.region", "storage.credentials_file"):
-            if (found := winners.get(key)) is not None and found.value:
+            if (given := winners.get(key)) is not None and given.value:
                 yield (
-                    found.order,
-                    found.says(f"is for S3 only; for {scheme}:// set what docs/storage.md names"),
+                    given.order,
+                    given.says(f"is for S3 only; for {scheme}:// set what docs/storage.md names"),
                 )
 
 

@@ -24,9 +24,9 @@ EXPORTED = ("worst", "all", "none")
 ISOLATIONS = ("read_uncommitted", READ_COMMITTED)
 _Range: TypeAlias = tuple[str, Callable[[Any], object]]
 _DEFAULTS = {
-    each.name: each.default
-    for each in fields(Policy)
-    if each.name not in ("in_maintenance", "mute_codes")
+    setting.name: setting.default
+    for setting in fields(Policy)
+    if setting.name not in ("in_maintenance", "mute_codes")
 }
 _DEFAULTS |= {"mute_codes": (), "match": "", "cluster": "*"}
 _NUMBER: _Range = ("0 or more", lambda value: 0 <= value < inf)
@@ -123,12 +123,12 @@ class Policies:
 
         They are in seconds, ascending.
         """
-        found = {
+        levels = {
             rule.values.get("slo_time_lag_seconds", 0.0)
             for rule in self.rules
             if matches(cluster, [rule.cluster])
         }
-        return tuple(sorted(found - {0.0}))
+        return tuple(sorted(levels - {0.0}))
 
     def reads_committed(self, cluster: str) -> bool:
         """Return True if some group of the cluster may read committed records only."""
@@ -204,11 +204,11 @@ class PolicyFile:
             header = "expected tables, each with the header [[policy.maintenance]]"
             self._wrong((number, "maintenance"), "policy.maintenance", header)
             return
-        for each, entry in enumerate(entries):
+        for index, entry in enumerate(entries):
             try:
                 yield _planned(entry)
             except ValueError as error:
-                self._wrong((number, f"maintenance.{each}"), "policy.maintenance", str(error))
+                self._wrong((number, f"maintenance.{index}"), "policy.maintenance", str(error))
 
 
 def _checked(key: str, value: Any) -> Any:
@@ -238,23 +238,23 @@ def _planned(entry: Mapping[str, Any]) -> Planned:
 
 
 def _moment(entry: Mapping[str, Any], name: str) -> datetime:
-    found = entry.get(name)
-    if not isinstance(found, datetime) or found.tzinfo is None:
-        got = "nothing" if found is None else shown(found)
+    moment = entry.get(name)
+    if not isinstance(moment, datetime) or moment.tzinfo is None:
+        got = "nothing" if moment is None else shown(moment)
         raise ValueError(
             f"expected {name} as a time with its offset, such as 2026-12-01T22:00:00Z, got {got}"
         )
-    return found
+    return moment
 
 
 def _weekly(text: str, timezone: str) -> Weekly:
-    found = _WEEKLY.fullmatch(text)
+    match = _WEEKLY.fullmatch(text)
     try:
-        if found is None:
+        if match is None:
             raise ValueError
         start, end = (
-            time.fromisoformat(found[2]),
-            time.fromisoformat(found[3].replace("24:00", "00:00")),
+            time.fromisoformat(match[2]),
+            time.fromisoformat(match[3].replace("24:00", "00:00")),
         )
     except ValueError:
         raise ValueError(f'expected weekly such as "Sun 02:00-04:00", got {shown(text)}') from None
@@ -264,7 +264,7 @@ def _weekly(text: str, timezone: str) -> Weekly:
         raise ValueError(
             f"expected timezone such as Europe/Berlin, got {shown(timezone)}"
         ) from None
-    return Weekly(DAYS.index(found[1]), start, end, timezone)
+    return Weekly(DAYS.index(match[1]), start, end, timezone)
 
 
 def _lines(text: str) -> Iterator[tuple[tuple[int, str], int]]:

@@ -135,7 +135,7 @@ class Exporter:
     max_age_seconds: int = between(0, 86_400, 0)
     api: bool = switch(default=True)
     runbook_base: str = key(
-        "", "URL that ends with /, may be empty", lambda each: not each or is_folder_url(each)
+        "", "URL that ends with /, may be empty", lambda url: not url or is_folder_url(url)
     )
     cors_origins: tuple[str, ...] = key(
         (),
@@ -186,11 +186,11 @@ class Config:
 
 
 def _sections(parent: Any, prefix: str = "") -> Iterator[str]:
-    for each in fields(parent):
-        inner = getattr(parent, each.name)
-        if is_dataclass(inner) and each.name != "policies":
-            yield f"{prefix}{each.name}"
-            yield from _sections(inner, f"{prefix}{each.name}.")
+    for entry in fields(parent):
+        inner = getattr(parent, entry.name)
+        if is_dataclass(inner) and entry.name != "policies":
+            yield f"{prefix}{entry.name}"
+            yield from _sections(inner, f"{prefix}{entry.name}.")
 
 
 SECTIONS = tuple(_sections(Config()))  # a section within another one has a dotted name
@@ -200,20 +200,20 @@ def keys() -> dict[str, Field[Any]]:
     """Return every dotted key with its dataclass field, in the order of the reference file."""
     defaults, top = Config(), fields(Config)[0]
     inner = {
-        f"{name}.{each.name}": each
+        f"{name}.{entry.name}": entry
         for name in SECTIONS
-        for each in fields(value_of(defaults, name))
-        if f"{name}.{each.name}" not in SECTIONS
+        for entry in fields(value_of(defaults, name))
+        if f"{name}.{entry.name}" not in SECTIONS
     }
     return {top.name: top, **inner}
 
 
 def value_of(config: Config, key: str) -> Any:
     """Return the value of a dotted key, or a section by its name."""
-    found: Any = config
+    value: Any = config
     for name in key.split("."):
-        found = getattr(found, name)
-    return found
+        value = getattr(value, name)
+    return value
 
 
 def require_brokers(config: Config) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ def typed(value: Any, default: Any, text: str | None = None) -> Any:
     given, wanted = type(value), type(default)
     if wanted is str and text is not None and given is not str:
         return text  # a cluster called 2024 has a name, not a number
-    if (given, wanted) == (list, tuple) and all(isinstance(each, str) for each in value):
+    if (given, wanted) == (list, tuple) and all(isinstance(item, str) for item in value):
         return tuple(value)
     if (given, wanted) == (int, float):
         return float(value)
@@ -51,7 +51,7 @@ def suggestion(key: str, known: Collection[str]) -> str:
     """
     import difflib
 
-    by_name = {each.rpartition(".")[2]: each for each in known}
+    by_name = {dotted.rpartition(".")[2]: dotted for dotted in known}
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.85)
     near = near or [
         by_name[name]
