@@ -256,9 +256,9 @@ def _is_ready(node: Node, expected_ids: set[int]) -> bool:
     return cluster["controller_id"] >= 0 and expected_ids <= usable
 
 
-def _start_failure(node: Node, what: str) -> LaggardError:
+def _start_failure(node: Node, event: str) -> LaggardError:
     return LaggardError(
-        f"Kafka node {node.id} {what}", cause=_log_tail(node.printed()), fix=f"cat {node.settings}"
+        f"Kafka node {node.id} {event}", cause=_log_tail(node.printed()), fix=f"cat {node.settings}"
     )
 
 

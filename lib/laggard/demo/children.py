@@ -106,13 +106,13 @@ def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
     The user's configuration is left out.
     """
-    kept = {
+    inherited = {
         name: value
         for name, value in environ.items()
         if name != "LAGGARD_CONFIG" and not (name.startswith("LAGGARD_") and "__" in name)
     }
     library = str(Path(laggard.__file__).absolute().parent.parent)
-    return kept | {
+    return inherited | {
         "PYTHONPATH": os.pathsep.join([library, *filter(None, [environ.get("PYTHONPATH")])])
     }
 

@@ -64,7 +64,7 @@ def toml_value(value: Any) -> str:
     if isinstance(value, dict):
         return (
             "{"
-            + ", ".join(f"{json.dumps(key)} = {toml_value(each)}" for key, each in value.items())
+            + ", ".join(f"{json.dumps(key)} = {toml_value(item)}" for key, item in value.items())
             + "}"
         )
     return json.dumps(value, ensure_ascii=False)

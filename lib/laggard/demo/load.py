@@ -150,8 +150,8 @@ def fair_shares(
 ) -> dict[TopicPartition, float]:
     """Return fair shares of a total: none larger than its backlog, and the rest equal."""
     shares, left = {}, total
-    for place, (partition, most) in enumerate(sorted(waiting.items(), key=lambda each: each[1])):
-        shares[partition] = min(most, left / (len(waiting) - place))
+    for index, (partition, most) in enumerate(sorted(waiting.items(), key=lambda pair: pair[1])):
+        shares[partition] = min(most, left / (len(waiting) - index))
         left -= shares[partition]
     return shares
 

@@ -150,8 +150,8 @@ class Demo:
 
     def _greet(self) -> None:
         """Say where else the first lag can be seen."""
-        found = SERVES.search(self._children["exporter"].printed())
-        self._url = found[1] if found else ""
+        match = SERVES.search(self._children["exporter"].printed())
+        self._url = match[1] if match else ""
         self._view.note(
             f"the first lag is on the screen, and at {self._url}/ui; Ctrl-C ends the demo"
         )
@@ -208,11 +208,11 @@ class Demo:
             lines += [f"  {line}" for line in samples]
             lines += question_lines(self._answers, self._tables, command)
         are = "were in" if self._is_temporary else "are in"
-        kept = (
+        notice = (
             "; they are removed now: --keep or --work DIR keeps them, and prints commands to ask "
             "them"
         )
-        removed = kept if self._is_temporary else ""
+        removed = notice if self._is_temporary else ""
         self._view.tell([*lines, "", f"The tables {are} {self._tables}{removed}"])
 
 
