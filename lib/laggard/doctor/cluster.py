@@ -50,8 +50,8 @@ class Cluster:
         """The offsets topic as the metadata shows it, with its error code."""
         if self.metadata is None:
             return {"error_code": 0, "partitions": []}
-        found: dict[str, Any] = self.metadata["topics"][0]
-        return found
+        topic: dict[str, Any] = self.metadata["topics"][0]
+        return topic
 
     def check_reach(self) -> Iterable[Result]:
         """Check that brokers answer, and that they are the ones of the checkpoint."""
@@ -160,7 +160,7 @@ def check_listeners(cluster: Cluster) -> Iterable[Result]:
     if not unreachable:
         shown = _some(
             f"{node} at {address}"
-            for address, node in sorted(by_address.items(), key=lambda each: each[1])
+            for address, node in sorted(by_address.items(), key=lambda pair: pair[1])
         )
         yield Result("ok", "advertised listeners", f"a connection to each broker: {shown}")
         return
@@ -207,7 +207,7 @@ def check_source(cluster: Cluster) -> Iterable[Result]:
 def _check_ends(cluster: Cluster, by_leader: dict[int, list[tuple[str, int]]]) -> Iterable[Result]:
     """Open transactions and our position, by the offsets that the leaders answer."""
     asked = [(LATEST, READ_COMMITTED), (LATEST, 0), (EARLIEST, 0)]
-    answers = [cluster.brokers.list_offsets(by_leader, *each) for each in asked]
+    answers = [cluster.brokers.list_offsets(by_leader, *request) for request in asked]
     failed = _errors(answers)
     if failed:
         fact = "no answer for partitions " + _some(
@@ -286,9 +286,9 @@ def evaluate_position(starts: Mapping[int, int], positions: Mapping[int, int]) -
 def _errors(answers: Iterable[Mapping[tuple[str, int], Answer]]) -> dict[int, str]:
     errors: dict[int, str] = {}
     for answer in answers:
-        for (_, part), found in answer.items():
-            if found.error:
-                errors[part] = found.error
+        for (_, part), end in answer.items():
+            if end.error:
+                errors[part] = end.error
     return errors
 
 

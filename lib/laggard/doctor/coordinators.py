@@ -91,7 +91,7 @@ def check_estimate(cluster: Cluster) -> Iterable[Result]:
         return
     now = datetime.now(timezone.utc)
     rows = asked.committed.select(["group", "topic", "partition"]).to_pylist()
-    found = estimate_series(
+    estimate = estimate_series(
         groups,
         map(itemgetter("group", "topic", "partition"), rows),
         len(cluster.topic["partitions"]),
@@ -100,11 +100,11 @@ def check_estimate(cluster: Cluster) -> Iterable[Result]:
     )
     room = config.metrics.max_series // max(1, len(config.exporter.tables))
     sizes = (
-        f"groups {found.groups:,}, topics of groups {found.group_topics:,}, their partitions "
-        f"{found.partitions:,}"
+        f"groups {estimate.groups:,}, topics of groups {estimate.group_topics:,}, their partitions "
+        f"{estimate.partitions:,}"
     )
-    fact = f"{_how_many(found.series, groups, asked)} ({sizes}); room for {room:,}"
-    if found.series > room:
+    fact = f"{_how_many(estimate.series, groups, asked)} ({sizes}); room for {room:,}"
+    if estimate.series > room:
         remedy = "raise metrics.max_series, or limit metrics.distributions (docs/exporter.md)"
         yield Result("warn", ESTIMATE, fact, remedy)
     else:

@@ -75,7 +75,7 @@ def _subject(path: str) -> str:
 
 def escaped(value: str) -> str:
     """Escape a value of a distinguished name as in RFC 2253."""
-    text = "".join(f"\\{each}" if each in ',+"\\<>;' else each for each in value)
+    text = "".join(f"\\{letter}" if letter in ',+"\\<>;' else letter for letter in value)
     if text.startswith(("#", " ")):
         text = f"\\{text}"
     if text.endswith(" ") and len(value) > 1:

@@ -71,16 +71,16 @@ def plan_repair(config: Config, lease: Lease | None = None) -> Repair | None:
             exit_code=UNREACHABLE,
         )
     create_tables(job.tables, lease=lease)
-    found = find_state(job.tables, job.checkpoint)
+    state = find_state(job.tables, job.checkpoint)
     wanted = Identity(topic.cluster_id, topic.topic_id, job.tables, job.window_seconds)
     try:
-        identity = check_start(found, wanted)
-        if found.has_checkpoint and not follows_another(identity, found.batch_checkpoint_id):
+        identity = check_start(state, wanted)
+        if state.has_checkpoint and not follows_another(identity, state.batch_checkpoint_id):
             check_checkpoint(job.checkpoint)
     except LaggardError as error:
         if error.exit_code not in (REFUSED, DAMAGED):
             raise
-        return replace(_planned(job, found, wanted, f"{error.what} ({error.cause})"), lease=lease)
+        return replace(_planned(job, state, wanted, f"{error.what} ({error.cause})"), lease=lease)
     return None
 
 
@@ -94,31 +94,31 @@ def _resumption(identity: Identity, *, is_other: bool) -> str:
     return "read on at the positions of that batch"
 
 
-def _planned(job: Job, found: Found, wanted: Identity, reason: str) -> Repair:
-    before = find_origin(found, wanted)
+def _planned(job: Job, state: Found, wanted: Identity, reason: str) -> Repair:
+    before = find_origin(state, wanted)
     if before is not None:
         check_frozen(before, wanted)
     aside = f"move {job.checkpoint} aside, keeping it"
-    if found.newest_batch_id is None:
+    if state.newest_batch_id is None:
         steps = [
             aside,
             "delete rows that were never published",
             "begin with the first record: nothing is published yet",
         ]
-        return Repair(reason, steps, job, found, None)
+        return Repair(reason, steps, job, state, None)
     replaced = ""
     if before and before.offsets_topic_id != wanted.offsets_topic_id:
         replaced = before.offsets_topic_id
-    identity = rebuilt(found, wanted, replaced_topic_id=replaced)
-    unpublished = tables_with_unpublished(job.tables, found.newest_batch_id)
+    identity = rebuilt(state, wanted, replaced_topic_id=replaced)
+    unpublished = tables_with_unpublished(job.tables, state.newest_batch_id)
     steps = [
-        *([aside] if found.has_checkpoint else []),
+        *([aside] if state.has_checkpoint else []),
         (
-            f"go on after batch {found.newest_batch_id} as batch {identity.base_batch_id}, under a "
+            f"go on after batch {state.newest_batch_id} as batch {identity.base_batch_id}, under a "
             "new checkpoint id"
         ),
         _resumption(identity, is_other=bool(replaced)),
     ]
     if unpublished:
         steps.append(f"delete rows that were never published from {', '.join(unpublished)}")
-    return Repair(reason, steps, job, found, identity)
+    return Repair(reason, steps, job, state, identity)

@@ -54,8 +54,8 @@ def pins() -> dict[str, str]:
         lines = parser["options"]["install_requires"].splitlines()
     else:
         lines = metadata.requires("laggard") or []
-    found = (re.match(r"([A-Za-z0-9_-]+)\s*([=<>!~][^;]*)", line.strip()) for line in lines)
-    return {each[1]: each[2].strip() for each in found if each and each[1] in PINNED}
+    matches = (re.match(r"([A-Za-z0-9_-]+)\s*([=<>!~][^;]*)", line.strip()) for line in lines)
+    return {match[1]: match[2].strip() for match in matches if match and match[1] in PINNED}
 
 
 def satisfies(version: str, wanted: str) -> bool:
@@ -104,12 +104,12 @@ def check_jars() -> Iterable[Result]:
 
 def check_memory() -> Iterable[Result]:
     """Check the memory that is free now."""
-    found = re.search(
+    match = re.search(
         r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(encoding="ascii")
     )
     free = 0
-    if found:
-        free = int(found[1]) * 1024
+    if match:
+        free = int(match[1]) * 1024
     fact = f"{free / 1024**3:.1f} GB available"
     remedy = (
         f"the job wants {LEAST_MEMORY_BYTES / 1024**3:.0f} GB; stop something or take a larger "

@@ -84,13 +84,13 @@ def _readiness(ask: Ask) -> Iterator[Result]:
 
 def _troubles(samples: list[Sample]) -> Iterator[Result]:
     names = list(map(attrgetter("name"), _TROUBLES))
-    found = []
+    troubles = []
     for sample in samples:
         if sample.name in names and sample.value:
             name = sample.name.removeprefix("laggard_exporter_")
-            found.append(f"{name} {sample.value:.0f} ({', '.join(sample.labels.values())})")
-    if found:
-        fact = f"since it started: {'; '.join(found)}"
+            troubles.append(f"{name} {sample.value:.0f} ({', '.join(sample.labels.values())})")
+    if troubles:
+        fact = f"since it started: {'; '.join(troubles)}"
         yield Result(
             "warn",
             "errors",

@@ -113,7 +113,7 @@ def check_listen(config: Config) -> Iterable[Result]:
 
 def check_roots(config: Config) -> Iterable[Result]:
     """Check that the exporter's table roots can be read, and that each is of another cluster."""
-    found: dict[str, str] = {}
+    root_by_cluster: dict[str, str] = {}
     for root in config.exporter.tables:
         try:
             batch = newest_batch(root)
@@ -128,8 +128,10 @@ def check_roots(config: Config) -> Iterable[Result]:
                 "laggard run",
                 is_ahead=True,
             )
-        elif batch.cluster in found:
-            fact = f"{root} and {found[batch.cluster]} are both of cluster {batch.cluster}"
+        elif batch.cluster in root_by_cluster:
+            fact = (
+                f"{root} and {root_by_cluster[batch.cluster]} are both of cluster {batch.cluster}"
+            )
             yield Result(
                 "fail",
                 "exporter.tables",
@@ -137,7 +139,7 @@ def check_roots(config: Config) -> Iterable[Result]:
                 "give each job its own cluster.name, or leave one root out",
             )
         else:
-            found[batch.cluster] = root
+            root_by_cluster[batch.cluster] = root
             yield Result("ok", "exporter.tables", f"{root}: cluster {batch.cluster}")
 
 
@@ -164,7 +166,7 @@ def check_series(config: Config) -> Iterable[Result]:
         both = replace(selection, partition_top_k=2 * selection.partition_top_k)
         most = load_snapshot(root, batch, both, Skipped(), config.policies.of)
         snapshot = load_snapshot(root, batch, selection, skipped, config.policies.of)
-        kept = _series_of(most) - _series_of(snapshot)
+        held = _series_of(most) - _series_of(snapshot)
         with suppress(TableMissing):  # of a job without rules
             evaluated = EvaluatedReader(root, config.job.window_seconds).read(skipped)
             evaluated = evaluated.if_fresh(batch.polled_at.timestamp(), config.job.window_seconds)
@@ -174,8 +176,8 @@ def check_series(config: Config) -> Iterable[Result]:
             f"{count_series(budgeted.families):,} of groups and topics of cluster "
             f"{batch.cluster}; room for {share:,}"
         )
-        if kept:
-            fact += f"; up to {kept:,} more as the worst partitions change"
+        if held:
+            fact += f"; up to {held:,} more as the worst partitions change"
         withheld = ", ".join(f"{count:,} of {level}" for level, count in budgeted.withheld.items())
         if withheld:
             remedy = "raise metrics.max_series, or limit metrics.distributions (docs/exporter.md)"
@@ -209,9 +211,13 @@ def check_table(config: Config, name: str) -> Iterable[Result]:
             f"Delta reader version {version}, not 1",
             "recreate the table: laggard made it with 1",
         )
-    found = pa.schema(table.schema().to_arrow())
-    differences = compare(found, arrow_schema(TABLES[name]))
-    lacking = [each.removeprefix(_MISSING) for each in differences if each.startswith(_MISSING)]
+    stored = pa.schema(table.schema().to_arrow())
+    differences = compare(stored, arrow_schema(TABLES[name]))
+    lacking = [
+        difference.removeprefix(_MISSING)
+        for difference in differences
+        if difference.startswith(_MISSING)
+    ]
     if lacking and len(lacking) == len(differences):
         fact = f"of an older laggard; a start adds {', '.join(lacking)}"
         yield Result("warn", name, fact, "laggard run", is_ahead=True)
@@ -234,9 +240,9 @@ def _exists(root: str, name: str) -> bool:
     return True
 
 
-def compare(found: pa.Schema, wanted: pa.Schema) -> list[str]:
+def compare(stored: pa.Schema, wanted: pa.Schema) -> list[str]:
     """Return all differences of names and types between two schemas."""
-    types = {field.name: str(arrow_types(field.type)) for field in found}
+    types = {field.name: str(arrow_types(field.type)) for field in stored}
     declared = {field.name: str(arrow_types(field.type)) for field in wanted}
     missing = [f"{_MISSING}{name}" for name in declared if name not in types]
     unexpected = [f"unexpected: {name}" for name in types if name not in declared]
@@ -262,7 +268,7 @@ def _has_rows_after(root: str, name: str, version: int) -> bool:
     """Return True if rows were written after a version."""
     uri, newest = table_uri(root, name), open_table(root, name).version()
     with naming_errors(uri):
-        return any(log.adds_rows(uri, each) for each in range(version + 1, newest + 1))
+        return any(log.adds_rows(uri, newer) for newer in range(version + 1, newest + 1))
 
 
 def check_maintained(config: Config, now: datetime | None = None) -> Iterable[Result]:

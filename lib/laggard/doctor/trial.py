@@ -93,19 +93,19 @@ def _look(job: Job, topic: OffsetsTopic) -> str:
 
 
 def _next_checkpoint(job: Job, topic: OffsetsTopic) -> str:
-    found = find_state(job.tables, job.checkpoint)
+    state = find_state(job.tables, job.checkpoint)
     identity = check_start(
-        found, Identity(topic.cluster_id, topic.topic_id, job.tables, job.window_seconds)
+        state, Identity(topic.cluster_id, topic.topic_id, job.tables, job.window_seconds)
     )
-    stored_id = (found.identity or {}).get("checkpoint_id")
-    is_next = follows_another(identity, found.batch_checkpoint_id)
-    if found.has_checkpoint and not is_next and stored_id == identity.checkpoint_id:
+    stored_id = (state.identity or {}).get("checkpoint_id")
+    is_next = follows_another(identity, state.batch_checkpoint_id)
+    if state.has_checkpoint and not is_next and stored_id == identity.checkpoint_id:
         check_checkpoint(job.checkpoint)
-        return f"goes on after batch {found.newest_batch_id} with the checkpoint {job.checkpoint}"
-    if found.newest_batch_id is None:
+        return f"goes on after batch {state.newest_batch_id} with the checkpoint {job.checkpoint}"
+    if state.newest_batch_id is None:
         return f"begins with a new checkpoint {job.checkpoint}"
     fact = (
-        f"makes a new checkpoint {job.checkpoint}, and goes on after batch {found.newest_batch_id}"
+        f"makes a new checkpoint {job.checkpoint}, and goes on after batch {state.newest_batch_id}"
     )
     if identity.replaced_topic_id:
         fact += "; what commits are read from is another one, so that a gap row is written"
