@@ -162,7 +162,7 @@ class _Fetching:
 
     def _fetch_once(self, wanted: Wanted) -> None:
         part = wanted.target.with_name(f"{wanted.target.name}.part")
-        found = hashlib.sha256()
+        checksum = hashlib.sha256()
         # its scheme was checked
         answer = urlopen(wanted.url, timeout=SILENCE_SECONDS, context=self._tls)  # noqa: S310
         with answer, part.open("wb") as stream:
@@ -171,11 +171,11 @@ class _Fetching:
                 if self.is_over.is_set() or time.monotonic() > self._deadline:
                     raise TimeoutError("the time for all files is over")
                 stream.write(chunk)
-                found.update(chunk)
+                checksum.update(chunk)
                 with self._lock:
                     self._bytes += len(chunk)
-        if found.hexdigest() != wanted.digest:
-            raise WrongSumError(f"it has the sum {found.hexdigest()}, expected {wanted.digest}")
+        if checksum.hexdigest() != wanted.digest:
+            raise WrongSumError(f"it has the sum {checksum.hexdigest()}, expected {wanted.digest}")
         part.replace(wanted.target)
 
 

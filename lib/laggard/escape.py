@@ -47,9 +47,9 @@ def finite(value: Any) -> Any:
     Null would mean unknown.
     """
     if isinstance(value, dict):
-        return {name: finite(each) for name, each in value.items()}
+        return {name: finite(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [finite(each) for each in value]
+        return [finite(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         if math.isnan(value):
             return "NaN"
@@ -78,10 +78,10 @@ def _escape_letter(letter: str) -> str:
 
 def _cut(pieces: list[str], size: int) -> str:
     """Join as many whole pieces as fit into `size` bytes."""
-    kept = []
+    fitting = []
     for piece in pieces:
         size -= len(piece.encode())
         if size < 0:
             break
-        kept.append(piece)
-    return "".join(kept)
+        fitting.append(piece)
+    return "".join(fitting)

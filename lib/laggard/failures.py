@@ -69,12 +69,12 @@ def carried() -> Iterator[None]:
 
 
 def _carry(error: Exception) -> NoReturn:
-    found = classify(error)
+    failure = classify(error)
     carried = {
-        "what": found.what,
-        "cause": found.cause,
-        "fix": found.fix,
-        "exit_code": found.exit_code,
+        "what": failure.what,
+        "cause": failure.cause,
+        "fix": failure.fix,
+        "exit_code": failure.exit_code,
         "traceback": "".join(traceback.format_exception(error))[-_MAX_TRACEBACK:],
     }
     raise CarriedError(_MARK + json.dumps(carried)) from None
@@ -85,17 +85,17 @@ def classify(error: BaseException) -> LaggardError:
     if isinstance(error, LaggardError):
         return error
     text = _whole_text(error)
-    found = _carried_in(text)
-    if found is not None:
-        return found
-    found = _known(error, text) or LaggardError(
+    failure = _carried_in(text)
+    if failure is not None:
+        return failure
+    failure = _known(error, text) or LaggardError(
         f"internal error: {type(error).__name__}: {first_line(error)}",
         cause=_place(error),
         fix="report this as a bug, with the traceback in the log",
         exit_code=INTERNAL,
     )
-    found.__cause__ = error
-    return found
+    failure.__cause__ = error
+    return failure
 
 
 def _carried_in(text: str) -> LaggardError | None:
@@ -104,16 +104,16 @@ def _carried_in(text: str) -> LaggardError | None:
         return None
     try:
         carried, _ = json.JSONDecoder().raw_decode(text, begin + len(_MARK))
-        found = LaggardError(
+        failure = LaggardError(
             carried["what"],
             cause=carried["cause"],
             fix=carried["fix"],
             exit_code=carried["exit_code"],
         )
-        found.__cause__ = WorkerTraceback(carried["traceback"])
+        failure.__cause__ = WorkerTraceback(carried["traceback"])
     except (ValueError, TypeError, KeyError):  # cut off on its way
         return None
-    return found
+    return failure
 
 
 class _Known(NamedTuple):
@@ -224,8 +224,8 @@ def _known(error: BaseException, text: str) -> LaggardError | None:
             fix="give the machine or the container more memory",
             exit_code=TEMPORARY,
         )
-    if (found := of_store(error)) is not None:
-        return found
+    if (failure := of_store(error)) is not None:
+        return failure
     if isinstance(error, OSError):
         return _of_os(error, text)
     if type(error).__module__.partition(".")[0] in _PROGRAMS:
@@ -268,10 +268,13 @@ def _whole_text(error: BaseException) -> str:
     Spark's own message lacks the cause.
     """
     parts: list[str] = []
-    each: BaseException | None = error
-    while each is not None and len(parts) < 20:
-        parts += [str(getattr(each, "_stackTrace", None) or ""), f"{type(each).__name__}: {each}"]
-        each = each.__cause__
+    cause: BaseException | None = error
+    while cause is not None and len(parts) < 20:
+        parts += [
+            str(getattr(cause, "_stackTrace", None) or ""),
+            f"{type(cause).__name__}: {cause}",
+        ]
+        cause = cause.__cause__
     return "\n".join(reversed(parts))
 
 
@@ -284,7 +287,9 @@ def _line_at(text: str, position: int) -> str:
 def _place(error: BaseException) -> str:
     """Return the innermost line of our code through which the error passed."""
     frames = [
-        each for each in traceback.extract_tb(error.__traceback__) if "/laggard/" in each.filename
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "/laggard/" in frame.filename
     ]
     if not frames:
         return "it was raised outside laggard"

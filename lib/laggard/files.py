@@ -43,29 +43,29 @@ def locate(place: str) -> str:
 
 
 def _in_bucket(scheme: str, rest: str) -> str:
-    found = f"{scheme}:{rest}"
+    url = f"{scheme}:{rest}"
     if scheme.startswith("abfs") and not re.match(r"//[^/@]+@[^/@]+", rest):
         raise _refused(
-            f"{found!r} is not a place for tables", "on Azure it is abfss://container@account…/path"
+            f"{url!r} is not a place for tables", "on Azure it is abfss://container@account…/path"
         )
     if not rest.strip("/"):
-        raise _refused(f"{found!r} is not a place for tables", "it names no bucket")
-    if misread := _MISREAD_URL.search(found):
+        raise _refused(f"{url!r} is not a place for tables", "it names no bucket")
+    if misread := _MISREAD_URL.search(url):
         raise _refused(
-            f"{found!r} cannot be read as a URL",
+            f"{url!r} cannot be read as a URL",
             f"the libraries take {misread[0]!r} for different texts",
         )
-    return found
+    return url
 
 
 def _located(path: Path) -> str:
-    found = str(path.resolve() if ".." in path.parts else path.absolute())
-    if misread := _MISREAD.search(found):
+    absolute = str(path.resolve() if ".." in path.parts else path.absolute())
+    if misread := _MISREAD.search(absolute):
         raise _refused(
-            f"{found!r} cannot be read as a path",
+            f"{absolute!r} cannot be read as a path",
             f"Delta's library takes {misread[0]!r} for another text",
         )
-    return found
+    return absolute
 
 
 def _refused(what: str, cause: str) -> LaggardError:
@@ -90,7 +90,7 @@ def nearest_existing(path: Path) -> Path:
     """Return the path, or the nearest folder above it that this user can see."""
     above = (path.absolute(), *path.absolute().parents)
     # Path's raises below a closed folder
-    return next(each for each in above if os.path.exists(each))  # noqa: PTH110
+    return next(folder for folder in above if os.path.exists(folder))  # noqa: PTH110
 
 
 def exists(path: str) -> bool:

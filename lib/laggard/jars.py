@@ -122,9 +122,9 @@ def _download(confs: Sequence[str], base: Path) -> None:
 def _missing(root: str, folder: Path, conf: str) -> Iterator[Wanted]:
     """Yield the files of a configuration that an earlier try did not fetch."""
     sums = expected_sums(conf)
-    for found in folder.iterdir():
-        if sums.get(found.name) != _sha256(found):
-            found.unlink()
+    for file in folder.iterdir():
+        if sums.get(file.name) != _sha256(file):
+            file.unlink()
     for path, digest in _listed(conf):
         if not (folder / Path(path).name).exists():
             yield Wanted(f"{root}/{path}", folder / Path(path).name, digest)
@@ -154,10 +154,10 @@ def verify_jars(confs: Iterable[str] = CONFS) -> None:
 
 def sum_problems(base: Path, conf: str, sums: Mapping[str, str]) -> list[str]:
     """Return a sentence per file of base/conf that is missing, unexpected or differs in SHA-256."""
-    found = {path.name for path in (base / conf).glob("*") if path.name != STAMP}
-    problems = [f"missing: {conf}/{name}" for name in sorted(sums.keys() - found)]
-    problems += [f"unexpected: {conf}/{name}" for name in sorted(found - sums.keys())]
-    for name in sorted(found & sums.keys()):
+    present = {path.name for path in (base / conf).glob("*") if path.name != STAMP}
+    problems = [f"missing: {conf}/{name}" for name in sorted(sums.keys() - present)]
+    problems += [f"unexpected: {conf}/{name}" for name in sorted(present - sums.keys())]
+    for name in sorted(present & sums.keys()):
         if (actual := _sha256(base / conf / name)) != sums[name]:
             problems.append(f"changed: {conf}/{name} has sum {actual}, expected {sums[name]}")
     return problems

@@ -56,12 +56,12 @@ def _read(path: str, key: str) -> bytes:
         fix = f"let this user, and no other, read it: chmod 600 {path}"
         raise _refused(path, key, error.strerror or str(error), fix) from error
     try:
-        found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
             raise _refused(path, key, "it is not a regular file", "name a file")
-        if who := _others(found):
+        if who := _others(status):
             raise _refused(
-                path, key, f"{who} (mode {stat.S_IMODE(found.st_mode):04o})", f"chmod 600 {path}"
+                path, key, f"{who} (mode {stat.S_IMODE(status.st_mode):04o})", f"chmod 600 {path}"
             )
         raw = b""
         while len(raw) <= MAX_BYTES and (part := os.read(file, MAX_BYTES + 1 - len(raw))):
@@ -82,21 +82,21 @@ def _read(path: str, key: str) -> bytes:
     return raw
 
 
-def _others(found: os.stat_result) -> str:
+def _others(status: os.stat_result) -> str:
     """Say who else may get at the file; empty if nobody.
 
     Kubernetes gives a pod's secrets to root and the group of `fsGroup`, mode 0440: that group is
     the pod's own.
     """
-    rights = stat.S_IMODE(found.st_mode)
+    rights = stat.S_IMODE(status.st_mode)
     if rights & 0o007:
         return "everybody may get at it"
-    ours = found.st_gid != 0 and found.st_gid in (os.getegid(), *os.getgroups())
-    if rights & 0o070 and not (found.st_uid == 0 and ours and not rights & 0o030):
+    ours = status.st_gid != 0 and status.st_gid in (os.getegid(), *os.getgroups())
+    if rights & 0o070 and not (status.st_uid == 0 and ours and not rights & 0o030):
         return "its group may get at it"
-    if found.st_uid in (0, os.geteuid()):
+    if status.st_uid in (0, os.geteuid()):
         return ""
-    return f"it belongs to another user, {found.st_uid}"
+    return f"it belongs to another user, {status.st_uid}"
 
 
 def _refused(path: str, key: str, cause: str, fix: str) -> LaggardError:
@@ -107,12 +107,12 @@ def _refused(path: str, key: str, cause: str, fix: str) -> LaggardError:
 
 def fingerprint(paths: tuple[str, ...]) -> str:
     """Return a text that changes when a file is written or replaced, and hides its content."""
-    found = []
+    states = []
     for path in paths:
         try:
             state = Path(path).stat()
         except OSError:
-            found.append("none")
+            states.append("none")
         else:
-            found.append(f"{state.st_ino}-{state.st_mtime_ns}-{state.st_size}")
-    return ",".join(found)
+            states.append(f"{state.st_ino}-{state.st_mtime_ns}-{state.st_size}")
+    return ",".join(states)

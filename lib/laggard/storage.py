@@ -40,11 +40,11 @@ class Settings:
 _settings = Settings()
 
 
-def use(found: Settings) -> None:
+def use(chosen: Settings) -> None:
     """Put settings in force for this process."""
     # the libraries are called from everywhere, and a process has one set
     global _settings  # noqa: PLW0603
-    _settings = found
+    _settings = chosen
 
 
 def settings() -> Settings:
@@ -64,13 +64,13 @@ def delta_options(place: str) -> dict[str, str] | None:
     limits["retry_timeout"] = f"{_RETRY_SECONDS}s"
     if not _is_s3(place):
         return limits
-    found = {
+    options = {
         "conditional_put": "etag",
         "aws_region": _settings.region,
         "aws_endpoint_url": _settings.endpoint,
     }
-    found["aws_allow_http"] = "true" if _settings.endpoint.startswith("http:") else ""
-    return limits | {name: value for name, value in (found | _keys()).items() if value}
+    options["aws_allow_http"] = "true" if _settings.endpoint.startswith("http:") else ""
+    return limits | {name: value for name, value in (options | _keys()).items() if value}
 
 
 def arrow_system(place: str) -> tuple[fs.FileSystem, str]:
@@ -79,8 +79,8 @@ def arrow_system(place: str) -> tuple[fs.FileSystem, str]:
 
     if not _is_s3(place):
         limit = f"?retry_limit_seconds={_RETRY_SECONDS}" if place.startswith("gs:") else ""
-        found: tuple[fs.FileSystem, str] = FileSystem.from_uri(place + limit)
-        return found
+        parsed: tuple[fs.FileSystem, str] = FileSystem.from_uri(place + limit)
+        return parsed
     return _arrow_s3(_settings, tuple(_keys().items())), place.partition("://")[2]
 
 
