@@ -51,17 +51,22 @@ def read_pace(before: Any, is_comparable: Any) -> Pace:
     """Read the column as it was kept at the tick before."""
     column = one_chunk(before["pace"])
 
-    def kept(name: str) -> Any:
+    def pace_field(name: str) -> Any:
         return where(is_comparable, pc.struct_field(column, name))
 
-    origin, has_origin = numbers(kept("jump_from"))
+    origin, has_origin = numbers(pace_field("jump_from"))
     jumps = Jumps(
         np.where(has_origin, origin, -1),
-        numbers(kept("jump_to"))[0],
-        np.fmax(doubles(kept("jump_seconds")), 1.0),
-        numbers(kept("jump_excess"))[0],
+        numbers(pace_field("jump_to"))[0],
+        np.fmax(doubles(pace_field("jump_seconds")), 1.0),
+        numbers(pace_field("jump_excess"))[0],
     )
-    return Pace(doubles(kept("rate")), jumps, numbers(kept("owed"))[0], numbers(kept("lost"))[0])
+    return Pace(
+        doubles(pace_field("rate")),
+        jumps,
+        numbers(pace_field("owed"))[0],
+        numbers(pace_field("lost"))[0],
+    )
 
 
 def to_column(pace: Pace) -> pa.StructArray:
@@ -72,8 +77,8 @@ def to_column(pace: Pace) -> pa.StructArray:
         [
             pa.array(pace.rate, mask=np.isnan(pace.rate)),
             *(
-                pa.array(each, mask=no_jump)
-                for each in (jumps.origin, jumps.to, jumps.seconds, jumps.excess)
+                pa.array(values, mask=no_jump)
+                for values in (jumps.origin, jumps.to, jumps.seconds, jumps.excess)
             ),
             pa.array(pace.owed),
             pa.array(pace.lost),
@@ -82,13 +87,13 @@ def to_column(pace: Pace) -> pa.StructArray:
     )
 
 
-def larger(kept: Jumps, new: Jumps, is_settled: Any) -> Jumps:
+def larger(old: Jumps, new: Jumps, is_settled: Any) -> Jumps:
     """Return the faster one of two jumps; the new one if the other is settled."""
-    faster = (new.to - new.origin) * kept.seconds > (kept.to - kept.origin) * new.seconds
-    is_new = is_settled | (new.origin >= 0) & ((kept.origin < 0) | faster)
+    faster = (new.to - new.origin) * old.seconds > (old.to - old.origin) * new.seconds
+    is_new = is_settled | (new.origin >= 0) & ((old.origin < 0) | faster)
     return Jumps(
-        np.where(is_new, new.origin, kept.origin),
-        np.where(is_new, new.to, kept.to),
-        np.where(is_new, new.seconds, kept.seconds),
-        np.where(is_new, new.excess, kept.excess),
+        np.where(is_new, new.origin, old.origin),
+        np.where(is_new, new.to, old.to),
+        np.where(is_new, new.seconds, old.seconds),
+        np.where(is_new, new.excess, old.excess),
     )
