@@ -19,9 +19,9 @@ from cli.page_checks import faults, window_faults
 from laggard.answers.groups import read_snapshot
 from laggard.cli.main import main
 from laggard.errors import NOT_FOUND, OK
-from laggard.exporter.collectors.findings import FindingCollector
 from laggard.exporter.collectors.lag import LagCollector, ShapeCollector
 from laggard.exporter.collectors.sizing import SizingCollector
+from laggard.exporter.collectors.state import FindingCollector
 from laggard.exporter.evaluated import EvaluatedReader
 from laggard.tables.arrow import to_arrow
 from laggard.tables.schema import schemas

@@ -19,13 +19,21 @@ from prometheus_client.registry import Collector
 
 from laggard.exporter.body.budget import Budgeted, Shedding, count_series, fit
 from laggard.exporter.collectors.compat import CompatCollector, count_least
-from laggard.exporter.collectors.findings import FindingCollector
-from laggard.exporter.collectors.flows import FlowCollector, TopicCollector
-from laggard.exporter.collectors.lag import LagCollector, ShapeCollector
+from laggard.exporter.collectors.lag import (
+    FlowCollector,
+    LagCollector,
+    ShapeCollector,
+    TopicCollector,
+)
 from laggard.exporter.collectors.own import SelfCollector, SelfStats, series_families
 from laggard.exporter.collectors.pipeline import PipelineCollector
 from laggard.exporter.collectors.sizing import SizingCollector
-from laggard.exporter.collectors.state import PolicyCollector, RebalanceCollector, StateCollector
+from laggard.exporter.collectors.state import (
+    FindingCollector,
+    PolicyCollector,
+    RebalanceCollector,
+    StateCollector,
+)
 from laggard.exporter.snapshot import Snapshot
 from laggard.tables.odd_rows import ERROR, Skipped, error_of, find_odd
 

@@ -1,4 +1,7 @@
-"""D. State, members, rebalances and policy of each group, from group_status and `[[policy]]`."""
+"""D. State, members, rebalances and policy of each group, from group_status and `[[policy]]`.
+
+F. Findings: those that are open, and how many were ever opened.
+"""
 
 from __future__ import annotations
 
@@ -166,3 +169,24 @@ class RebalanceCollector(SnapshotCollector):
                 if None not in (row[buckets], row[total]):
                     cumulative.append((name, list(accumulate(row[buckets])), row[total]))
             yield filled_histogram(family, cumulative)
+
+
+class FindingCollector(SnapshotCollector):
+    """Open findings by code, without findings explained by others or hardly more than a guess."""
+
+    def collect(self) -> Iterator[Metric]:
+        evaluated = self._snapshot.evaluated
+        _, *names = fam.FINDING_ACTIVE.labels
+        shown = set()  # findings of one code on several partitions or members are one series
+        for row in evaluated.shown_findings():
+            shown.add(tuple(escape_label(str(row[name] or "")) for name in names))
+        series = (
+            ({"cluster": self._cluster, **dict(zip(names, values, strict=True))}, 1)
+            for values in sorted(shown)
+        )
+        yield filled(fam.FINDING_ACTIVE, series)
+        opened: list[tuple[Labels, Value]] = []
+        for (code, severity), number in sorted(evaluated.opened.items()):
+            labels = {"code": escape_label(code), "severity": escape_label(severity)}
+            opened.append(({"cluster": self._cluster, **labels}, number))
+        yield filled(fam.FINDINGS_OPENED, opened)
