@@ -208,16 +208,14 @@ def test_explain_status_metrics_and_tables_give_the_same_numbers(
         group = line["group"]
         explained = shown(capsys, root, "explain", group)
         diagnosis = explained["diagnosis"]
-        assert (line["lag"], line["lag_is_exact"]) == (
-            explained["group"]["lag_known"],
-            explained["group"]["lag"] is not None,
-        )
+        for lag in ("lag", "lag_known"):
+            assert line[lag] == explained["group"][lag]
         lags = [value for (family, *labels),
             value in series.items() if family == "group_lag_records"
                 and labels[0] == group]  # fmt: skip
         if explained["group"]["lag"] is not None and lags:
             assert sum(lags) == explained["group"]["lag"]
-        assert line["verdict"] == diagnosis["verdict"]
+        assert line["scale_verdict"] == diagnosis["verdict"]
         if diagnosis["verdict"] is not None:
             assert series["group_scale_verdict", group, diagnosis["verdict"]] == 1
         for window in diagnosis["windows"] or ():
