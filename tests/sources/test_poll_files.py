@@ -69,7 +69,7 @@ def test_a_small_poll_is_in_the_offset_itself(tmp_path: Path) -> None:
     job = Job(tmp_path)
     job.run(0, poll(1))
     assert job.read(0) == poll(1)
-    assert not Path(job.spool.folder).exists()
+    assert not Path(job.poll_files.folder).exists()
 
 
 def test_a_large_poll_leaves_a_small_offset(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_every_batch_in_the_log_can_be_run_again_and_no_more_is_kept(tmp_path: P
 def test_a_poll_that_never_became_a_batch_is_replaced(tmp_path: Path) -> None:
     job = Job(tmp_path, most_bytes=0)
     job.run(0, poll(1))
-    job.spool.to_offset(poll(2, partitions=7))  # killed before Spark wrote its log
+    job.poll_files.to_offset(poll(2, partitions=7))  # killed before Spark wrote its log
     job.run(1, poll(2))
     assert job.read(1) == poll(2)
     assert job.read(0) == poll(1)
@@ -103,7 +103,7 @@ def test_what_a_kill_or_an_older_checkpoint_left_is_removed(tmp_path: Path) -> N
     job = Job(tmp_path, most_bytes=0)
     job.run(0, poll(4))
     for name in (".poll-3.json.77.tmp", "poll-3.json", "poll-900.json"):
-        (Path(job.spool.folder) / name).write_text("part")
+        (Path(job.poll_files.folder) / name).write_text("part")
     job.run(1, poll(5))
     assert job.files == {"poll-4.json", "poll-5.json"}
 
@@ -120,7 +120,7 @@ def test_nothing_is_removed_while_the_log_cannot_be_read(tmp_path: Path) -> None
 def test_a_damaged_file_is_named_with_a_remedy(tmp_path: Path, damage: str) -> None:
     job = Job(tmp_path, most_bytes=0)
     job.run(0, poll(1))
-    [path] = Path(job.spool.folder).iterdir()
+    [path] = Path(job.poll_files.folder).iterdir()
     data = bytearray(path.read_bytes())
     if damage == "missing":
         path.unlink()
@@ -143,8 +143,8 @@ def test_a_damaged_file_is_named_with_a_remedy(tmp_path: Path, damage: str) -> N
 
 def test_a_folder_that_takes_no_files_is_a_named_temporary_error(tmp_path: Path) -> None:
     job = Job(tmp_path, most_bytes=0)
-    Path(job.spool.folder).write_text("no folder")
+    Path(job.poll_files.folder).write_text("no folder")
     with pytest.raises(LaggardError) as raised:
-        job.spool.to_offset(poll(1))
+        job.poll_files.to_offset(poll(1))
     assert raised.value.exit_code == TEMPORARY
-    assert job.spool.folder in raised.value.what
+    assert job.poll_files.folder in raised.value.what

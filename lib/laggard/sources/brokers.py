@@ -207,7 +207,7 @@ class Brokers:
                 if isinstance(answer, str) or answer.error_code:
                     failed.append(broker)
                 else:
-                    listed += (group.to_dict() | {"coordinator": broker} for group in answer.groups)
+                    listed += (as_dict(group) | {"coordinator": broker} for group in answer.groups)
             return listed, failed
 
         return wait
@@ -248,6 +248,26 @@ class Brokers:
 
     def _count_failures(self, api: str, answers: Iterable[Any]) -> None:
         self.failures.update((api, answer) for answer in answers if isinstance(answer, str))
+
+
+def as_dict(message: Any) -> dict[str, Any]:
+    """Return an answer with the keys of all versions; None if the broker's version lacks it.
+
+    ListGroups has `group_state` from version 4 on (Kafka 2.6, KIP-518) and `group_type` from
+    version 5 on (3.8, KIP-848).
+    """
+    values: dict[str, Any] = {}
+    for name, field in message.fields.items():
+        value = getattr(message, name)
+        if value is None or not field.for_version_q(message.version):
+            values[name] = None
+        elif field.is_struct():
+            values[name] = as_dict(value)
+        elif field.is_struct_array():
+            values[name] = [as_dict(entry) for entry in value]
+        else:
+            values[name] = field.to_json(value)
+    return values
 
 
 def _answers(response: Any) -> dict[TopicPartition, Answer]:

@@ -36,7 +36,7 @@ def find_source(brokers: Brokers, cluster: Cluster) -> OffsetsTopic:
     created again.
     """
     if cluster.is_admin:
-        return OffsetsTopic(_metadata(brokers, [])["cluster_id"] or "", cluster.source, 0)
+        return OffsetsTopic(_metadata(brokers, []).get("cluster_id") or "", cluster.source, 0)
     return find_offsets_topic(brokers, cluster.offsets_topic)
 
 

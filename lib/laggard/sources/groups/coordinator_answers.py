@@ -16,7 +16,7 @@ from laggard.names import NameFilter
 from laggard.rebalance.membership.described import describe_classic, describe_consumer
 from laggard.sources import protocol
 from laggard.sources import snapshot as shapes
-from laggard.sources.brokers import error_name
+from laggard.sources.brokers import as_dict, error_name
 
 DEAD = "Dead"  # the state of a group that is not there
 
@@ -74,7 +74,7 @@ class Answers:
 
     def take_consumer(self, response: Any) -> None:
         self._take(
-            response, "consumer_group_describe", lambda group: describe_consumer(group.to_dict())
+            response, "consumer_group_describe", lambda group: describe_consumer(as_dict(group))
         )
 
     def _take(self, response: Any, api: str, describe: Callable[[Any], dict[str, Any]]) -> None:
@@ -108,7 +108,7 @@ class Answers:
 
 def _with_blobs(group: Any) -> dict[str, Any]:
     """Return the group as a dict with its binary fields as bytes, which `to_dict` makes texts."""
-    described: dict[str, Any] = group.to_dict()
+    described = as_dict(group)
     for member, given in zip(described["members"], group.members, strict=True):
         member["member_metadata"] = given.member_metadata
         member["member_assignment"] = given.member_assignment
