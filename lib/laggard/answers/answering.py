@@ -89,12 +89,12 @@ class Answering:
                 log.exception(
                     "a question could not be answered; the same failure is not logged again"
                 )
-            found = ApiError(
+            refusal = ApiError(
                 503,
                 "tables_unreadable",
                 "the rows hold values that no job writes; the log says which",
             )
-            return Answer(encode(found.document), 503)
+            return Answer(encode(refusal.document), 503)
 
     def _answer(self, question: Question) -> Answer:
         path, name = _route(question.path)
@@ -141,24 +141,24 @@ class Answering:
         if name is None:
             for cluster in clusters:
                 refuse_long(parameters.get("since"), cluster.batch.polled_at)
-            found = ROUTES[path](clusters, parameters, self._window_seconds)
+            body = ROUTES[path](clusters, parameters, self._window_seconds)
         else:
             cluster, group = _named(clusters, name, shown, question.now, is_label=path == BY_LABEL)
             at, end = parameters.get("at"), cluster.batch.polled_at
             refuse_long(parameters.get("since"), at(end) if at else end)
             clusters = [cluster]
-            found = ROUTES[path](cluster, group, parameters, self._window_seconds)
+            body = ROUTES[path](cluster, group, parameters, self._window_seconds)
         top = head([cluster.batch for cluster in clusters], _clusters(shown, question.now))
-        answer = Answer(encode(top | found), 200, _ids([root for root, _ in fresh]))
+        answer = Answer(encode(top | body), 200, _ids([root for root, _ in fresh]))
         self._kept.keep(key, answer)
         return answer
 
     def _is_new(self, error: Exception) -> bool:
         """Tell a failure from those of before by the line that raised it."""
         *_, (frame, line) = walk_tb(error.__traceback__)
-        place = type(error), frame.f_code.co_filename, line
-        is_new = place not in self._logged
-        self._logged.add(place)
+        origin = type(error), frame.f_code.co_filename, line
+        is_new = origin not in self._logged
+        self._logged.add(origin)
         return is_new
 
     def _groups_of(self, root: str, snapshot: Snapshot) -> ClusterGroups:
@@ -192,10 +192,10 @@ def _route(path: str) -> tuple[str, str | None]:
     """
     if path in ROUTES:
         return path, None
-    for each in ROUTES:
-        prefix, is_of_group, _ = each.partition(_GROUP)
+    for route in ROUTES:
+        prefix, is_of_group, _ = route.partition(_GROUP)
         if is_of_group and path.startswith(prefix):
-            return each, _decoded(path.removeprefix(prefix))
+            return route, _decoded(path.removeprefix(prefix))
     raise ApiError(404, "unknown_path", f"nothing is at {escape_label(path)}", list(ROUTES))
 
 
@@ -219,29 +219,29 @@ def _of_name(
     """
     forms = ("label", "name") if is_label else ("name", "label")
     for form in forms:
-        found = [
-            each
-            for each in all_of
-            if (escape_label(name_of(each)) if form == "label" else name_of(each)) == name
+        matches = [
+            candidate
+            for candidate in all_of
+            if (escape_label(name_of(candidate)) if form == "label" else name_of(candidate)) == name
         ]
-        if found:
-            return found
+        if matches:
+            return matches
     return []
 
 
 def _chosen(roots: Sequence[Shown], cluster: str | Glob | None, *, is_label: bool) -> list[Shown]:
     if isinstance(cluster, Glob):
-        found = [root for root in roots if cluster.fits(root.cluster)]
+        chosen = [root for root in roots if cluster.fits(root.cluster)]
     elif cluster is None:
-        found = list(roots)
+        chosen = list(roots)
     else:
-        found = _of_name(roots, lambda root: root.cluster, cluster, is_label=is_label)
-    if not found:
+        chosen = _of_name(roots, lambda root: root.cluster, cluster, is_label=is_label)
+    if not chosen:
         names = [escape_label(root.cluster) for root in roots]
         raise ApiError(
             404, "no_such_cluster", f"no cluster {escape_label(str(cluster or ''))!r}", names
         )
-    return found
+    return chosen
 
 
 def _named(
@@ -254,7 +254,7 @@ def _named(
 ) -> tuple[ClusterGroups, str]:
     """Return the cluster that has the group, and its name there."""
     known = [(cluster, group) for cluster in clusters for group in cluster.groups]
-    exact = _of_name(known, lambda each: each[1], name, is_label=is_label)
+    exact = _of_name(known, lambda pair: pair[1], name, is_label=is_label)
     if len(exact) > 1:
         names = [escape_label(cluster.snapshot.cluster) for cluster, _ in exact]
         raise ApiError(

@@ -94,7 +94,7 @@ class Health:
         `behind` needs significant lag.
         """
         severities = {row["severity"] for row in self.findings}
-        loudest = next((each for each in ("page", "warn") if each in severities), None)
+        loudest = next((severity for severity in ("page", "warn") if severity in severities), None)
         if loudest is not None:
             return loudest
         if any(map(is_behind, self.windows)):
@@ -128,11 +128,11 @@ def read_diagnosis(root: str, group: str, at: datetime, window_seconds: int) -> 
         root, GROUP_WINDOWS.name, _OF_WINDOW, start, start, field("group") == group
     )
     mine = (field("group") == group) | field("group").is_null()
-    found = [
+    open_rows = [
         row for row in _open_at(root, end, mine) if row["group"] == group or names_group(row, group)
     ]
-    shown = sorted((row for row in found if row["role"] != "suppressed"), key=rank)
-    return Diagnosis(end, behind, sorted(windows, key=_badness), shown, len(found) - len(shown))
+    shown = sorted((row for row in open_rows if row["role"] != "suppressed"), key=rank)
+    return Diagnosis(end, behind, sorted(windows, key=_badness), shown, len(open_rows) - len(shown))
 
 
 def read_health(root: str, at: datetime, window_seconds: int) -> dict[str, Health]:

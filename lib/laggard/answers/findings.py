@@ -41,7 +41,7 @@ def read_found(root: str, polled_at: datetime, window: timedelta, from_when: Whe
         else read_findings(root, min(since, evaluated_to - REPEATED_WITHIN), evaluated_to)
     )
     rows = [row for row in rows if row["event"] != "closed" or row["at"] >= since]
-    ranked = sorted(made_lines(rows, FINDINGS.name, _ranked), key=lambda each: each[0])
+    ranked = sorted(made_lines(rows, FINDINGS.name, _ranked), key=lambda pair: pair[0])
     behind = int((polled_at - (evaluated_to or polled_at)) / window)
     return Found(polled_at, evaluated_to, behind, [row for _, row in ranked])
 

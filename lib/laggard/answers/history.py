@@ -67,8 +67,8 @@ class GroupSeries:
             pc.fill_null(rows["time_lag_censored"], False), pc.not_equal(rows["status"], "ok")
         )
         rows = rows.append_column("is_bound", pc.fill_null(is_bound, True).cast("int8"))
-        found = [("max_time_lag_seconds", "max"), ("is_bound", "max")]
-        worst = rows.group_by(["group", "window_start"]).aggregate(found)
+        aggregates = [("max_time_lag_seconds", "max"), ("is_bound", "max")]
+        worst = rows.group_by(["group", "window_start"]).aggregate(aggregates)
         names = ("group", "window_start", "max_time_lag_seconds_max", "is_bound_max")
         for group, start, seconds, bound in zip(
             *(worst[name].to_pylist() for name in names), strict=True
@@ -99,15 +99,15 @@ def partition_series(
     # later here
     rows.sort(key=lambda row: ages[row[0], row[1]])
     number_of = {start: number for number, start in enumerate(starts)}
-    found: dict[Place, Series] = {}
+    by_partition: dict[Place, Series] = {}
     for topic, _, partition, start, *values in rows:
         if start in number_of:  # else of windows that were longer or shorter
-            series = found.setdefault(
+            series = by_partition.setdefault(
                 (topic, partition), {name: [None] * len(starts) for name in _OF_PARTITION}
             )
             for name, value in zip(_OF_PARTITION, values, strict=True):
                 series[name][number_of[start]] = value
-    return starts, found
+    return starts, by_partition
 
 
 def group_series(
@@ -140,8 +140,8 @@ def group_series(
             by_start[row["window_start"]].append(row)
     lacking = _lacking(by_start.values())
     windows = [
-        _of_window(each, lacks=lacks or has_odd)
-        for each, lacks in zip(by_start.values(), lacking, strict=True)
+        _of_window(window, lacks=lacks or has_odd)
+        for window, lacks in zip(by_start.values(), lacking, strict=True)
     ]
     return {name: [window[name] for window in windows] for name in windows[0]}
 
@@ -194,10 +194,12 @@ def gaps_between(
     table = open_table(root, BATCHES.name, batch.version)
     files = f"date >= '{begin.date()}'" if begin else ""
     names = ["gap_from", "gap_to", "gap_reason", "gap_scope"]
-    found = read_known(table, table_uri(root, BATCHES.name), names, field("kind") == "gap", files)
-    found = sift_columns(found, BATCHES.name, ("gap_from", "gap_to"), Skipped())
+    gap_rows = read_known(
+        table, table_uri(root, BATCHES.name), names, field("kind") == "gap", files
+    )
+    gap_rows = sift_columns(gap_rows, BATCHES.name, ("gap_from", "gap_to"), Skipped())
     gaps: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for row in found.to_pylist():
+    for row in gap_rows.to_pylist():
         first, last = row["gap_from"], row["gap_to"]
         if (begin and last <= begin) or (end and first >= end):
             continue
@@ -223,14 +225,14 @@ def _lacking(windows: Iterable[Sequence[Mapping[str, Any]]]) -> list[bool]:
     """
     topics = [{row["topic"] for row in rows} for rows in windows]
     before: list[set[str]] = []
-    for each in topics:
-        before.append((before[-1] | each) if before else each)
+    for names in topics:
+        before.append((before[-1] | names) if before else names)
     after: list[set[str]] = []
-    for each in reversed(topics):
-        after.append((after[-1] | each) if after else each)
+    for names in reversed(topics):
+        after.append((after[-1] | names) if after else names)
     return [
-        bool(early & late - each)
-        for early, late, each in zip(before, reversed(after), topics, strict=True)
+        bool(early & late - names)
+        for early, late, names in zip(before, reversed(after), topics, strict=True)
     ]
 
 
@@ -257,7 +259,7 @@ def _among(places: Sequence[Place]) -> Expression:
     by_topic: dict[str, list[int]] = {}
     for topic, partition in places:
         by_topic.setdefault(topic, []).append(partition)
-    found = scalar(False)
+    condition = scalar(False)
     for topic, partitions in by_topic.items():
-        found |= (field("topic") == topic) & field("partition").isin(partitions)
-    return found
+        condition |= (field("topic") == topic) & field("partition").isin(partitions)
+    return condition

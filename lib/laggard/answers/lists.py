@@ -161,11 +161,11 @@ def page_of(
     A key is of one of the `kinds`, with n for a number and s for a text.
     """
     if after is not None:
-        place = _read_cursor(after, order)
-        if "".join(map(_kind, place)) not in kinds:
+        position = _read_cursor(after, order)
+        if "".join(map(_kind, position)) not in kinds:
             raise _bad(after)
         try:
-            ordered = [entry for entry in ordered if entry[0] > place]
+            ordered = [entry for entry in ordered if entry[0] > position]
         except TypeError:  # of the kind of another entry of the list
             raise _bad(after) from None
     shown = ordered[:limit]

@@ -72,7 +72,7 @@ def group(
         ]
     if findings is not None:
         findings = [row | {"words": _words(row)} for row in findings]
-    found = {
+    document = {
         "group": cluster.groups[group],
         "history": group_series(cluster.root, group, explained.topic, starts),
         "topics": [
@@ -90,10 +90,10 @@ def group(
         "not_known": facts["not_known"],
     }
     if asked["since"]:
-        found["range"] = _range(explained, cluster, since(end), window_seconds)
+        document["range"] = _range(explained, cluster, since(end), window_seconds)
     if asked["page"]:
-        found["page"] = _page(explained, cluster, asked)
-    return found
+        document["page"] = _page(explained, cluster, asked)
+    return document
 
 
 def _range(
@@ -158,16 +158,14 @@ def _partitions(
     """
     owners = readers(explained)
     # a topic that was made again has two rows of one partition: the history is of the new one
-    again = {
-        place for place, rows in Counter(map(_place, explained.partitions)).items() if rows > 1
-    }
-    found = []
+    again = {key for key, rows in Counter(map(_place, explained.partitions)).items() if rows > 1}
+    shown = []
     for row in explained.partitions[:limit]:
-        place = _place(row)
-        owner = owners.get(place)
-        is_of_old = place in again and row["status"] == _OF_OLD
-        history = None if is_of_old else series.get(place)
-        found.append(
+        key = _place(row)
+        owner = owners.get(key)
+        is_of_old = key in again and row["status"] == _OF_OLD
+        history = None if is_of_old else series.get(key)
+        shown.append(
             row
             | named("topic", row["topic"])
             | {
@@ -175,4 +173,4 @@ def _partitions(
                 "history": history,
             }
         )
-    return found
+    return shown

@@ -233,19 +233,19 @@ def read_parameters(pairs: Sequence[tuple[str, str]], known: Sequence[Parameter]
 
     An unknown or malformed parameter is an error.
     """
-    by_name = {each.name: each for each in known}
+    by_name = {parameter.name: parameter for parameter in known}
     given = _given(pairs, by_name)
-    found: dict[str, Any] = {}
-    for name, each in by_name.items():
-        text = given.get(name, each.default)
-        if text is None and each.is_needed:
+    values: dict[str, Any] = {}
+    for name, parameter in by_name.items():
+        text = given.get(name, parameter.default)
+        if text is None and parameter.is_needed:
             raise ApiError(400, "bad_parameter", f"{name}: is needed here")
         try:
-            found[name] = None if text is None else each.read(str(text))
+            values[name] = None if text is None else parameter.read(str(text))
         except ArgumentTypeError as error:
-            choices = [str(value) for value in each.schema.get("enum", ())]
+            choices = [str(value) for value in parameter.schema.get("enum", ())]
             raise ApiError(400, "bad_parameter", f"{name}: {error}", choices) from error
-    return found
+    return values
 
 
 def _given(pairs: Sequence[tuple[str, str]], by_name: Mapping[str, Parameter]) -> dict[str, str]:

@@ -59,12 +59,12 @@ def published_batch(root: str) -> Batch:
     return batch
 
 
-def refuse_empty(glob: str, found: Sequence[object], names: Iterable[str] = ()) -> None:
+def refuse_empty(glob: str, groups: Sequence[object], names: Iterable[str] = ()) -> None:
     """Raise an error if no group matches a glob.
 
     The error suggests the nearest of the names, which may have been meant.
     """
-    if glob != "*" and not found:
+    if glob != "*" and not groups:
         cause = hint(glob, map(escape_label, names)).removeprefix("; ")
         raise LaggardError(
             f'no group matches "{printable(glob)}"',
@@ -176,9 +176,9 @@ def shown_rows(rows: pa.Table, name: str, columns: Sequence[str]) -> list[Row]:
     A column that an older job did not write is null.
     """
     skipped = Skipped()
-    found = [dict.fromkeys(columns) | row for row in sound_rows(rows, name, skipped)]
+    shown = [dict.fromkeys(columns) | row for row in sound_rows(rows, name, skipped)]
     warn_of(skipped)
-    return found
+    return shown
 
 
 def made_lines(rows: Sequence[Row], name: str, make: Callable[[Row], T]) -> list[T]:
@@ -187,9 +187,9 @@ def made_lines(rows: Sequence[Row], name: str, make: Callable[[Row], T]) -> list
     A row that cannot be converted is left out and named.
     """
     skipped = Skipped()
-    found = made_of(rows, name, make, skipped)
+    lines = made_of(rows, name, make, skipped)
     warn_of(skipped)
-    return found
+    return lines
 
 
 def warn_of(skipped: Skipped) -> None:

@@ -58,8 +58,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the error and the nearest known word."""
-        found = _ARGUMENT.fullmatch(message)
-        what, cause = (f"{found[1]} cannot be used like this", found[2]) if found else (message, "")
+        match = _ARGUMENT.fullmatch(message)
+        what, cause = (f"{match[1]} cannot be used like this", match[2]) if match else (message, "")
         choice = _CHOICE.match(cause)
         if choice:
             cause += hint(choice[1], choice[2].replace("'", "").split(", "))
@@ -70,15 +70,15 @@ class Parser(argparse.ArgumentParser):
 
         For a word that no option has, the error names the nearest option of the verb.
         """
-        found, unknown = self.parse_known_args(words)
+        args, unknown = self.parse_known_args(words)
         if unknown:
-            parser = self._of_verb(found.verb)
-            options = [name for each in parser._actions for name in each.option_strings]
+            parser = self._of_verb(args.verb)
+            options = [name for action in parser._actions for name in action.option_strings]
             word = unknown[0].partition("=")[0]
             near = hint(word, options).removeprefix("; ") if word.startswith("-") else ""
             what = f"unrecognized arguments: {' '.join(unknown)}"
             raise LaggardError(what, cause=near, fix=f"{parser.prog} --help", exit_code=USAGE)
-        return found
+        return args
 
     def _of_verb(self, verb: str | None) -> argparse.ArgumentParser:
         """Return the parser of a verb; this parser if the verb is unknown."""

@@ -63,7 +63,7 @@ def _diagnosis(explained: Explained) -> dict[str, Any]:
     """
     diagnosis = explained.diagnosis
     window = diagnosis.windows[0] if diagnosis.windows and diagnosis.is_current else {}
-    found = leading(diagnosis) or {} if diagnosis.is_current else {}
+    lead = leading(diagnosis) or {} if diagnosis.is_current else {}
     windows = findings = suppressed = None
     if diagnosis.is_current:
         windows, suppressed = diagnosis.windows, diagnosis.suppressed
@@ -78,7 +78,7 @@ def _diagnosis(explained: Explained) -> dict[str, Any]:
         "verdict_text": verdict_sentence(window) if window else None,
         "members_desired": window.get("members_desired"),
         "windows": windows,
-        "primary_finding_id": found.get("finding_id"),
+        "primary_finding_id": lead.get("finding_id"),
         "findings": findings,
         "suppressed": suppressed,
     }

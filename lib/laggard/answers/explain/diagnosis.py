@@ -71,8 +71,8 @@ def diagnosis_sections(explained: Explained) -> Iterator[tuple[str, Iterator[str
     yield "Cause", _cause(diagnosis)
     yield "Do first", _advice(diagnosis)
     yield "Mistakes to avoid", _avoid(diagnosis)
-    found = leading(diagnosis)
-    yield "Also found", _listed([row for row in diagnosis.findings if row is not found], diagnosis)
+    lead = leading(diagnosis)
+    yield "Also found", _listed([row for row in diagnosis.findings if row is not lead], diagnosis)
     yield "Forecast", _forecast(explained)
 
 
@@ -133,9 +133,9 @@ def _cost(explained: Explained, row: Row) -> str:
     moves = "an unknown number of partitions" if moved is None else count(round(moved), "partition")
     mode = explained.group["rebalance_mode"]
     pauses = [
-        each["pause_max_seconds"]
-        for each in explained.rebalances or ()
-        if each["pause_max_seconds"] is not None
+        rebalance["pause_max_seconds"]
+        for rebalance in explained.rebalances or ()
+        if rebalance["pause_max_seconds"] is not None
     ]
     last = (
         f" The last one stopped a partition for up to {short_duration(pauses[0])}."
@@ -146,25 +146,25 @@ def _cost(explained: Explained, row: Row) -> str:
 
 
 def _cause(diagnosis: Diagnosis) -> Iterator[str]:
-    found = leading(diagnosis)
-    if found is None:
+    lead = leading(diagnosis)
+    if lead is None:
         if has_trouble(diagnosis):
             yield from paragraph(_without_finding(diagnosis), "  ", "  ")
         return
-    yield from paragraph(says(found), "  ", "  ")
-    yield from paragraph(title(found), "  ", "  ")
-    if found["finding_id"] in diagnosis.unseen:
-        yield from paragraph(_UNSEEN[diagnosis.unseen[found["finding_id"]]], "  ", "  ")
-    for text in _evidence(found, diagnosis):
+    yield from paragraph(says(lead), "  ", "  ")
+    yield from paragraph(title(lead), "  ", "  ")
+    if lead["finding_id"] in diagnosis.unseen:
+        yield from paragraph(_UNSEEN[diagnosis.unseen[lead["finding_id"]]], "  ", "  ")
+    for text in _evidence(lead, diagnosis):
         yield from paragraph(text, "  ", "    ")
     for words, guards in (
-        ("Checked", checked(found)),
-        ("Not checked, as not known", unchecked(found)),
+        ("Checked", checked(lead)),
+        ("Not checked, as not known", unchecked(lead)),
     ):
         if guards:
             yield from paragraph(f"{words}: {', '.join(guards)}.", "  ", "    ")
-    if found["falsifier"]:
-        yield from paragraph(f"Wrong if {spoken(found['falsifier']).rstrip('.')}.", "  ", "    ")
+    if lead["falsifier"]:
+        yield from paragraph(f"Wrong if {spoken(lead['falsifier']).rstrip('.')}.", "  ", "    ")
 
 
 def _without_finding(diagnosis: Diagnosis) -> str:
@@ -181,24 +181,26 @@ def _without_finding(diagnosis: Diagnosis) -> str:
     )
 
 
-def _evidence(found: Row, diagnosis: Diagnosis) -> Iterator[str]:
+def _evidence(finding: Row, diagnosis: Diagnosis) -> Iterator[str]:
     """Yield the window's numbers if it shows the finding, and older recorded evidence.
 
     The older evidence is recorded only of an earlier moment.
 
     The page gives the lag once, as of its own moment.
     """
-    age = _age(found, diagnosis)
-    is_own = found["group"] is not None and found["role"] == "primary" and bool(diagnosis.windows)
+    age = _age(finding, diagnosis)
+    is_own = (
+        finding["group"] is not None and finding["role"] == "primary" and bool(diagnosis.windows)
+    )
     current = diagnosis.windows[0]["primary_evidence"] if is_own else None
     if not current or not age:
         yield (
             f"Evidence{age and f' of {age}'}: "
-            f"{_evidence_words(found['evidence'], found['evidence_text']) or 'none'}."
+            f"{_evidence_words(finding['evidence'], finding['evidence_text']) or 'none'}."
         )
         return
     yield f"Evidence: {_evidence_words(current, {}) or 'none'}."
-    names = _evidence_words({}, found["evidence_text"])
+    names = _evidence_words({}, finding["evidence_text"])
     if names:
         yield f"Partitions, confidence, checks and names are of {age}: {names}."
     else:
@@ -209,37 +211,37 @@ def _evidence_words(numbers: Mapping[str, float], names: Mapping[str, str]) -> s
     return evidence_words({"evidence": without_lag(numbers), "evidence_text": names})
 
 
-def _age(found: Row, diagnosis: Diagnosis) -> str:
+def _age(finding: Row, diagnosis: Diagnosis) -> str:
     """Return the time of a finding's row and its age before the verdict.
 
     Return "" if the row is not older than the verdict.
     """
-    if diagnosis.evaluated_to is None or found["at"] >= diagnosis.evaluated_to:
+    if diagnosis.evaluated_to is None or finding["at"] >= diagnosis.evaluated_to:
         return ""
-    age = duration((diagnosis.evaluated_to - found["at"]).total_seconds())
-    return f"{moment(found['at'])}, {age} before the verdict"
+    age = duration((diagnosis.evaluated_to - finding["at"]).total_seconds())
+    return f"{moment(finding['at'])}, {age} before the verdict"
 
 
 def title(row: Row) -> str:
     """Return a finding's code, subject, severity, confidence and start time."""
-    place = where(row)
-    parts = [row["code"] + (f" on {place}" if place else ""), row["severity"]]
+    subject = where(row)
+    parts = [row["code"] + (f" on {subject}" if subject else ""), row["severity"]]
     parts += [f"confidence {row['confidence']:.2f}", f"since {moment(row['started_at'])}"]
     return ", ".join(parts)
 
 
 def _advice(diagnosis: Diagnosis) -> Iterator[str]:
-    found = leading(diagnosis)
-    if found is not None:
+    lead = leading(diagnosis)
+    if lead is not None:
         window = diagnosis.windows[0] if diagnosis.windows else {}
-        for number, text in enumerate(advice(found, window), 1):
+        for number, text in enumerate(advice(lead, window), 1):
             yield from paragraph(text, f"  {number}. ", "     ")
 
 
 def _avoid(diagnosis: Diagnosis) -> Iterator[str]:
-    found = leading(diagnosis)
-    if found is not None:
-        for text in avoid(found, diagnosis.windows[0] if diagnosis.windows else {}):
+    lead = leading(diagnosis)
+    if lead is not None:
+        for text in avoid(lead, diagnosis.windows[0] if diagnosis.windows else {}):
             yield from paragraph(text)
 
 

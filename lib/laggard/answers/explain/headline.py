@@ -27,14 +27,16 @@ def headline(explained: Explained) -> str:
     if not diagnosis.has_lag:
         return f"{name}{_without_lag(explained)}"
     worst, now = _worst(explained)
-    place = _place(worst) + (f" of {short(worst['topic'])}" if len(diagnosis.windows) > 1 else "")
+    partition = _place(worst) + (
+        f" of {short(worst['topic'])}" if len(diagnosis.windows) > 1 else ""
+    )
     if (now.is_none or now.lag is None) and diagnosis.evaluated_to is not None:
         unread = "nothing" if now.is_none else "an unknown number of records"
         return (
             f"{name} has {unread} unread now; at {diagnosis.evaluated_to:%H:%M:%S} it lagged "
-            f"{place}: {_clause(worst)}"
+            f"{partition}: {_clause(worst)}"
         )
-    return f"{name} is {now.behind} behind {place}{_course(worst)}: {_clause(worst)}"
+    return f"{name} is {now.behind} behind {partition}{_course(worst)}: {_clause(worst)}"
 
 
 def leading(diagnosis: Diagnosis) -> Row | None:
@@ -95,7 +97,7 @@ def _worst(explained: Explained) -> tuple[Row, LagNow]:
         for row in explained.diagnosis.windows
         if is_behind(row)
     ]
-    return max(material, key=lambda each: (each[1].time_lag_seconds or 0.0, each[1].lag or 0))
+    return max(material, key=lambda pair: (pair[1].time_lag_seconds or 0.0, pair[1].lag or 0))
 
 
 def _lag_now(explained: Explained) -> str:
@@ -132,8 +134,8 @@ def _why_not(diagnosis: Diagnosis) -> str:
 
 
 def _trouble(diagnosis: Diagnosis) -> str:
-    found = leading(diagnosis)
-    return "" if found is None else f"{says(found)[0].lower()}{says(found)[1:].rstrip('.')}"
+    lead = leading(diagnosis)
+    return "" if lead is None else f"{says(lead)[0].lower()}{says(lead)[1:].rstrip('.')}"
 
 
 def _without_lag(explained: Explained) -> str:
@@ -169,15 +171,15 @@ def _without_lag(explained: Explained) -> str:
 
 def _of_before(diagnosis: Diagnosis) -> str:
     """Begin a sentence about the finding to act on if the newest window no longer shows it."""
-    found = leading(diagnosis)
-    is_gone = found is not None and diagnosis.unseen.get(found["finding_id"]) == GONE
+    lead = leading(diagnosis)
+    is_gone = lead is not None and diagnosis.unseen.get(lead["finding_id"]) == GONE
     return "open since before: " if is_gone else ""
 
 
 def _not_evaluable(diagnosis: Diagnosis) -> str:
-    found = leading(diagnosis)
-    rule = None if found is None else rule_of(found)
-    is_why = found is None or (rule is not None and rule.kind == META)
+    lead = leading(diagnosis)
+    rule = None if lead is None else rule_of(lead)
+    is_why = lead is None or (rule is not None and rule.kind == META)
     word = ": " if is_why else " now; open since before: "
     return f"{word}{_trouble(diagnosis) or 'none of its lag is known'}"
 

@@ -54,7 +54,9 @@ def _asked_for(explained: Explained) -> Iterator[Row]:
     for row in explained.members or ():
         if explained.topic is None or row["assigned"] is None:
             yield row
-        elif held := [each for each in row["assigned"] if each["topic"] == explained.topic]:
+        elif held := [
+            partition for partition in row["assigned"] if partition["topic"] == explained.topic
+        ]:
             yield row | {"assigned": held}
 
 
@@ -79,7 +81,9 @@ def readers(explained: Explained) -> dict[Place, Row]:
     if explained.group["group_type"] == "share":
         return {}
     return {
-        place: row for row in explained.members or () for place in places(row["assigned"]) or ()
+        partition: row
+        for row in explained.members or ()
+        for partition in places(row["assigned"]) or ()
     }
 
 
@@ -88,7 +92,9 @@ def places(held: list[Row] | None) -> list[Place] | None:
     return (
         None
         if held is None
-        else sorted((each["topic"], each["partition"]) for each in held if each["topic"])
+        else sorted(
+            (partition["topic"], partition["partition"]) for partition in held if partition["topic"]
+        )
     )
 
 
@@ -96,7 +102,7 @@ def ranges(held: Iterable[Place]) -> str:
     """Return partitions in a short form: orders 0-3, 7; payments 1."""
     return "; ".join(
         f"{topic} {', '.join(_runs([partition for _, partition in group]))}"
-        for topic, group in groupby(sorted(held), key=lambda place: place[0])
+        for topic, group in groupby(sorted(held), key=lambda partition: partition[0])
     )
 
 
@@ -112,23 +118,23 @@ def time_lag_is_exact(rows: Iterable[Row]) -> bool:
 
 
 def _runs(numbers: list[int]) -> list[str]:
-    runs = [list(run) for _, run in groupby(enumerate(numbers), key=lambda each: each[1] - each[0])]
+    runs = [list(run) for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])]
     return [f"{run[0][1]}" if len(run) == 1 else f"{run[0][1]}-{run[-1][1]}" for run in runs]
 
 
 def _line(row: Row, now: dict[Place, Row]) -> MemberLine:
     held = places(row["assigned"])
-    found = [now[place] for place in held or () if place in now]
-    is_whole = held is not None and len(found) == len(row["assigned"])
-    lags, seconds = _known(found, "lag"), _known(found, "time_lag_seconds")
+    rows = [now[partition] for partition in held or () if partition in now]
+    is_whole = held is not None and len(rows) == len(row["assigned"])
+    lags, seconds = _known(rows, "lag"), _known(rows, "time_lag_seconds")
     nothing = 0 if row["assigned"] == [] else None
     return MemberLine(
         row,
         held,
         sum(lags) if lags else nothing,
-        is_whole and all(each["status"] in KNOWN_STATUSES for each in found),
+        is_whole and all(partition["status"] in KNOWN_STATUSES for partition in rows),
         max(seconds, default=nothing),
-        is_whole and time_lag_is_exact(found),
+        is_whole and time_lag_is_exact(rows),
     )
 
 

@@ -44,15 +44,15 @@ class LagNow:
 def lag_of_topic(explained: Explained, topic: str) -> LagNow:
     """Sum and maximum over the partitions of a topic."""
     rows = [row for row in explained.partitions if row["topic"] == topic]
-    found = lag_of(rows)
+    lag = lag_of(rows)
     seconds = [
         row["time_lag_seconds"]
         for row in rows
         if row["status"] == "ok" and row["time_lag_seconds"] is not None
     ]
     return LagNow(
-        found["lag_known"],
-        found["lag"] is not None,
+        lag["lag_known"],
+        lag["lag"] is not None,
         max(seconds, default=None),
         time_lag_is_exact(rows),
     )

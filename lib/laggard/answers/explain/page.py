@@ -65,8 +65,8 @@ def page_lines(explained: Explained) -> list[str]:
         )
     ]
     for title, body in sections:
-        found = list(body)
-        lines += ["", title, *found] if found else []
+        shown = list(body)
+        lines += ["", title, *shown] if shown else []
     return lines
 
 
@@ -244,7 +244,7 @@ def _totals(group: Row) -> Iterator[str]:
     if counts is None or group["group_type"] in {"share", "simple"}:
         return
     yield f"  {sum(counts.values())} in all"
-    for cause, number in sorted(counts.items(), key=lambda each: (-each[1], each[0])):
+    for cause, number in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])):
         if number:
             yield f"    {number} × {cause}: {CAUSE_WORDS.get(cause, cause)}"
     changed = ", ".join(f"{changes.get(name, 0)} {name}" for name in ("joined", "left", "replaced"))
@@ -261,8 +261,8 @@ def _totals(group: Row) -> Iterator[str]:
 
 
 def _unknown(explained: Explained) -> Iterator[str]:
-    found = not_known(explained)
-    for _, sentence in found:
+    gaps = not_known(explained)
+    for _, sentence in gaps:
         yield from paragraph(sentence)
-    if not found:
+    if not gaps:
         yield "  nothing: every number above is known"

@@ -100,51 +100,51 @@ def read_group(
     """
     batch = of or published_batch(root)
     if when is None:
-        found = _named(
+        group = _named(
             name,
             lambda only: read_where(root, batch, GROUP_STATUS.name, GROUP_COLUMNS, only),
             batch,
         )
-        only = field("group") == found["group"]
+        only = field("group") == group["group"]
         partitions = read_where(root, batch, PARTITION_STATUS.name, PARTITION_COLUMNS, only)
     else:
         at = when(batch.polled_at)
-        found = _named(name, lambda only: group_then(root, batch, at, only), batch)
-        partitions = partitions_then(root, batch, found, PARTITION_COLUMNS)
+        group = _named(name, lambda only: group_then(root, batch, at, only), batch)
+        partitions = partitions_then(root, batch, group, PARTITION_COLUMNS)
         batch = replace(
             batch,
             values={
                 **batch.values,
-                "batch_id": found["batch_id"],
-                "polled_at": found["window_end"],
+                "batch_id": group["batch_id"],
+                "polled_at": group["window_end"],
             },
         )
-        found = group_of_then(found, partitions, GROUP_COLUMNS)
+        group = group_of_then(group, partitions, GROUP_COLUMNS)
     until = None if when is None else batch.polled_at
-    members = _read_members(root, batch, found, until)
+    members = _read_members(root, batch, group, until)
     begin = None if since is None else since(batch.polled_at)
     return Explained(
         batch,
-        found,
+        group,
         sorted(partitions, key=_badness),
-        _newest_members(members, found),
-        read_rebalances(root, batch, found, limit, until, begin),
+        _newest_members(members, group),
+        read_rebalances(root, batch, group, limit, until, begin),
         _names(members or ()),
-        read_diagnosis(root, found["group"], batch.polled_at, window_seconds),
+        read_diagnosis(root, group["group"], batch.polled_at, window_seconds),
         since=begin,
     )
 
 
 def _named(name: str, read: Callable[[Expression | None], list[Row]], batch: Batch) -> Row:
     """Return the row of a group by its exact name, else by its name as `status` prints it."""
-    found = read(field("group") == name)
-    if not found:
+    rows = read(field("group") == name)
+    if not rows:
         names = sorted({row["group"] for row in read(None)})
-        spelled = [each for each in names if escape_label(each) == name]
+        spelled = [full for full in names if escape_label(full) == name]
         if not spelled:
             raise no_such_group(name, names, batch)
-        found = read(field("group") == spelled[0])
-    return found[0]
+        rows = read(field("group") == spelled[0])
+    return rows[0]
 
 
 def _read_members(root: str, batch: Batch, group: Row, until: datetime | None) -> list[Row] | None:
@@ -253,7 +253,7 @@ def no_such_group(name: str, names: list[str], batch: Batch) -> LaggardError:
 
 def near_names(name: str, names: Iterable[str]) -> list[str]:
     """Return the few names that contain the name or differ little from it."""
-    by_folded = {each.casefold(): each for each in sorted(names)}
-    near = [each for folded, each in by_folded.items() if name.casefold() in folded]
-    near += [by_folded[each] for each in get_close_matches(name.casefold(), by_folded, n=_NEAR)]
+    by_folded = {known.casefold(): known for known in sorted(names)}
+    near = [known for folded, known in by_folded.items() if name.casefold() in folded]
+    near += [by_folded[folded] for folded in get_close_matches(name.casefold(), by_folded, n=_NEAR)]
     return list(dict.fromkeys(near))[:_NEAR]

@@ -57,9 +57,11 @@ def _carriers(explained: Explained, row: Row, reader: Mapping[Place, Row]) -> It
     For spread lag it covers all partitions, else the partitions that hold 70 % of the lag.
     """
     rows = {
-        each["partition"]: each for each in explained.partitions if each["topic"] == row["topic"]
+        partition["partition"]: partition
+        for partition in explained.partitions
+        if partition["topic"] == row["topic"]
     }
-    total = sum(each["lag"] or 0 for each in rows.values())  # of those known
+    total = sum(partition["lag"] or 0 for partition in rows.values())  # of those known
     worst = _by_reader(
         map(rows.get, _carrying(row, rows)), reader, no_reader(explained, row["topic"])
     )
@@ -86,13 +88,16 @@ def _by_reader(
 
     Some readers share client id and host.
     """
-    found: dict[tuple[str, str], list[Row]] = {}
+    by_member: dict[tuple[str, str], list[Row]] = {}
     for row in partitions:
         if row is not None and row["lag"]:
             member = reader.get((row["topic"], row["partition"]))
-            place = _reader(member) or nobody, member["member_id"] if member else ""
-            found.setdefault(place, []).append(row)
-    return sorted(found.items(), key=lambda each: (-sum(one["lag"] for one in each[1]), each[0]))
+            member_key = _reader(member) or nobody, member["member_id"] if member else ""
+            by_member.setdefault(member_key, []).append(row)
+    return sorted(
+        by_member.items(),
+        key=lambda pair: (-sum(partition["lag"] for partition in pair[1]), pair[0]),
+    )
 
 
 def _is_new_spread(row: Row) -> bool:
@@ -114,14 +119,21 @@ def _reader(member: Row | None) -> str:
 
 
 def _carrier(name: str, held: list[Row], total: int) -> tuple[str, ...]:
-    lag = sum(each["lag"] for each in held)
+    lag = sum(partition["lag"] for partition in held)
     oldest = max(
         held,
-        key=lambda each: -1.0 if each["time_lag_seconds"] is None else each["time_lag_seconds"],
+        key=lambda partition: (
+            -1.0 if partition["time_lag_seconds"] is None else partition["time_lag_seconds"]
+        ),
     )
     return (
         name,
-        short(ranges((each["topic"], each["partition"]) for each in held).partition(" ")[2], 24),
+        short(
+            ranges((partition["topic"], partition["partition"]) for partition in held).partition(
+                " "
+            )[2],
+            24,
+        ),
         records(lag),
         percent(lag / total),
         known_duration(oldest["time_lag_seconds"], is_exact=not oldest["time_lag_censored"]),

@@ -30,9 +30,9 @@ def read_past(root: str, group: str, since: datetime, until: datetime) -> list[R
         )
     mine = (field("group") == group) | field("group").is_null()
     rows = newest_rows(read_rows_of_findings(root, since, until, mine))
-    found = [row for row in rows if row["group"] == group or names_group(row, group)]
-    found = [row for row in found if row["opened_at"] >= since or row["event"] == "closed"]
-    return sorted(found, key=lambda row: (row["opened_at"], row["code"], row["finding_id"]))
+    past = [row for row in rows if row["group"] == group or names_group(row, group)]
+    past = [row for row in past if row["opened_at"] >= since or row["event"] == "closed"]
+    return sorted(past, key=lambda row: (row["opened_at"], row["code"], row["finding_id"]))
 
 
 def since_section(explained: Explained) -> Iterator[tuple[str, Iterator[str]]]:

@@ -120,7 +120,9 @@ def group_of_then(row: Row, partitions: Sequence[Row], columns: Sequence[str]) -
     Its time lag is the largest of the partitions.
     """
     seconds = [
-        each["time_lag_seconds"] for each in partitions if each["time_lag_seconds"] is not None
+        partition["time_lag_seconds"]
+        for partition in partitions
+        if partition["time_lag_seconds"] is not None
     ]
     return {name: row.get(name) for name in columns} | {
         "max_time_lag_seconds": max(seconds, default=None)

@@ -119,7 +119,7 @@ def not_known(explained: Explained) -> list[Gap]:
         _without_flag,
         _of_flags,
     )
-    return [each for part in parts for each in part(explained)]
+    return [gap for part in parts for gap in part(explained)]
 
 
 def _gap(code: str, **values: object) -> Gap:
@@ -155,10 +155,10 @@ def _of_verdict(diagnosis: Diagnosis, verdict: str) -> Iterator[Gap]:
             "verdict",
             missing=" and ".join(missing(reason)) or "too little of the group's lag is known",
         )
-    found = leading(diagnosis)
-    if found is not None and (guards := unchecked(found)):
-        yield _gap("guards", finding=found["code"], guards=", ".join(guards))
-    if found is None and diagnosis.has_lag and verdict not in VERDICT_CAUSES:
+    lead = leading(diagnosis)
+    if lead is not None and (guards := unchecked(lead)):
+        yield _gap("guards", finding=lead["code"], guards=", ".join(guards))
+    if lead is None and diagnosis.has_lag and verdict not in VERDICT_CAUSES:
         yield _gap("cause")
 
 
@@ -172,18 +172,20 @@ def _of_windows(diagnosis: Diagnosis) -> Iterator[Gap]:
         ("capacity", "capacity", None, measured),
         ("loss", "loss_seconds", None, windows),
     ):
-        found = [row for row in rows if row[column] == lacking]
-        if found:
+        unknown = [row for row in rows if row[column] == lacking]
+        if unknown:
             yield _gap(
                 code,
-                topics=listed(map(itemgetter("topic"), found)),
-                windows=_busy_windows_needed(found),
+                topics=listed(map(itemgetter("topic"), unknown)),
+                windows=_busy_windows_needed(unknown),
             )
 
 
 def _busy_windows_needed(rows: Sequence[Row]) -> str:
     needed = [(row["scale_reason"] or {}).get("busy_windows_needed") for row in rows]
-    return next((count(round(each), "window") for each in needed if each), "several windows")
+    return next(
+        (count(round(windows), "window") for windows in needed if windows), "several windows"
+    )
 
 
 def _of_window_flags(windows: list[Row]) -> Iterator[Gap]:
@@ -252,7 +254,7 @@ def _of_members(explained: Explained) -> Iterator[Gap]:
 def _of_assignments(members: Sequence[Row], protocol_type: str | None) -> Iterator[Gap]:
     if any(row["assigned"] is None for row in members) and protocol_type != "connect":
         yield _gap("assignment")
-    if any(each["topic"] is None for row in members for each in row["assigned"] or ()):
+    if any(partition["topic"] is None for row in members for partition in row["assigned"] or ()):
         yield _gap("topic_names")
 
 

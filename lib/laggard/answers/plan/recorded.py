@@ -57,7 +57,7 @@ def recorded_of(
         policy=lambda name, at: options.policy(options.cluster, name, at),
         baseline=lambda _: dict,  # only causes ask for it, and a plan does not
     )
-    frame = next((each for each in frames if each.group == group), None)
+    frame = next((candidate for candidate in frames if candidate.group == group), None)
     if frame is None:
         return None
     signals, after = signals_of(frame, memory, options.parameters)
@@ -67,7 +67,7 @@ def recorded_of(
 
 
 def _is(names: pa.Array, group: str) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = pc.fill_null(pc.equal(names, group), False).to_numpy(
+    mask: npt.NDArray[np.bool_] = pc.fill_null(pc.equal(names, group), False).to_numpy(
         zero_copy_only=False
     )
-    return found.astype(bool)
+    return mask.astype(bool)

@@ -104,7 +104,7 @@ def _operation(
     operation_id = name[0].lower() + name[1:]
     if path == "/api/v1/group":
         operation_id = "groupByLabel"
-    found: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "summary": text,
         "operationId": operation_id,
         "parameters": [*([_GROUP] if "{group}" in path else []), *map(_parameter, parameters)],
@@ -120,17 +120,25 @@ def _operation(
         },
     }
     error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-    found["responses"] |= {
+    operation["responses"] |= {
         str(code): {"description": text, "content": error} for code, text in _ERRORS.items()
     }
-    return found
+    return operation
 
 
-def _parameter(each: Parameter) -> dict[str, Any]:
-    schema: dict[str, Any] = dict(each.schema)
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    schema: dict[str, Any] = dict(parameter.schema)
     if schema["type"] == "string" and "enum" not in schema:
-        schema["maxLength"] = each.longest
-    if each.default is not None:
-        schema["default"] = each.read(each.default) if schema["type"] == "boolean" else each.default
-    needed = {"required": True} if each.is_needed else {}
-    return {"name": each.name, "in": "query", **needed, "description": each.text, "schema": schema}
+        schema["maxLength"] = parameter.longest
+    if parameter.default is not None:
+        schema["default"] = (
+            parameter.read(parameter.default) if schema["type"] == "boolean" else parameter.default
+        )
+    needed = {"required": True} if parameter.is_needed else {}
+    return {
+        "name": parameter.name,
+        "in": "query",
+        **needed,
+        "description": parameter.text,
+        "schema": schema,
+    }

@@ -48,8 +48,8 @@ def object_of(
 ) -> Schema:
     """Return the schema of an object with these keys, all required except the optional ones."""
     required = [name for name in properties if name not in set(optional)]
-    found: Schema = {"type": "object", "properties": dict(properties), "required": required}
-    return found | {"description": text} if text else found
+    schema: Schema = {"type": "object", "properties": dict(properties), "required": required}
+    return schema | {"description": text} if text else schema
 
 
 def of_type(ddl: str) -> Schema:

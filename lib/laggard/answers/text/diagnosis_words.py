@@ -188,7 +188,7 @@ def verdict_sentence(row: Row) -> str:
     shown["missing"] = " and ".join(missing(numbers)) or "an input is not known"
     answer, *more = _sentences(row, numbers).split(". ")
     # a sentence after the answer is worth reading only with its numbers
-    kept = [each for each in more if set(re.findall(r"{(\w+)}", each)) <= shown.keys()]
+    kept = [sentence for sentence in more if set(re.findall(r"{(\w+)}", sentence)) <= shown.keys()]
     return ". ".join([answer, *kept]).rstrip(".").format_map(_Known(shown)) + "."
 
 
@@ -273,8 +273,8 @@ def evidence_words(row: Row, limit: int = 0) -> str:
         for name, value in row["evidence_text"].items()
         if value and name != "sample"  # which is for those who take the advice
     ]
-    found = numbers + texts
-    return ", ".join(found[:limit] if limit else found)
+    words = numbers + texts
+    return ", ".join(words[:limit] if limit else words)
 
 
 def _text(value: str) -> str:
@@ -296,7 +296,7 @@ def _label(name: str) -> str:
 
 def spoken(text: str) -> str:
     """Return a text with names of columns and thresholds replaced by words."""
-    return re.sub(r"\b[a-z]+(?:_[a-z0-9]+)+\b|\bn_eff\b", lambda found: _as_words(found[0]), text)
+    return re.sub(r"\b[a-z]+(?:_[a-z0-9]+)+\b|\bn_eff\b", lambda match: _as_words(match[0]), text)
 
 
 def _as_words(name: str) -> str:
@@ -330,7 +330,7 @@ def where(row: Row) -> str:
     """
     topic, partitions = row["topic"], row["partitions"] or ()
     held = ranges((topic, number) for number in partitions) if topic and partitions else topic or ""
-    return ", ".join(short(each) for each in (held, row["subject"] or "") if each)
+    return ", ".join(short(part) for part in (held, row["subject"] or "") if part)
 
 
 def rule_of(row: Row) -> Rule | None:

@@ -37,11 +37,11 @@ class Written:
 
 def span(text: str) -> timedelta:
     """Parse a span such as 90s, 30m, 24h or 7d."""
-    found = _SPAN.fullmatch(text)
-    if found is None:
+    match = _SPAN.fullmatch(text)
+    if match is None:
         raise ArgumentTypeError(f"expected a span such as 90s, 30m, 24h or 7d, got {text!r}")
     try:
-        return timedelta(**{_UNITS[found[2]]: float(found[1])})
+        return timedelta(**{_UNITS[match[2]]: float(match[1])})
     except OverflowError:
         raise ArgumentTypeError(f"too long: {text!r}") from None
 

@@ -48,7 +48,9 @@ def width(text: str) -> int:
         return len(text)
     from unicodedata import category, east_asian_width
 
-    letters = (each for each in text if category(each) not in _NO_WIDTH and not _JOINED.match(each))
+    letters = (
+        letter for letter in text if category(letter) not in _NO_WIDTH and not _JOINED.match(letter)
+    )
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in letters)
 
 
@@ -119,9 +121,9 @@ def count(number: int, noun: str) -> str:
 
 def listed(names: Iterable[str], limit: int = 5) -> str:
     """Return names separated by commas; after the first few only the number of the others."""
-    found = list(names)
-    shown = ", ".join(map(short, found[:limit]))
-    return shown if len(found) <= limit else f"{shown} and {len(found) - limit} more"
+    every = list(names)
+    shown = ", ".join(map(short, every[:limit]))
+    return shown if len(every) <= limit else f"{shown} and {len(every) - limit} more"
 
 
 def paragraph(text: str, begin: str = "  - ", after: str = "    ") -> list[str]:

@@ -75,15 +75,15 @@ def document_of(
     root, seconds = config.job.tables, config.job.window_seconds
     if path == "findings":
         batch = published_batch(root)
-        found = lists.findings([_Source(root, batch)], asked, seconds)
+        body = lists.findings([_Source(root, batch)], asked, seconds)
     else:
         snapshot = whole_snapshot(config) if args.json else _snapshot(config, no_policy)
         batch = snapshot.batch
         series = GroupSeries(root, seconds) if args.json else None
         cluster = groups_of(snapshot, root, seconds, series)
-        found = lists.groups([cluster], asked, seconds)
+        body = lists.groups([cluster], asked, seconds)
     reason = None if warn_if_old(batch, config) else "stale"
-    return decode(encode(head_of(batch, reason) | found))
+    return decode(encode(head_of(batch, reason) | body))
 
 
 def whole_snapshot(config: Config) -> Snapshot:

@@ -33,11 +33,11 @@ class Table:
         """
         places = [self.titles.index(title) for title in titles]
         shown = [self.titles, *(self.rows[:limit] if limit else self.rows)]
-        widths = [max(width(row[place]) for row in shown) for place in places]
+        widths = [max(width(row[column]) for row in shown) for column in places]
         return [
             [
-                pad(row[place], size, is_right=title in self.right)
-                for title, place, size in zip(titles, places, widths, strict=True)
+                pad(row[column], size, is_right=title in self.right)
+                for title, column, size in zip(titles, places, widths, strict=True)
             ]
             for row in shown
         ]
@@ -50,7 +50,7 @@ class Table:
         """Return the titles of the columns that fit into a width."""
         kept = list(self.titles)
         for title in ("", *self.least):
-            kept = [each for each in kept if each != title]
+            kept = [name for name in kept if name != title]
             if width(GAP.join(self.padded(kept, self.limit)[0])) <= columns:
                 break
         return kept

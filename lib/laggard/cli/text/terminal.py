@@ -132,9 +132,10 @@ def _colored_rows(table: Table, titles: Sequence[str], limit: int) -> Iterator[T
         style = "" if colored is None else STYLES.get(cells[colored].strip(), "")
         parts = [
             Text(
-                cell, style=style if colored is not None and colored <= place <= colored + 1 else ""
+                cell,
+                style=style if colored is not None and colored <= column <= colored + 1 else "",
             )
-            for place, cell in enumerate(cells)
+            for column, cell in enumerate(cells)
         ]
         yield Text(GAP).join(parts)
 
@@ -162,8 +163,8 @@ def progress(steps: Iterable[T], total: int, unit: str, *, no_color: bool) -> It
     )
     with shown.Progress(
         unit, *bar, console=to, transient=True, disable=not sys.stderr.isatty()
-    ) as found:
-        yield from found.track(steps, total=total)
+    ) as bar_shown:
+        yield from bar_shown.track(steps, total=total)
 
 
 @contextmanager

@@ -117,7 +117,9 @@ def _toml(value: Any) -> str:
     if isinstance(value, Mapping):
         return (
             "{"
-            + ", ".join(f"{json.dumps(name)} = {json.dumps(each)}" for name, each in value.items())
+            + ", ".join(
+                f"{json.dumps(name)} = {json.dumps(entry)}" for name, entry in value.items()
+            )
             + "}"
         )
     return json.dumps(value, ensure_ascii=False)

@@ -33,16 +33,16 @@ def run(args: argparse.Namespace, _config: Config) -> int:
 
     The lines after it are still answered.
     """
-    code, found = OK, []
+    code, kept = OK, []
     for answer in answers(sys.stdin.buffer):
         if answer["outcome"] == "invalid_input":
             code = BAD_INPUT
         if args.json:
-            found.append(answer)
+            kept.append(answer)
         else:
             print(json.dumps(answer))
     if args.json:
-        print(json_answer(found, is_ok=code == OK))
+        print(json_answer(kept, is_ok=code == OK))
     return code
 
 

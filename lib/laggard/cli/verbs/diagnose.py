@@ -88,10 +88,10 @@ def _asked_windows(args: argparse.Namespace, root: str, seconds: int) -> tuple[i
     """Give the begin in ms of the first and of the last window; up to the newest tick at most."""
     polled_at = published_batch(root).polled_at
     asked_end = args.end(polled_at)
-    found = window_range(args.begin(polled_at), min(asked_end, polled_at), seconds)
+    windows = window_range(args.begin(polled_at), min(asked_end, polled_at), seconds)
     if asked_end > polled_at and not args.quiet:
         print(f"laggard: evaluated up to the newest tick, of {moment(polled_at)}", file=sys.stderr)
-    return found
+    return windows
 
 
 def _replayed(
@@ -192,30 +192,30 @@ class Diagnosed:
     output: Annotated[str | None, "place that --output wrote to; null: nothing was written"]
 
 
-def _refuse_tables_at(place: str) -> None:
+def _refuse_tables_at(root: str) -> None:
     from laggard.tables.readers import TableMissing, open_table
     from laggard.tables.schema.schemas import TABLES
 
     for name in TABLES:
         try:
-            open_table(place, name)
+            open_table(root, name)
         except TableMissing:
             continue
         raise LaggardError(
-            f"{place} holds tables already",
-            cause=f"{place.rstrip('/')}/{name} is there, and a replay never writes over history",
+            f"{root} holds tables already",
+            cause=f"{root.rstrip('/')}/{name} is there, and a replay never writes over history",
             fix="choose a place that is empty",
             exit_code=REFUSED,
         )
 
 
-def _write(place: str, steps: Sequence[Step]) -> None:
+def _write(root: str, steps: Sequence[Step]) -> None:
     from laggard.tables.arrow import to_arrow
     from laggard.tables.delta import Writer, create_tables
     from laggard.tables.schema.schemas import GROUP_WINDOWS
 
-    create_tables(place, (GROUP_WINDOWS, FINDINGS))
-    writer = Writer(place, "replay")
+    create_tables(root, (GROUP_WINDOWS, FINDINGS))
+    writer = Writer(root, "replay")
     for table, rows in (
         (GROUP_WINDOWS, [row for step in steps for row in step.windows]),
         (FINDINGS, [row for step in steps for row in step.findings]),

@@ -193,7 +193,7 @@ def report_lines(results: Sequence[Result], *, with_all: bool = False) -> list[s
         return [*chain.from_iterable(map(_lines, chain(of_kind["next"], rest)))]
     lines = [
         *chain.from_iterable(
-            _lines(each) for kind in ("next", "fail", "warn") for each in of_kind[kind]
+            _lines(result) for kind in ("next", "fail", "warn") for result in of_kind[kind]
         )
     ]
     ahead, good = of_kind["ahead"], [result.check for result in of_kind["ok"]]

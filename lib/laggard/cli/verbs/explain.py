@@ -97,13 +97,13 @@ def _from_exporter(args: argparse.Namespace) -> int:
         since=since,
     )
     with remote.reading():
-        found, text = answer["explain"], "\n".join(answer["page"])
+        explained, text = answer["explain"], "\n".join(answer["page"])
         rows, windows = (
-            found["diagnosis"]["findings"] or (),
-            found["diagnosis"].get("windows") or [],
+            explained["diagnosis"]["findings"] or (),
+            explained["diagnosis"].get("windows") or [],
         )
         is_known = Health(windows, counted(rows)).level != UNKNOWN
-    print(_json(found) if args.json else printable_lines(text))
+    print(_json(explained) if args.json else printable_lines(text))
     return exit_code(rows, args.fail_on, is_known=is_known)
 
 

@@ -116,7 +116,7 @@ def _row(row: Row) -> Row:
 def _refuse_unknown_code(code: str | None, rows: Sequence[Row]) -> None:
     """Raise an error for a code that neither a rule nor a recorded finding has: it is mistyped."""
     known = {*BY_CODE, *(row["code"] for row in rows)}
-    if code is not None and not any(fnmatchcase(each, code.upper()) for each in known):
+    if code is not None and not any(fnmatchcase(name, code.upper()) for name in known):
         raise LaggardError(
             f'no rule has the code "{printable(code)}"',
             cause=hint(code.upper(), known).removeprefix("; "),

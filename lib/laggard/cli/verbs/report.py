@@ -150,17 +150,17 @@ def read_report(args: argparse.Namespace, config: Config) -> Report:
     every = list(cluster.groups)
     names = every[:MOST_LINKED] if args.fleet else [_spelled(args.group, every, cluster)]
     asked = {"topic": None, "since": args.since, "limit": FIRST_PAGE, "page": True}
-    found = {name: one_group.group(cluster, name, asked, seconds) for name in names}
+    of = {name: one_group.group(cluster, name, asked, seconds) for name in names}
     top = head_of(cluster.batch, reason)
     documents = {
         "since": args.since(end),
         "groups": top | _fleet(cluster, seconds) if args.fleet else None,
-        "of": {escape_label(name): top | document for name, document in found.items()},
+        "of": {escape_label(name): top | document for name, document in of.items()},
     }
     if args.fleet:
         is_known = is_any_known(root, end, seconds)
         return Report(documents, read_open(root, end, seconds), is_known)
-    findings = found[names[0]]["findings"]
+    findings = of[names[0]]["findings"]
     return Report(documents, findings or [], findings is not None)
 
 

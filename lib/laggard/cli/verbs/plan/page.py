@@ -144,9 +144,9 @@ def _limits(plan: Answer) -> Iterator[str]:
     if hot:
         names = listed(f"{topic}-{number}" for topic, number in hot)
         most = plan.plan.loads[hot[0]].arrival
-        one = "partition gets" if len(hot) == 1 else "partitions get up to"
+        subject = "partition gets" if len(hot) == 1 else "partitions get up to"
         text = (
-            f"{len(hot)} {one} {most:,.0f} records/s, more than any member was seen to read: "
+            f"{len(hot)} {subject} {most:,.0f} records/s, more than any member was seen to read: "
             f"{names}."
         )
         yield from paragraph(

@@ -102,8 +102,8 @@ def _answer(args: argparse.Namespace, config: Config) -> Answer:
     if recorded is None or not recorded.signals.topics:
         raise _not_evaluated(explained, seconds, is_past=args.at is not None)
     counts = {
-        each.frame.topic: partition_count(recorded.signals, each)
-        for each in recorded.signals.topics
+        topic.frame.topic: partition_count(recorded.signals, topic)
+        for topic in recorded.signals.topics
     }
     change = _change(args, counts)
     if change.members is None and not recorded.signals.member_count:

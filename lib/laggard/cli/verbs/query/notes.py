@@ -36,16 +36,16 @@ def name_error(cause: str, sql: str) -> LaggardError | None:
     Return None for any other error.
     """
     known = columns_of()
-    if found := _NO_TABLE.search(cause):
-        near = get_close_matches(found[1].lower(), known, 3, 0.5)
+    if match := _NO_TABLE.search(cause):
+        near = get_close_matches(match[1].lower(), known, 3, 0.5)
         return LaggardError(
-            f'no table "{found[1]}"',
+            f'no table "{match[1]}"',
             cause="near names: " + ", ".join(near) if near else "no name is near it",
             fix='laggard query "show tables"',
             exit_code=NOT_FOUND,
         )
-    found = _NO_COLUMN.search(cause)
-    return _no_column(found[1], named(sql, known), known) if found else None
+    match = _NO_COLUMN.search(cause)
+    return _no_column(match[1], named(sql, known), known) if match else None
 
 
 def _no_column(
@@ -131,7 +131,7 @@ def empty_notes(
 
 def _date_notes(root: str, name: str, asked: Range) -> Iterator[str]:
     """Say that a table has no rows in the range."""
-    dates = sorted(str(each["date"]) for each in open_table(root, name).partitions())
+    dates = sorted(str(partition["date"]) for partition in open_table(root, name).partitions())
     if not dates:
         yield f"{name} has no rows yet"
     elif asked.end is not None and str(asked.end.date()) < dates[0]:
@@ -157,13 +157,18 @@ def described(name: str) -> pa.Table:
     """Return the answer of `describe`: every column with its type and meaning."""
     if name in TABLES:
         rows = [
-            {"column": each.name, "type": each.type, "meaning": each.comment, "null": each.null}
-            for each in TABLES[name].columns
+            {
+                "column": column.name,
+                "type": column.type,
+                "meaning": column.comment,
+                "null": column.null,
+            }
+            for column in TABLES[name].columns
         ]
         return pa.Table.from_pylist(rows)
     if name in read_views():
         return pa.Table.from_pylist(
-            [{"column": each, "meaning": text} for each, text in read_views()[name].columns]
+            [{"column": column, "meaning": text} for column, text in read_views()[name].columns]
         )
     error = name_error(f"table '{name}' not found", "")
     raise error or LaggardError(f'no table "{name}"', exit_code=NOT_FOUND)

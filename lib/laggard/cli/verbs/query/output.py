@@ -30,10 +30,10 @@ _NAMES = re.compile(
 )
 
 
-def write_rows(rows: pa.Table, kind: str, place: str | None) -> None:
+def write_rows(rows: pa.Table, kind: str, target: str | None) -> None:
     """Print rows in a format, or save them; a file is there in whole or not at all."""
     _refuse_twins(rows.column_names)
-    if kind == "parquet" and (place is None or (place == STDOUT and sys.stdout.isatty())):
+    if kind == "parquet" and (target is None or (target == STDOUT and sys.stdout.isatty())):
         raise LaggardError(
             "Parquet is not shown on a terminal",
             cause="it is a binary format",
@@ -41,12 +41,12 @@ def write_rows(rows: pa.Table, kind: str, place: str | None) -> None:
             exit_code=USAGE,
         )
     try:
-        if place == STDOUT and kind == "parquet":
+        if target == STDOUT and kind == "parquet":
             _write_parquet(rows)
-        elif place in (None, STDOUT):
+        elif target in (None, STDOUT):
             _print(rows, kind, sys.stdout)
         else:
-            save(place, lambda path: _write(rows, kind, path), "rows.csv")
+            save(target, lambda path: _write(rows, kind, path), "rows.csv")
     except pa.ArrowNotImplementedError as error:
         raise LaggardError(
             f"{kind} cannot hold these rows",
@@ -56,22 +56,22 @@ def write_rows(rows: pa.Table, kind: str, place: str | None) -> None:
         ) from error
 
 
-def save(place: str, write: Callable[[Path], object], example: str) -> None:
+def save(target: str, write: Callable[[Path], object], example: str) -> None:
     """Write a file in whole or not at all.
 
     A link remains a link; a pipe or a device is written to.
     """
-    if not place or "\0" in place:
+    if not target or "\0" in target:
         raise LaggardError("-o names no file", fix=f"for example -o {example}", exit_code=USAGE)
-    path = Path(place)
+    path = Path(target)
     try:
         if path.exists() and not path.is_file():
             write(path)
         else:
-            replace_file(Path(os.path.realpath(place)), write)
+            replace_file(Path(os.path.realpath(target)), write)
     except OSError as error:
         raise LaggardError(
-            f"cannot write {place}",
+            f"cannot write {target}",
             cause=error.strerror or str(error),
             fix=f"name a file in a folder that is there, as -o {example}",
             exit_code=NOT_FOUND,
@@ -112,7 +112,7 @@ def _refuse_twins(names: list[str]) -> None:
 
     JSON and readers of CSV would silently keep one of them.
     """
-    twin = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    twin = next((name for number, name in enumerate(names) if name in names[:number]), None)
     if twin is not None:
         raise LaggardError(
             f'two columns are named "{printable(twin)}"',
@@ -123,14 +123,14 @@ def _refuse_twins(names: list[str]) -> None:
         )
 
 
-def format_of(place: str) -> str:
+def format_of(target: str) -> str:
     """Return the format that a file name's suffix gives; CSV for standard output."""
-    if place == STDOUT:
+    if target == STDOUT:
         return "csv"
-    kind = Path(place).suffix.removeprefix(".").lower()
+    kind = Path(target).suffix.removeprefix(".").lower()
     if kind not in FORMATS[1:]:
         raise LaggardError(
-            f"-o {place}: the format is unknown",
+            f"-o {target}: the format is unknown",
             cause="the name does not end in .parquet, .csv or .json, and there is no --format",
             fix="for example -o rows.parquet",
             exit_code=USAGE,
@@ -201,7 +201,7 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
     try:
         return list(column.to_pylist(maps_as_pydicts="strict"))
     except (OverflowError, ValueError, KeyError):  # one odd value must not cost the others
-        return [_value(each) for each in column]
+        return [_value(scalar) for scalar in column]
 
 
 def _value(scalar: pa.Scalar) -> Any:

@@ -70,8 +70,8 @@ class Question:
 def read_questions() -> dict[str, Question]:
     """Return all questions by name, in their order."""
     return {
-        each.name: each
-        for each in (parse(path) for path in sorted(conf_file("sql").glob("q*.sql")))
+        question.name: question
+        for question in (parse(path) for path in sorted(conf_file("sql").glob("q*.sql")))
     }
 
 
@@ -94,7 +94,7 @@ def parse(path: Path) -> Question:
         raise ValueError(f"{path.name} does not begin with its question")
     sections: dict[str, list[list[str]]] = {"Parameters": [], "Columns": []}
     rows: list[list[str]] = []
-    for line in (each.removeprefix("--") for each in head[1:]):
+    for line in (comment.removeprefix("--") for comment in head[1:]):
         if line.strip() in sections:
             rows = sections[line.strip()]
         elif line.startswith("   "):
@@ -115,7 +115,7 @@ def fill(question: Question, values: Mapping[str, str], now: datetime) -> str:
 
     Values come from `values` if given, else from the defaults at the time of the tick.
     """
-    known = {each.name: each for each in question.parameters}
+    known = {parameter.name: parameter for parameter in question.parameters}
     for name in values:
         if name not in known:
             raise LaggardError(
@@ -124,9 +124,9 @@ def fill(question: Question, values: Mapping[str, str], now: datetime) -> str:
                 fix=f"laggard query --list shows them; give --param {next(iter(known))}=…",
                 exit_code=USAGE,
             )
-    given = {name: _literal(question, each, values, now) for name, each in known.items()}
+    given = {name: _literal(question, parameter, values, now) for name, parameter in known.items()}
     return _TOKEN.sub(
-        lambda found: given[found[1]] if found[1] in given else found[0], question.sql
+        lambda match: given[match[1]] if match[1] in given else match[0], question.sql
     )
 
 
@@ -139,10 +139,10 @@ def fill_names(sql: str, values: Mapping[str, str], now: datetime) -> str:
     """
     texts = {"to": NOW, **values}
 
-    def literal(found: re.Match[str]) -> str:
-        name = found[1]
+    def literal(match: re.Match[str]) -> str:
+        name = match[1]
         if name is None:
-            return found[0]
+            return match[0]
         if name not in texts:
             raise LaggardError(
                 f"the query needs {name}",
@@ -152,7 +152,7 @@ def fill_names(sql: str, values: Mapping[str, str], now: datetime) -> str:
             )
         if name in ("from", "to"):
             return _time_literal(_moment(texts[name], now, now))
-        is_text = _COMPARED.search(sql, 0, found.start()) or _COMPARES.match(sql, found.end())
+        is_text = _COMPARED.search(sql, 0, match.start()) or _COMPARES.match(sql, match.end())
         return (
             texts[name]
             if _EXACT.fullmatch(texts[name]) and not is_text
@@ -160,7 +160,7 @@ def fill_names(sql: str, values: Mapping[str, str], now: datetime) -> str:
         )
 
     filled = _TOKEN.sub(literal, sql)
-    unused = values.keys() - {found[1] for found in _TOKEN.finditer(sql)} - {"from", "to"}
+    unused = values.keys() - {match[1] for match in _TOKEN.finditer(sql)} - {"from", "to"}
     if unused:
         raise LaggardError(
             f"the query has no :{min(unused)}",
@@ -172,7 +172,9 @@ def fill_names(sql: str, values: Mapping[str, str], now: datetime) -> str:
 
 def range_of(question: Question | None, values: Mapping[str, str], now: datetime) -> Range:
     """Return the time range of a question; without a question that of --from and --to."""
-    texts = {each.name: each.default for each in question.parameters} if question else {}
+    texts = (
+        {parameter.name: parameter.default for parameter in question.parameters} if question else {}
+    )
     texts |= values
     end = _moment(texts["to"], now, now) if "to" in texts else None
     begin = _moment(texts["from"], end or now, now) if "from" in texts else None

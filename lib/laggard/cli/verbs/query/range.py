@@ -95,7 +95,7 @@ def touched_range(root: str, batch: Batch, sql: str, rows: pa.Table) -> Range:
 def _ends_of(rows: pa.Table, is_wanted: Callable[[pa.DataType], bool]) -> list[datetime]:
     columns = zip(rows.column_names, rows.columns, strict=True)
     return [
-        each for name, column in columns if is_wanted(column.type) for each in _ends(name, column)
+        end for name, column in columns if is_wanted(column.type) for end in _ends(name, column)
     ]
 
 
@@ -114,14 +114,14 @@ def _is_time(kind: pa.DataType) -> bool:
 
 def _days(root: str, names: Iterable[str]) -> list[Any]:
     """List the days that the tables have rows of."""
-    found: list[Any] = []
+    days: list[Any] = []
     for name in names:
         with suppress(TableMissing):  # an older job made none
-            found += [
-                datetime.fromisoformat(str(each["date"])).date()
-                for each in open_table(root, name).partitions()
+            days += [
+                datetime.fromisoformat(str(partition["date"])).date()
+                for partition in open_table(root, name).partitions()
             ]
-    return found
+    return days
 
 
 def _midnight(day: Any) -> datetime:

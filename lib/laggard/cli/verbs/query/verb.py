@@ -168,8 +168,8 @@ def _answer_question(root: str, name: str, values: Mapping[str, str]) -> tuple[p
 def _answer_sql(root: str, text: str, values: Mapping[str, str]) -> tuple[pa.Table, list[str]]:
     if _SHOW.fullmatch(text):
         return tables_shown(), []
-    if found := _DESCRIBE.fullmatch(text):
-        return described(found[1].lower()), []
+    if match := _DESCRIBE.fullmatch(text):
+        return described(match[1].lower()), []
     batch = any_batch(root)
     sql, asked = fill_names(text, values, batch.polled_at), range_of(None, values, batch.polled_at)
     rows = run_query(root, sql, asked)
@@ -211,8 +211,8 @@ def question_lines() -> list[str]:
     lines = ["questions: laggard query --name Q1 --param group=payments"]
     for question in read_questions().values():
         cells = [
-            (f"    {each.name}", each.type, each.default, each.comment)
-            for each in question.parameters
+            (f"    {parameter.name}", parameter.type, parameter.default, parameter.comment)
+            for parameter in question.parameters
         ]
         lines += [f"  {question.name}  {question.title}", *aligned(cells, [False] * 4)]
     return lines
@@ -323,11 +323,11 @@ def question_list() -> list[dict[str, Any]]:
     """Return the questions as data."""
     return [
         {
-            "question": each.name,
-            "title": each.title,
-            "parameters": each.parameters,
+            "question": question.name,
+            "title": question.title,
+            "parameters": question.parameters,
         }
-        for each in read_questions().values()
+        for question in read_questions().values()
     ]
 
 

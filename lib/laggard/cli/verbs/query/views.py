@@ -26,19 +26,19 @@ def read_views() -> dict[str, View]:
     """Return all views by name, in their order."""
     text = conf_file("sql/views.sql").read_text(encoding="utf-8")
     statements = text.partition("\n\n")[2].split(";\n")
-    return {each.name: each for each in map(_parse, filter(str.strip, statements))}
+    return {view.name: view for view in map(_parse, filter(str.strip, statements))}
 
 
 def _parse(statement: str) -> View:
     comment, _, body = statement.strip().partition("create view ")
     head, *lines = comment.splitlines()
-    found = _HEAD.fullmatch(head)
-    if found is None or not body.startswith(f"{found[1]} as"):
+    match = _HEAD.fullmatch(head)
+    if match is None or not body.startswith(f"{match[1]} as"):
         raise ValueError(f"views.sql: {head!r} does not name the view below it")
     columns = [re.split(r"\s{2,}", line.removeprefix("--").strip()) for line in lines]
     return View(
-        found[1],
-        found[2],
+        match[1],
+        match[2],
         tuple((name, meaning) for name, meaning in columns),
         "create view " + body,
     )
