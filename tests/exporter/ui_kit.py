@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -40,3 +40,15 @@ def showing(
         patch.setattr(api, "ANSWER_SECONDS", LIMIT_SECONDS)  # a busy machine may answer late
         yield seen
         assert seen.foreign() == []
+
+
+def longest_task(browser: Browser, exporter: Exporter, use: Callable[[Seen], None]) -> float:
+    """Milliseconds of the longest task of a use, in the quickest of three: a busy machine adds to
+    a task and takes nothing off.
+    """
+    longest = []
+    for _ in range(3):
+        with showing(browser, exporter) as seen, seen.tasks() as tasks:
+            use(seen)
+        longest.append(max(tasks))
+    return min(longest)

@@ -104,7 +104,7 @@ class Handler(RequestHandler):
             self.request.remote_ip or "",
         )
         try:
-            return await self.site.doorkeeper.admits(
+            return await self.site.authenticator.admits(
                 users, header, address, lambda: not stream.closed()
             )
         except Busy:
@@ -238,20 +238,20 @@ class Site:
         # open connections, the one that has been silent longest first
         self.streams: dict[IOStream, None] = {}
 
-        self._doorkeeper: Authenticator | None = None
+        self._authenticator: Authenticator | None = None
 
     @property
-    def doorkeeper(self) -> Authenticator:
+    def authenticator(self) -> Authenticator:
         """Made when it is first needed: without passwords nothing is there to check them."""
         from laggard.exporter.web.users import Authenticator
 
-        self._doorkeeper = self._doorkeeper or Authenticator()
-        return self._doorkeeper
+        self._authenticator = self._authenticator or Authenticator()
+        return self._authenticator
 
     def close(self) -> None:
         """Let nothing that waits for a password hold up the end."""
-        if self._doorkeeper:
-            self._doorkeeper.close()
+        if self._authenticator:
+            self._authenticator.close()
         if self.api:
             self.api.close()
 
