@@ -29,20 +29,20 @@ function clusterLine(cluster) {
   return el("p", {}, `${cluster.cluster}: ${cluster.reason ?? "fresh"}`, ...newest);
 }
 
-function give(found) {
-  const old = found.clusters.filter((cluster) => !cluster.is_fresh && cluster.reason !== "past");
+function give(answer) {
+  const old = answer.clusters.filter((cluster) => !cluster.is_fresh && cluster.reason !== "past");
   const consequence = report ? "This data was old when the report was written." : "Old data: the groups of these clusters are not shown.";
   warn(...(old.length ? [el("p", {}, consequence), ...old.map(clusterLine)] : []));
   failed = null;
   shownAt = Date.now();
-  shownOf = found.data_timestamp;
-  const batch = found.batch_id === null ? "" : ` · batch ${found.batch_id}`;
+  shownOf = answer.data_timestamp;
+  const batch = answer.batch_id === null ? "" : ` · batch ${answer.batch_id}`;
   const since = report ? [", since ", time(report.since)] : [];
-  document.getElementById("moment").replaceChildren(report ? "Report of " : "Data of ", time(found.data_timestamp), batch, ...since);
-  if (!drawn || drawn !== found.etag) { // else it says the same as before, and who reads or chooses is left alone
+  document.getElementById("moment").replaceChildren(report ? "Report of " : "Data of ", time(answer.data_timestamp), batch, ...since);
+  if (!drawn || drawn !== answer.etag) { // else it says the same as before, and who reads or chooses is left alone
     drawn = null;
-    say(view.show(found));
-    drawn = found.etag;
+    say(view.show(answer));
+    drawn = answer.etag;
   }
   clearTimeout(expiry);
   if (!report) expiry = setTimeout(expire, KEEP);

@@ -3,7 +3,7 @@ const SVG = "http://www.w3.org/2000/svg";
 
 // letters that turn a line around, end it, or show nothing: a client may have any of them in its name
 const ODD = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
-const printable = (text) => text.replace(ODD, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`);
+const printable = (text) => text.replace(ODD, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 function filled(node, props, children) {
   for (const [name, value] of Object.entries(props)) {
@@ -11,9 +11,9 @@ function filled(node, props, children) {
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else node.setAttribute(name, value === true ? "" : name === "title" || name === "aria-label" ? printable(value) : value);
   }
-  for (const each of children.flat()) {
-    if (each === null || each === undefined || each === false) continue;
-    node.append(each instanceof Node ? each : printable(String(each)));
+  for (const child of children.flat()) {
+    if (child === null || child === undefined || child === false) continue;
+    node.append(child instanceof Node ? child : printable(String(child)));
   }
   return node;
 }
@@ -40,7 +40,7 @@ export function duration(seconds) {
 // for axes: 30 s, 7 m, 1 h 30 m; 500, 20 k, 1 G
 export const shortDuration = (seconds) => duration(seconds).replace(/ 00 \w$/, "");
 export function shortRecords(number) {
-  const [size, unit] = [[1e12, " T"], [1e9, " G"], [1e6, " M"], [1e3, " k"]].find(([each]) => number >= each) ?? [1, ""];
+  const [size, unit] = [[1e12, " T"], [1e9, " G"], [1e6, " M"], [1e3, " k"]].find(([bound]) => number >= bound) ?? [1, ""];
   return `${number / size}${unit}`;
 }
 
@@ -72,19 +72,19 @@ export const count = (number, noun) => `${records(number)} ${noun}${number === 1
 
 // 0-3, 7: as the terminal writes partitions
 export function runs(numbers) {
-  const found = [];
+  const ranges = [];
   for (const number of [...numbers].sort((a, b) => a - b)) {
-    const last = found.at(-1);
+    const last = ranges.at(-1);
     if (last && last[1] === number - 1) last[1] = number;
-    else found.push([number, number]);
+    else ranges.push([number, number]);
   }
-  return found.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)).join(", ");
+  return ranges.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)).join(", ");
 }
 
 // other choices of a list, which may be open: nothing is touched where they are the same
 export function choose(select, none, names) {
-  const before = [...select.options].map((each) => each.value);
-  if (before.length === names.length + 1 && names.every((name, place) => name === before[place + 1])) return;
+  const before = [...select.options].map((option) => option.value);
+  if (before.length === names.length + 1 && names.every((name, index) => name === before[index + 1])) return;
   select.replaceChildren(el("option", { value: "" }, none), ...names.map((name) => el("option", { value: name }, name)));
 }
 
@@ -92,14 +92,14 @@ const keyOf = (node) => node?.dataset?.key ?? (node?.tagName === "SUMMARY" ? `${
 
 // new content where old was: focus, what was unfolded, and how far lists were scrolled stay
 export function replaceKept(container, ...nodes) {
-  const keyed = () => [...container.querySelectorAll("[data-key], summary")].map((each) => [keyOf(each), each]);
+  const keyed = () => [...container.querySelectorAll("[data-key], summary")].map((node) => [keyOf(node), node]);
   const focused = container.contains(document.activeElement) ? keyOf(document.activeElement) : null;
-  const before = new Map(keyed().map(([key, each]) => [key, { open: each.open, left: each.scrollLeft, top: each.scrollTop }]));
+  const before = new Map(keyed().map(([key, node]) => [key, { open: node.open, left: node.scrollLeft, top: node.scrollTop }]));
   container.replaceChildren(...nodes);
-  for (const [key, each] of keyed()) {
+  for (const [key, node] of keyed()) {
     const was = before.get(key);
-    if (was?.open) each.open = true;
-    if (was) each.scrollTo?.(was.left, was.top);
-    if (focused !== null && key === focused) each.focus({ preventScroll: true });
+    if (was?.open) node.open = true;
+    if (was) node.scrollTo?.(was.left, was.top);
+    if (focused !== null && key === focused) node.focus({ preventScroll: true });
   }
 }

@@ -3,24 +3,24 @@ import { clock, dayClock, duration, el, known, moment, shortDuration, shortRecor
 
 // stretches without a null between them: [[index, value], …]
 function stretches(values) {
-  const found = [];
+  const segments = [];
   values.forEach((value, index) => {
     if (value === null) return;
-    if (index && values[index - 1] !== null && found.length) found.at(-1).push([index, value]);
-    else found.push([[index, value]]);
+    if (index && values[index - 1] !== null && segments.length) segments.at(-1).push([index, value]);
+    else segments.push([[index, value]]);
   });
-  return found;
+  return segments;
 }
 
 // `bounds`: places of values that are lower bounds
 export function sparkline(values, bounds, title, write) {
-  const found = values.filter((value) => value !== null);
-  if (!found.length) return el("span", { class: "muted" }, "unknown");
-  const most = Math.max(...found, 1e-9);
+  const numbers = values.filter((value) => value !== null);
+  if (!numbers.length) return el("span", { class: "muted" }, "unknown");
+  const most = Math.max(...numbers, 1e-9);
   const step = 116 / Math.max(1, values.length - 1);
   const y = (value) => (21 - (value / most) * 18).toFixed(1);
   const newest = values.at(-1) === null ? "unknown" : `${bounds.includes(values.length - 1) ? "≥ " : ""}${write(values.at(-1))}`;
-  const label = `${title}: highest ${bounds.length ? "≥ " : ""}${write(Math.max(...found))}, newest ${newest}`;
+  const label = `${title}: highest ${bounds.length ? "≥ " : ""}${write(Math.max(...numbers))}, newest ${newest}`;
   return svg("svg", { class: "spark", viewBox: "0 0 120 24", width: 120, height: 24, role: "img", "aria-label": label },
     svg("title", {}, label),
     stretches(values).map((points) => points.length > 1
@@ -36,7 +36,7 @@ function ticks(most, isTime) {
   const rough = most / 3;
   const unit = isTime ? DAY : 1;
   const power = Math.max(unit, unit * 10 ** Math.floor(Math.log10(rough / unit)));
-  const step = (isTime && SPANS.find((each) => each >= rough)) || [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough);
+  const step = (isTime && SPANS.find((span) => span >= rough)) || [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough);
   return Array.from({ length: Math.floor(most / step) + 1 }, (_, number) => number * step);
 }
 
@@ -46,8 +46,8 @@ const isNarrow = () => innerWidth <= 700; // there letters are larger: see .axis
 // One series over windows, with what is known of it where the whole is not (dashed: a lower bound), and moments as lines
 export function chart(title, starts, exact, bound, marks, write) {
   const both = exact.map((value, index) => value ?? bound[index]);
-  const found = both.filter((value) => value !== null);
-  const most = Math.max(...found, 0) * 1.05 || 1;
+  const numbers = both.filter((value) => value !== null);
+  const most = Math.max(...numbers, 0) * 1.05 || 1;
   const isTime = write === duration;
   const levels = ticks(most, isTime).map((value) => [value, (isTime ? shortDuration : shortRecords)(value)]);
   const LEFT = 12 + Math.max(...levels.map(([, text]) => text.length)) * (isNarrow() ? 11 : 7.5);
@@ -71,7 +71,7 @@ export function chart(title, starts, exact, bound, marks, write) {
   const gaps = both.map((value, index) => (value === null
     ? svg("rect", { x: x(index) - step / 2, y: TOP, width: step, height: BOTTOM - TOP, fill: "url(#hatch)" }) : null));
   const seen = marks.filter((mark) => Date.parse(mark.at) >= first && Date.parse(mark.at) <= first + span);
-  const label = found.length ? `${title}: highest ${exact.includes(null) ? "≥ " : ""}${write(Math.max(...found))}; newest ${newest}` : `${title}: unknown`;
+  const label = numbers.length ? `${title}: highest ${exact.includes(null) ? "≥ " : ""}${write(Math.max(...numbers))}; newest ${newest}` : `${title}: unknown`;
   const picture = svg("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label },
     levels.map(([value, text]) => [
       svg("line", { class: "grid", x1: LEFT, x2: WIDTH - 8, y1: y(value), y2: y(value) }),
@@ -113,20 +113,20 @@ function level(value, most) {
 }
 
 // The rows of partitions over windows, dark where much is unread; a line where the owner changed
-// `place` keeps the chosen cell, also for the next picture
-export function heatStrip(rows, starts, write, unit, place) {
+// `cell` is the chosen one, also for the next picture
+export function heatStrip(rows, starts, write, unit, cell) {
   const values = rows.flatMap((row) => row.values.filter((value) => value !== null));
   const most = Math.max(...values, 1);
   const readout = el("output", { class: "readout", "aria-live": "polite" }, "Point at a cell, or use the arrow keys");
   const say = (row, index) => {
-    Object.assign(place, { name: row.name, start: starts[index] });
+    Object.assign(cell, { name: row.name, start: starts[index] });
     const value = row.values[index];
     const status = row.status[index] && row.status[index] !== "ok" ? ` (${row.status[index]})` : "";
     readout.textContent = `${row.name}, ${clock(starts[index])}: ${value === null ? "unknown" : `${row.bounds[index] ? "≥ " : ""}${write(value)}`}${status}, read by ${row.slots[index] ?? "nobody known"}`;
   };
-  const kept = [rows.findIndex((row) => row.name === place.name), starts.indexOf(place.start)];
-  const isKept = !kept.includes(-1);
-  let at = isKept ? kept : [0, starts.length - 1];
+  const chosen = [rows.findIndex((row) => row.name === cell.name), starts.indexOf(cell.start)];
+  const isKept = !chosen.includes(-1);
+  let at = isKept ? chosen : [0, starts.length - 1];
   const lines = rows.map((row) => {
     const width = 10;
     const cells = [];
@@ -161,7 +161,7 @@ export function heatStrip(rows, starts, write, unit, place) {
     if (!step) return;
     event.preventDefault();
     at = [Math.max(0, Math.min(rows.length - 1, at[0] + step[0])), Math.max(0, Math.min(starts.length - 1, at[1] + step[1]))];
-    lines.forEach((line, place) => line.classList.toggle("here", place === at[0]));
+    lines.forEach((line, index) => line.classList.toggle("here", index === at[0]));
     say(rows[at[0]], at[1]);
   });
   if (isKept) {
@@ -205,8 +205,8 @@ export function timeline(rows, begin, end, colour, write, count) {
   const label = `${count}; the longest pause ${longest}`;
   return svg("svg", { class: "chart timeline", viewBox: `0 0 ${width} 80`, role: "img", "aria-label": label },
     svg("line", { class: "grid", x1: 0, x2: width, y1: 60, y2: 60 }),
-    [0, 1, 2, 3, 4].map((place) => svg("text", { class: `axis ${["", "middle", "middle", "middle", "end"][place]}`, x: (place * width) / 4, y: 76 },
-      writeTime(end - ((4 - place) / 4) * span))),
+    [0, 1, 2, 3, 4].map((quarter) => svg("text", { class: `axis ${["", "middle", "middle", "middle", "end"][quarter]}`, x: (quarter * width) / 4, y: 76 },
+      writeTime(end - ((4 - quarter) / 4) * span))),
     rows.map((row) => {
       const pause = row.pause_max_seconds;
       const height = pause === null ? 8 : 4 + (50 * pause) / most;

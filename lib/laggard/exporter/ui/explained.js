@@ -6,35 +6,35 @@ const WIDTH = 100; // of the lines as they come
 const CHUNK = /^\S+(?: (?:[smhd]\b\S*|%\S*|UTC\S*|records\/s\S*|\d\d[ :]\S*))*/;
 
 export function sections(lines) {
-  const found = [];
+  const parts = [];
   let current = null;
   for (const line of lines.slice(lines.indexOf(""))) {
     if (line === "") current = null;
     else if (current) current.lines.push(line);
-    else found.push((current = { title: line, lines: [] }));
+    else parts.push((current = { title: line, lines: [] }));
   }
-  return found;
+  return parts;
 }
 
 const isRow = (line) => /\S {2,}\S/.test(line); // of a table, which keeps its columns
 
 // A line goes on with the one before if its first words had no room there: lines are filled greedily
 function blocks(lines) {
-  const found = [];
+  const parts = [];
   let before = null;
   for (const line of lines) {
     const text = line.trim();
     const item = /^(- |\d+\. )/.exec(text);
     if (isRow(line)) {
-      if (before !== null || !found.length) found.push({ tag: "table", rows: [] });
-      found.at(-1).rows.push(text.split(/ {2,}/));
+      if (before !== null || !parts.length) parts.push({ tag: "table", rows: [] });
+      parts.at(-1).rows.push(text.split(/ {2,}/));
     }
-    else if (before !== null && !item && before.length + 1 + CHUNK.exec(text)[0].length > WIDTH) found.at(-1).text += ` ${text}`;
-    else if (item) found.push({ tag: item[0] === "- " ? "ul" : "ol", text: text.slice(item[0].length) });
-    else found.push({ tag: line.startsWith("    ") ? "ul" : "p", text });
+    else if (before !== null && !item && before.length + 1 + CHUNK.exec(text)[0].length > WIDTH) parts.at(-1).text += ` ${text}`;
+    else if (item) parts.push({ tag: item[0] === "- " ? "ul" : "ol", text: text.slice(item[0].length) });
+    else parts.push({ tag: line.startsWith("    ") ? "ul" : "p", text });
     before = isRow(line) ? null : line;
   }
-  return found;
+  return parts;
 }
 
 function table([heads, ...rows]) {
@@ -44,15 +44,15 @@ function table([heads, ...rows]) {
 }
 
 export function prose(lines, hasTables = true) {
-  const found = [];
+  const nodes = [];
   for (const { tag, text, rows } of blocks(lines)) {
-    if (rows && hasTables) found.push(table(rows));
+    if (rows && hasTables) nodes.push(table(rows));
     else if (rows || (!hasTables && text.startsWith("…"))) continue; // of a table that is shown elsewhere, and its end
-    else if (tag === "p") found.push(el("p", {}, text));
+    else if (tag === "p") nodes.push(el("p", {}, text));
     else {
-      if (found.at(-1)?.tagName !== tag.toUpperCase()) found.push(el(tag));
-      found.at(-1).append(el("li", {}, text));
+      if (nodes.at(-1)?.tagName !== tag.toUpperCase()) nodes.push(el(tag));
+      nodes.at(-1).append(el("li", {}, text));
     }
   }
-  return found;
+  return nodes;
 }

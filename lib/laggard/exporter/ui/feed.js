@@ -15,9 +15,9 @@ export const report = JSON.parse(document.getElementById("documents")?.textConte
 
 function kept(path) {
   const name = new URL(path, location.href).searchParams.get("group");
-  const found = name === null ? report.groups : report.of[name];
-  if (!found) throw new Failure(404, { code: "not_in_report", message: "this report does not have it" });
-  return { ...found, etag: path };
+  const stored = name === null ? report.groups : report.of[name];
+  if (!stored) throw new Failure(404, { code: "not_in_report", message: "this report does not have it" });
+  return { ...stored, etag: path };
 }
 
 async function read(path, stop) {
@@ -67,9 +67,9 @@ export class Feed {
     if (!this.ask || document.hidden) return;
     const stopper = (this.stopper = new AbortController());
     try {
-      const found = await this.ask((path) => read(path, stopper.signal));
+      const answer = await this.ask((path) => read(path, stopper.signal));
       if (stopper.signal.aborted) return;
-      this.give(found);
+      this.give(answer);
       this.wait = EVERY;
     } catch (error) {
       if (stopper.signal.aborted) return;

@@ -5,7 +5,7 @@ import { report } from "./feed.js";
 
 const LEVELS = ["page", "warn", "behind", "unknown", "info", "ok"];
 const AROUND = 10; // rows beyond the edges of the window
-const value = (each) => each ?? -1;
+const value = (quantity) => quantity ?? -1;
 const ORDERS = {
   severity: null, // as the API gives them
   time_lag: (a, b) => value(b.time_lag_known_seconds) - value(a.time_lag_known_seconds),
@@ -33,12 +33,12 @@ function findings(row) {
 }
 
 // a code may go on in the next line after each of its words
-const breakable = (code) => code.split("_").map((word, place) => (place ? [el("wbr"), `_${word}`] : word)).flat();
+const breakable = (code) => code.split("_").map((word, index) => (index ? [el("wbr"), `_${word}`] : word)).flat();
 
 export class Fleet {
   constructor(main, parameters) {
     this.main = main;
-    this.asked = Object.fromEntries(["search", "health", "state", "team", "cluster", "sort"].map((each) => [each, parameters.get(each) ?? ""]));
+    this.asked = Object.fromEntries(["search", "health", "state", "team", "cluster", "sort"].map((name) => [name, parameters.get(name) ?? ""]));
     this.groups = [];
     this.rows = [];
     this.table = null;
@@ -64,9 +64,9 @@ export class Fleet {
     return first;
   }
 
-  show(found) {
-    this.groups = found.groups;
-    this.hasClusters = new Set(found.groups.map((row) => row.cluster)).size > 1;
+  show(answer) {
+    this.groups = answer.groups;
+    this.hasClusters = new Set(answer.groups.map((row) => row.cluster)).size > 1;
     if (!this.table) this.build();
     this.fillChoices();
     return this.choose();
@@ -104,8 +104,8 @@ export class Fleet {
     const counts = Object.fromEntries(LEVELS.map((level) => [level, 0]));
     for (const row of this.groups) counts[row.health] += 1;
     const chosen = this.asked.health;
-    LEVELS.forEach((level, place) => { // in place, as one of them may have the focus
-      const chip = this.chips.children[place];
+    LEVELS.forEach((level, index) => { // in place, as one of them may have the focus
+      const chip = this.chips.children[index];
       chip.hidden = !counts[level] && level !== chosen;
       chip.setAttribute("aria-pressed", String(level === chosen));
       chip.textContent = `${level} ${records(counts[level])}`;
@@ -113,17 +113,17 @@ export class Fleet {
     this.counts = counts;
     for (const select of this.choices) {
       const { name } = select.dataset;
-      const found = [...new Set(this.groups.map((row) => row[name]).filter(Boolean))].sort();
-      if (this.asked[name] && !found.includes(this.asked[name])) found.unshift(this.asked[name]);
-      choose(select, `any ${name}`, found);
+      const names = [...new Set(this.groups.map((row) => row[name]).filter(Boolean))].sort();
+      if (this.asked[name] && !names.includes(this.asked[name])) names.unshift(this.asked[name]);
+      choose(select, `any ${name}`, names);
       select.value = this.asked[name];
-      select.hidden = found.length < 2 && !this.asked[name];
+      select.hidden = names.length < 2 && !this.asked[name];
     }
   }
 
   set(name, text) {
     this.asked[name] = text;
-    const query = new URLSearchParams(Object.entries(this.asked).filter(([, each]) => each)).toString();
+    const query = new URLSearchParams(Object.entries(this.asked).filter(([, chosen]) => chosen)).toString();
     history.replaceState(null, "", query ? `#/?${query}` : "#/");
     this.fillChoices();
     this.choose();
@@ -136,10 +136,10 @@ export class Fleet {
     this.rows = this.groups.filter((row) =>
       (!health || row.health === health) && (!state || row.state === state) && (!team || row.team === team)
       && (!cluster || row.cluster === cluster)
-      && (!wanted || [row.group, row.owner, row.team].some((each) => each && each.toLowerCase().includes(wanted))));
+      && (!wanted || [row.group, row.owner, row.team].some((label) => label && label.toLowerCase().includes(wanted))));
     if (ORDERS[sort]) this.rows.sort(ORDERS[sort]);
-    this.heads.forEach((head, place) => {
-      const order = COLUMNS[place][1];
+    this.heads.forEach((head, index) => {
+      const order = COLUMNS[index][1];
       if (!order) return;
       const isOrder = order === (ORDERS[sort] ? sort : "severity");
       head.setAttribute("aria-sort", isOrder ? (order === "group" ? "ascending" : "descending") : "none");
@@ -167,7 +167,7 @@ export class Fleet {
     const edge = (cell, isThere) => (isThere ? [el("tr", { "aria-hidden": "true", class: "edge" }, cell)] : []);
     this.body.replaceChildren(
       ...edge(this.above, first > 0),
-      ...this.rows.slice(first, last).map((row, place) => this.line(row, first + place)),
+      ...this.rows.slice(first, last).map((row, index) => this.line(row, first + index)),
       ...edge(this.below, last < this.rows.length));
     if (focused) this.body.querySelector(`[data-row="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
     const real = this.body.querySelector("tr:not(.edge)")?.getBoundingClientRect().height;
@@ -178,7 +178,7 @@ export class Fleet {
     }
   }
 
-  line(row, place) {
+  line(row, index) {
     const of = [row.state, this.hasClusters && row.cluster, row.team ?? row.owner, row.in_maintenance && "in maintenance"].filter(Boolean).join(" · ");
     const cells = [
       badge(row.health),
@@ -188,7 +188,7 @@ export class Fleet {
       timeLagOf(row), lagOf(row), sparkline(row.history, row.history_bounds, "time lag", duration), findings(row),
       known(row.scale_verdict), known(row.shape), known(row.trend), members(row),
     ];
-    return el("tr", { "aria-rowindex": place + 2 }, cells.map((cell, number) => {
+    return el("tr", { "aria-rowindex": index + 2 }, cells.map((cell, number) => {
       const isUnknown = cell === "unknown" ? " muted" : "";
       return el("td", { class: `${COLUMNS[number][2]}${isUnknown}`, title: typeof cell === "string" ? cell : null }, number === 5 || number === 6 ? el("span", {}, breakable(cell)) : cell);
     }));

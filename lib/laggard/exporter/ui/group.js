@@ -15,7 +15,7 @@ const BELOW = ["Members", "Last rebalances"]; // shown below from the numbers th
 const REBALANCES = 200; // as many as one answer has
 // for a shell; a name with letters that do not print by its bytes
 function quoted({ group: name, group_bytes: bytes }) {
-  if (bytes) return `$'${[...atob(bytes)].map((each) => (/[ -&(-[\]-~]/.test(each) ? each : `\\x${each.charCodeAt(0).toString(16).padStart(2, "0")}`)).join("")}'`;
+  if (bytes) return `$'${[...atob(bytes)].map((letter) => (/[ -&(-[\]-~]/.test(letter) ? letter : `\\x${letter.charCodeAt(0).toString(16).padStart(2, "0")}`)).join("")}'`;
   return /^[\w@%+=:,./-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\"'\"'")}'`;
 }
 const card = (title, ...children) => el("section", { class: "card" }, el("h2", {}, title), ...children);
@@ -72,10 +72,10 @@ export class Group {
     return read(`api/v1/group?${new URLSearchParams({ group: this.group, ...this.chosen(), page: "true" })}`);
   }
 
-  show(found) {
-    this.found = found;
+  show(answer) {
+    this.found = answer;
     this.draw();
-    return found.diagnosis.headline;
+    return answer.diagnosis.headline;
   }
 
   change(action) {
@@ -88,19 +88,19 @@ export class Group {
   draw() {
     const { group, page: lines } = this.found;
     const all = sections(lines);
-    const page = all.filter((each) => !BELOW.includes(each.title));
-    const place = page.findIndex((each) => each.title === "State");
+    const page = all.filter((section) => !BELOW.includes(section.title));
+    const index = page.findIndex((section) => section.title === "State");
     // its table of the worst partitions is below with all of them
-    const rest = page.slice(place).map((each) => card(each.title, ...prose(each.lines, each.title !== "Lag")));
-    this.saidOfMembers = prose(all.find((each) => each.title === "Members")?.lines ?? [], false);
+    const rest = page.slice(index).map((section) => card(section.title, ...prose(section.lines, section.title !== "Lag")));
+    this.saidOfMembers = prose(all.find((section) => section.title === "Members")?.lines ?? [], false);
     const body = [
       hatch(), this.head(group),
-      this.charts(), el("div", { class: "cards" }, page.slice(0, place).map((each) => card(each.title, ...prose(each.lines)))),
+      this.charts(), el("div", { class: "cards" }, page.slice(0, index).map((section) => card(section.title, ...prose(section.lines)))),
       this.heat(), this.lanes(), this.rebalances(), this.findings(), this.members(), this.partitions(),
       el("div", { class: "cards" }, rest, this.policy()), this.text(lines),
     ];
     if (!this.body) this.build();
-    const topics = this.found.topics.map((each) => each.topic);
+    const topics = this.found.topics.map((row) => row.topic);
     choose(this.topics, "all topics", topics.includes(this.topic) || !this.topic ? topics : [this.topic, ...topics]);
     this.topics.value = this.topic;
     this.topics.hidden = topics.length < 2 && !this.topic;
@@ -117,7 +117,7 @@ export class Group {
     const copy = async () => {
       try { await navigator.clipboard.writeText(command); copied.textContent = "copied"; } catch { copied.textContent = "mark it and copy it by hand"; }
     };
-    const topics = this.found.topics.map((each) => each.topic);
+    const topics = this.found.topics.map((row) => row.topic);
     return el("div", { class: "head" },
       el("h1", {}, badge(group.health), " ", group.group),
       el("p", { class: "headline" }, this.found.diagnosis.headline),
@@ -244,8 +244,8 @@ export class Group {
       row.words.checked.length ? el("p", {}, el("strong", {}, "Checked: "), row.words.checked.join(", ")) : null,
       row.words.unchecked.length ? el("p", {}, el("strong", {}, "Not checked, as not known: "), row.words.unchecked.join(", ")) : null,
       row.words.wrong_if ? el("p", {}, el("strong", {}, "Wrong if "), row.words.wrong_if, ".") : null,
-      row.advice.length ? el("ol", {}, row.advice.map((each) => el("li", {}, each))) : null,
-      row.avoid.length ? el("ul", {}, row.avoid.map((each) => el("li", {}, each))) : null,
+      row.advice.length ? el("ol", {}, row.advice.map((sentence) => el("li", {}, sentence))) : null,
+      row.avoid.length ? el("ul", {}, row.avoid.map((sentence) => el("li", {}, sentence))) : null,
       runbook(row)));
     const hidden = diagnosis.suppressed ? el("p", { class: "muted" }, `${diagnosis.suppressed} more, explained by these.`) : null;
     return card("Open findings", el("div", { class: "cards" }, cards), hidden);
@@ -257,7 +257,7 @@ export class Group {
     const [shown, button] = this.more("members", rows);
     return card("Members now", table("Members now", ["Client", "Host", "Instance", "Partitions", "#Lag", "#Time lag"], shown.map((row) => {
       const of = new Map();
-      for (const each of row.assigned ?? []) of.set(each.topic, [...(of.get(each.topic) ?? []), each.partition]);
+      for (const assignment of row.assigned ?? []) of.set(assignment.topic, [...(of.get(assignment.topic) ?? []), assignment.partition]);
       const held = row.assigned === null ? UNKNOWN : [...of].map(([topic, numbers]) => `${topic ?? UNKNOWN} ${runs(numbers)}`).join("; ") || "none (idle)";
       return el("tr", {}, el("td", {}, known(row.client_id)), el("td", {}, known(row.client_host).replace(/^\//, "")), el("td", {}, row.group_instance_id ?? "–"),
         el("td", {}, held),
