@@ -23,10 +23,10 @@ from question_rows import columns, frame, names
 from laggard.cli.verbs.query.questions import Question, read_questions
 from laggard.cli.verbs.query.verb import run_question
 from laggard.tables.arrow import arrow_schema
-from laggard.tables.upkeep.compaction import compact
 from laggard.tables.delta import Writer, create_tables
 from laggard.tables.readers import open_table
 from laggard.tables.schema.schemas import TABLES
+from laggard.tables.upkeep.compaction import compact
 
 END = datetime(2026, 11, 20, tzinfo=timezone.utc)
 

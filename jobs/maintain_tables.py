@@ -37,8 +37,8 @@ def run(config: Config) -> None:
     """Maintain every table; raises if one of them is not maintained."""
     from laggard import storage
     from laggard.stream.job.session import is_submitted, start_session
-    from laggard.tables.upkeep.compaction import carry_out_here, carry_out_on
     from laggard.tables.lock import local_path, writer_lock
+    from laggard.tables.upkeep.compaction import carry_out_here, carry_out_on
     from laggard.tables.upkeep.maintenance import Retention, maintain
 
     storage.use(config.storage)
