@@ -18,6 +18,7 @@ from laggard.cli.asking import client
 from laggard.cli.main import main
 from laggard.cli.verbs.status import rebalance_table
 from laggard.errors import CONFIGURATION, DENIED, NOT_FOUND, OK, TEMPORARY, UNREACHABLE, USAGE
+from laggard.escape import escape_label
 from laggard.exporter import api as api_module
 from laggard.exporter.web.access import WebFile
 from tables.fixtures import (
@@ -109,6 +110,7 @@ def asker(exporter: Exporter) -> Iterator[Asker]:
             for group in ("checkout", ODD)
         ),
         ["report", "checkout", "--since", "1h", "-o", "-"],
+        ["report", escape_label(ODD), "-o", "-"],
         ["report", "--fleet", "-o", "-", "--fail-on", "warn"],
     ],
     ids=" ".join,
@@ -218,3 +220,13 @@ def test_a_group_whose_rebalances_cannot_be_read_is_named(
         == "laggard: 2 groups left out, as the rows of their rebalances cannot be read: a\\x0ab, "
         "whole\n"
     )
+
+
+def test_a_report_of_a_cluster_chosen_by_a_glob_is_that_of_the_cluster(
+    asker: Asker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["report", "--fleet", "-o", "-", "--url", f"http://127.0.0.1:{asker.port}"]
+    assert main(words) == OK
+    expected = capsys.readouterr().out
+    assert main([*words, "--cluster", "pr*"]) == OK
+    assert capsys.readouterr().out == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -135,3 +136,41 @@ def test_what_a_terminal_would_obey_is_printed_as_text(capsys: pytest.CaptureFix
     with answering(groups(42, "a", state="\x1b[2J")) as (url, _):
         assert main(["status", "--url", url]) == OK
     assert "\x1b" not in capsys.readouterr().out
+
+
+def page(batch_id: int, **values: object) -> dict[str, object]:
+    """The document of one group, of an exporter that serves a second cluster with old data."""
+    row = {"cluster": "prod", "group": "g"}
+    old = {**CLUSTER, "cluster": "other", "is_fresh": False, "reason": "stale"}
+    top = groups(batch_id) | {"clusters": [old, CLUSTER], "group": row, "findings": []}
+    return top | values
+
+
+def test_a_report_names_the_cluster_of_its_group_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with answering(page(42)) as (url, _):
+        assert main(["report", "g", "-o", "-", "--url", url]) == OK
+    text = re.search(r'id="documents">(.*)</script>', capsys.readouterr().out)
+    assert text is not None
+    assert json.loads(text[1])["of"]["g"]["clusters"] == [CLUSTER]
+
+
+def test_a_report_is_of_one_batch_or_none(capsys: pytest.CaptureFixture[str]) -> None:
+    listed, found = groups(42, "g", cluster="prod"), groups(42) | {"findings": []}
+    with answering(listed, found, page(43), listed, found, page(42)) as (url, asked):
+        assert main(["report", "--fleet", "-o", "-", "--url", url]) == OK
+    assert len(asked) == 6
+    capsys.readouterr()
+    with answering(*3 * [listed, found, page(43)]) as (url, asked):
+        assert main(["report", "--fleet", "-o", "-", "--url", url]) == TEMPORARY
+    assert "changes faster" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("value", [{"data_timestamp": None}, {"clusters": []}, {"group": 1}])
+def test_a_report_of_an_answer_of_another_form_blames_the_exporter(
+    value: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with answering(page(42, **value)) as (url, _):
+        assert main(["report", "g", "-o", "-", "--url", url]) == UNREACHABLE
+    assert "has no API of laggard" in capsys.readouterr().err

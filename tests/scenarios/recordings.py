@@ -61,10 +61,17 @@ def _version() -> Path:
     version = FOLDER / code_digest()
     version.mkdir(parents=True, exist_ok=True)
     version.touch()
-    others = sorted(FOLDER.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+    others = sorted(FOLDER.iterdir(), key=_used_at, reverse=True)
     for old in others[_KEPT:]:
         shutil.rmtree(old, ignore_errors=True)
     return version
+
+
+def _used_at(version: Path) -> float:
+    try:
+        return version.stat().st_mtime
+    except FileNotFoundError:  # another process has just removed it
+        return 0.0
 
 
 def _write(recordings: Iterable[Recorded], folder: Path) -> None:

@@ -48,9 +48,9 @@ def keys(kind: type) -> Mapping[str, Any]:
 
 
 def printed(value: Any) -> Any:
-    """Return a value with its documents as JSON has them; NaN in a field is null."""
-    if names := keys(value.__class__):
-        return {name: _or_null(getattr(value, name)) for name in names}
+    """Return a value with its documents as JSON has them; an unknown number (NaN) is null."""
+    if hints := keys(value.__class__):
+        return {name: _of_field(getattr(value, name), hint) for name, hint in hints.items()}
     if isinstance(value, list | tuple):
         return [printed(entry) for entry in value]
     if isinstance(value, dict):
@@ -58,8 +58,10 @@ def printed(value: Any) -> Any:
     return value
 
 
-def _or_null(value: Any) -> Any:
-    return None if isinstance(value, float) and isnan(value) else printed(value)
+def _of_field(value: Any, hint: Any) -> Any:
+    if isinstance(value, float) and isnan(value) and NUMBER_OR_NULL in _notes(hint):
+        return None
+    return printed(value)
 
 
 def schema_of(hint: Any) -> Schema:

@@ -31,7 +31,7 @@ Document = dict[str, Any]
 ASK_SECONDS = 30.0
 _MAX_BYTES = 256 * 1024 * 1024
 _MAX_PAGE = 5000
-_TRIES = 3
+TRIES = 3
 FORM_ERRORS = (LookupError, TypeError, ValueError, AttributeError)
 _EXITS = {400: USAGE, 401: DENIED, 403: DENIED, 404: NOT_FOUND, 429: TEMPORARY, 503: TEMPORARY}
 _FIXES = {
@@ -114,14 +114,18 @@ class Remote:
         If the exporter serves several clusters, one has to be named.
         """
         with self.reading():
-            for _ in range(_TRIES):
+            for _ in range(TRIES):
                 pages = list(self._pages(path, parameters))
                 if len({page["batch_id"] for page in pages}) == 1:
                     rows = [row for page in pages for row in page[path]]
                     return pages[0] | {path: rows, "next": None}
-        raise LaggardError(
+        raise self.moved_on()
+
+    def moved_on(self) -> LaggardError:
+        """Return the error for answers that are of several batches each time."""
+        return LaggardError(
             f"{self._url}: the batch changes faster than its pages are read",
-            cause=f"{_TRIES} times a page was of another batch than the one before",
+            cause=f"{TRIES} times a page was of another batch than the one before",
             fix=_FIXES[503],
             exit_code=TEMPORARY,
         )

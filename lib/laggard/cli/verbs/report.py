@@ -20,7 +20,7 @@ from laggard.answers.questions import FIRST_PAGE, GROUPS, read_parameters
 from laggard.answers.reading import published_batch, warn_of
 from laggard.answers.text.times import HELP, at_time, when
 from laggard.answers.text.words import UNKNOWN, moment
-from laggard.cli.asking.client import Remote, add_options, in_path
+from laggard.cli.asking.client import TRIES, Document, Remote, add_options, in_path
 from laggard.cli.asking.documents import whole_snapshot
 from laggard.cli.fail_on import FAIL_ON, exit_code
 from laggard.cli.parser import accept_spans
@@ -28,7 +28,7 @@ from laggard.cli.text.envelope import json_answer
 from laggard.cli.text.terminal import waiting, warn_if_old
 from laggard.cli.verbs.explain import naming_odd_rows
 from laggard.cli.verbs.query.output import save
-from laggard.errors import USAGE, LaggardError
+from laggard.errors import NOT_FOUND, USAGE, LaggardError
 from laggard.escape import escape_label, printable
 from laggard.exporter.ui.files import offline_page
 from laggard.tables.odd_rows import Skipped
@@ -91,8 +91,12 @@ def run(args: argparse.Namespace, config: Config) -> int:
             fix="laggard report --to TIME without --url, where the tables are",
             exit_code=USAGE,
         )
-    with naming_odd_rows(args.group or "*"), waiting(is_quiet=args.quiet):
-        report = ask_report(args) if args.url else read_report(args, config)
+    with waiting(is_quiet=args.quiet):
+        if args.url:
+            report = ask_report(args)
+        else:
+            with naming_odd_rows(args.group or "*"):
+                report = read_report(args, config)
     html = offline_page(encode(report.documents), config.exporter.runbook_base)
     size = len(html.encode())
     if args.output == "-":
@@ -115,30 +119,53 @@ class Report:
 
 
 def ask_report(args: argparse.Namespace) -> Report:
-    """Ask an exporter for the documents of the page."""
-    remote, since = Remote(args), args.since.text
-    names, groups = [args.group], None
+    """Ask an exporter for the documents of the page, all of one batch."""
+    remote = Remote(args)
+    for _ in range(TRIES):
+        report = _ask_once(args, remote)
+        if report is not None:
+            return report
+    raise remote.moved_on()
+
+
+def _ask_once(args: argparse.Namespace, remote: Remote) -> Report | None:
+    """Return the report, or None if the batch changed between two answers."""
+    listed: dict[str, Document] = {}
+    names, cluster = [args.group], args.cluster
     if args.fleet:
-        groups = remote.whole("groups")
+        listed["groups"] = remote.whole("groups")
         with remote.reading():
-            names = [name_of(row, "group") for row in groups["groups"][:MOST_LINKED]]
-    of = {name: remote.get(f"groups/{in_path(name)}", since=since, page="true") for name in names}
+            cluster = name_of(listed["groups"]["clusters"][0], "cluster")
+            names = [name_of(row, "group") for row in listed["groups"]["groups"][:MOST_LINKED]]
+        listed["findings"] = remote.whole("findings", cluster=cluster, state="open")
+    options = {"cluster": cluster, "since": args.since.text, "page": "true"}
+    try:
+        pages = [remote.get(f"groups/{in_path(name)}", **options) for name in names]
+    except LaggardError as error:
+        if args.fleet and error.exit_code == NOT_FOUND:  # a listed group ended meanwhile
+            return None
+        raise
     with remote.reading():
-        if groups is None:
-            end, findings = of[args.group]["data_timestamp"], of[args.group]["findings"]
-            is_known = findings is not None
+        answers = [*listed.values(), *pages]
+        if len({answer["batch_id"] for answer in answers}) > 1:
+            return None
+        end = at_time(answers[0]["data_timestamp"])
+        begin = args.since(end)
+        if args.fleet:
+            findings = listed["findings"]["findings"]
+            is_known = any(row["health"] != UNKNOWN for row in listed["groups"]["groups"])
         else:
-            end, findings = groups["data_timestamp"], _open_findings(remote)
-            is_known = any(row["health"] != UNKNOWN for row in groups["groups"])
-    begin = args.since(at_time(end))
-    _refuse_empty(begin, at_time(end))
-    labeled = {escape_label(name): document for name, document in of.items()}
-    return Report({"since": begin, "groups": groups, "of": labeled}, findings or [], is_known)
+            findings, is_known = pages[0]["findings"] or [], pages[0]["findings"] is not None
+        of = {page["group"]["group"]: page | {"clusters": [_own(page)]} for page in pages}
+    _refuse_empty(begin, end)
+    return Report({"since": begin, "groups": listed.get("groups"), "of": of}, findings, is_known)
 
 
-def _open_findings(remote: Remote) -> list[Row]:
-    findings: list[Row] = remote.whole("findings", state="open")["findings"]
-    return findings
+def _own(page: Document) -> Any:
+    """Return the cluster of a page's group, of all that the exporter serves."""
+    name = name_of(page["group"], "cluster")
+    (own,) = (row for row in page["clusters"] if name_of(row, "cluster") == name)
+    return own
 
 
 def read_report(args: argparse.Namespace, config: Config) -> Report:
