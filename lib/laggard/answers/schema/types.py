@@ -1,4 +1,4 @@
-"""Documents that are declared as classes: their JSON Schema, and what they print.
+"""Documents declared as classes: their JSON Schema and their JSON.
 
 A field with a meaning, `Annotated[int, "rows that break it"]`, is a key of the document; a mapping
 beside the meaning is added to its schema. A field without a meaning is not printed.

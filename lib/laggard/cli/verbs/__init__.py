@@ -1,1 +1,1 @@
-"""A file for each verb, a folder for a verb of several files: its options and what it prints."""
+"""Verbs of the command line: the options of each, and its output."""
